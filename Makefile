@@ -1,0 +1,43 @@
+# Every target installs what it needs into .venv, and skips that while nothing has changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+
+.PHONY: demo test test-slow check format benchmark clean
+
+demo: $(VENV)/.ready
+	$(BIN)/lengthwise demo
+
+test: $(VENV)/.ready-test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto -m "not slow"
+
+test-slow: $(VENV)/.ready-test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto -m slow
+
+check: $(VENV)/.ready-test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/.ready-test
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+benchmark: $(VENV)/.ready
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/training_step.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lengthwise needs Python 3.11 or newer; run make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(INSTALL) --editable .
+	touch $@
+
+$(VENV)/.ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(INSTALL) --editable '.[test]'
+	touch $@ $(VENV)/.ready
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,42 @@
+"""Train short, prove long: sequence models that are right far beyond their training length."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "TASKS": "lengthwise.tasks.base",
+    "MODELS": "lengthwise.models.base",
+    "EXPERIMENTS": "lengthwise.experiments",
+    "make_task": "lengthwise.tasks.base",
+    "make_model": "lengthwise.models.base",
+    "Recipe": "lengthwise.training.recipe",
+    "train": "lengthwise.training.loop",
+    "length_curve": "lengthwise.evaluation.length_curve",
+    "make_spec": "lengthwise.runs.spec",
+    "execute": "lengthwise.runs.execute",
+    "load_run": "lengthwise.runs.folder",
+}
+
+__all__ = ["__version__", *_HOME]  # names resolved by __getattr__ below
+
+if TYPE_CHECKING:
+    from lengthwise.evaluation.length_curve import length_curve as length_curve
+    from lengthwise.experiments import EXPERIMENTS as EXPERIMENTS
+    from lengthwise.models.base import MODELS as MODELS
+    from lengthwise.models.base import make_model as make_model
+    from lengthwise.runs.execute import execute as execute
+    from lengthwise.runs.folder import load_run as load_run
+    from lengthwise.runs.spec import make_spec as make_spec
+    from lengthwise.tasks.base import TASKS as TASKS
+    from lengthwise.tasks.base import make_task as make_task
+    from lengthwise.training.loop import train as train
+    from lengthwise.training.recipe import Recipe as Recipe
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name from its home when it is first asked for, so that `import lengthwise` needs no torch."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,158 @@
+"""Deterministic finite automata: recognition, Boolean operations, exact counts and uniform samples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from lengthwise.automata.sampling import UniformSampler
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+
+
+@dataclass(frozen=True, eq=False)
+class DFA:
+    """A complete deterministic automaton: a string is accepted when ``accepting[q]``, q the state reached from `start`.
+
+    Raises:
+        ValueError: `start` is no state, or `accepting` is not one Boolean per state.
+
+    Example:
+        >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+        >>> odd = DFA(flip, 0, np.array([False, True]))
+        >>> odd.accepts(np.array([[1, 0, 0], [1, 0, 1]]))
+        array([ True, False])
+        >>> odd.count(100) == 2**99
+        True
+    """
+
+    semiautomaton: Semiautomaton
+    start: int
+    accepting: Bool[np.ndarray, " Q"]
+
+    def __post_init__(self) -> None:
+        accepting = np.array(self.accepting)
+        self.semiautomaton.check_state(self.start)
+        self.semiautomaton.check_labels(accepting, "accepting")
+        if accepting.dtype != np.bool_:
+            raise ValueError(
+                f"accepting: wanted Booleans, got an array of {accepting.dtype}; mark every state True or False"
+            )
+        accepting.setflags(write=False)
+        object.__setattr__(self, "accepting", accepting)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols it reads, in the order of their ids."""
+        return self.semiautomaton.symbols
+
+    @property
+    def num_states(self) -> int:
+        """Number of states, Q."""
+        return self.semiautomaton.num_states
+
+    @cached_property
+    def transducer(self) -> Transducer:
+        """The same machine as a transducer that answers 1 where the prefix is accepted and 0 elsewhere."""
+        return Transducer(self.semiautomaton, self.start, self.accepting.astype(np.int64))
+
+    def accepts(self, strings: Int64[np.ndarray, "B T"]) -> Bool[np.ndarray, " B"]:
+        """Whether each string is in the language.
+
+        Raises:
+            ValueError: a symbol id lies outside the alphabet.
+        """
+        accepted: np.ndarray = self.accepting[self.semiautomaton.final_states(strings, self.start)]
+        return accepted
+
+    def complement(self) -> "DFA":
+        """The automaton of all other strings."""
+        return DFA(self.semiautomaton, self.start, ~self.accepting)
+
+    def product(self, other: "DFA", op: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "DFA":
+        """The automaton that accepts where `op` of the two answers holds: `np.logical_and` for the intersection.
+
+        Raises:
+            ValueError: the automata read different symbols.
+        """
+        return DFA(
+            self.semiautomaton.product(other.semiautomaton),
+            self.start * other.num_states + other.start,
+            op(self.accepting[:, None], other.accepting[None, :]).ravel(),
+        )
+
+    def minimise(self) -> "DFA":
+        """The smallest automaton of the language; automata of one language are minimised to equal tables."""
+        smallest = self.transducer.minimise()
+        return DFA(smallest.semiautomaton, smallest.start, smallest.outputs == 1)
+
+    def difference_string(self, other: "DFA") -> tuple[str, ...] | None:
+        """Shortest string that exactly one of the two accepts (of several, the first in symbol order), or None.
+
+        Raises:
+            ValueError: the automata read different symbols.
+        """
+        return self.transducer.difference_string(other.transducer)
+
+    def equivalent(self, other: "DFA") -> bool:
+        """Whether the two accept the same strings; errors as in `difference_string`."""
+        return self.transducer.equivalent(other.transducer)
+
+    def count(self, length: int) -> int:
+        """Exact number of accepted strings of this length.
+
+        Raises:
+            ValueError: the length is negative.
+        """
+        if length < 0:
+            raise ValueError(
+                f"length: wanted a number of symbols, 0 or more, got {length}; give one that is not negative"
+            )
+        counts = self.accepting.astype(object) * 1
+        for _ in range(length):
+            counts = counts[self.semiautomaton.table].sum(axis=1)
+        return int(counts[self.start])
+
+    @cached_property
+    def _sampler(self) -> UniformSampler:
+        return joint_sampler([self])
+
+    def sample(self, uniforms: Float64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
+        """One uniformly drawn accepted string of length T per row; rejected ones are ``complement().sample(...)``.
+
+        `uniforms` in [0, 1) are the only randomness, so the caller's generator decides.
+
+        Raises:
+            ValueError: no string of length T is accepted.
+
+        Example:
+            >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+            >>> odd = DFA(flip, 0, np.array([False, True]))
+            >>> odd.sample(np.array([[0.2, 0.7, 0.9], [0.6, 0.1, 0.9]]))
+            array([[0, 1, 0],
+                   [1, 0, 0]])
+        """
+        return self._sampler.sample(uniforms, np.zeros(len(uniforms), dtype=np.int64))
+
+
+def joint_sampler(languages: Sequence[DFA]) -> UniformSampler:
+    """Sampler of several languages over one alphabet: start i of the sampler belongs to ``languages[i]``.
+
+    The automata are laid side by side in one table, so rows of different languages are drawn in one pass.
+
+    Raises:
+        ValueError: there is no language, or the automata read different symbols.
+    """
+    if not languages:
+        raise ValueError("languages: wanted at least one automaton, got none; give the languages to draw from")
+    for language in languages[1:]:
+        languages[0].semiautomaton.check_same_symbols(language.semiautomaton)
+    offsets = np.cumsum([0, *(language.num_states for language in languages[:-1])])
+    tables = [language.semiautomaton.table + offset for language, offset in zip(languages, offsets, strict=True)]
+    return UniformSampler(
+        Semiautomaton(np.concatenate(tables), languages[0].symbols),
+        offsets + np.array([language.start for language in languages]),
+        np.concatenate([language.accepting for language in languages]),
+    )

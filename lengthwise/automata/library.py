@@ -1,0 +1,129 @@
+"""The named machines: what each state means, and how each symbol changes it."""
+
+from functools import cache
+
+import numpy as np
+
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.semiautomaton import Semiautomaton, explore
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+
+BINARY = ("0", "1")
+
+
+@cache
+def parity() -> Transducer:
+    """Number of `b` modulo 2, over the symbols a and b; the state is the answer."""
+    return Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b")), 0, np.array([0, 1]))
+
+
+@cache
+def even_pairs() -> Transducer:
+    """Number of factors `ab` and `ba` modulo 2; the state is the last symbol read and the answer so far."""
+
+    def step(state: tuple[str, int], symbol: str) -> tuple[str, int]:
+        last, answer = state
+        return symbol, answer ^ (last not in ("", symbol))
+
+    machine, states = explore(("a", "b"), ("", 0), step)
+    return Transducer(machine, 0, np.array([answer for _, answer in states]))
+
+
+@cache
+def cycle(size: int) -> Transducer:
+    """Position on a cycle of `size` places, from 0; symbol 0 stays, 1 moves up, 2 moves down.
+
+    Raises:
+        ValueError: `size` is below 1.
+    """
+    if size < 1:
+        raise ValueError(f"size: wanted at least one place on the cycle, got {size}; choose 1 or more")
+    place = np.arange(size)
+    table = np.stack([place, (place + 1) % size, (place - 1) % size], axis=1)
+    return Transducer(Semiautomaton(table, ("0", "1", "2")), 0, place)
+
+
+@cache
+def modular_arithmetic(modulus: int) -> Transducer:
+    """Value modulo `modulus` of an expression of digits below it and the operators + - *, with * before + and -.
+
+    After an operand the state is (total of the finished terms, signed product that may still grow), and the answer is
+    their sum; after an operator it is what the next operand needs, and nothing is asked. An operand after an operand,
+    or an operator where an operand is due, leads to a sink. There are modulus**2 states after an operand and as many
+    after *, `modulus` after each of + and - (the start is the state after "0+"), and the sink.
+
+    Raises:
+        ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
+    """
+    if not 1 <= modulus <= 10:
+        raise ValueError(f"modulus: wanted 1 to 10, got {modulus}; digits are single symbols")
+    digits = tuple("0123456789"[:modulus])
+    malformed = ("malformed", 0, 0)
+
+    def step(state: tuple[str, int, int], symbol: str) -> tuple[str, int, int]:
+        due, total, term = state
+        if due == "operator" and symbol == "*":
+            return "factor", total, term
+        if due == "operator" and symbol in "+-":
+            return symbol, (total + term) % modulus, 0
+        if due in ("+", "-", "factor") and symbol in digits:
+            factor = {"+": 1, "-": -1, "factor": term}[due]
+            return "operator", total, factor * int(symbol) % modulus
+        return malformed
+
+    machine, states = explore((*digits, "+", "-", "*"), ("+", 0, 0), step)
+    answers = [(total + term) % modulus if due == "operator" else IGNORE for due, total, term in states]
+    return Transducer(machine, 0, np.array(answers))
+
+
+@cache
+def bounded_dyck(depth: int) -> DFA:
+    """D_n, balanced strings of one kind of bracket nested at most n = `depth` deep.
+
+    The state is the number of open brackets; -1 is the sink of strings that no continuation balances within the depth.
+
+    Raises:
+        ValueError: `depth` is negative.
+    """
+    if depth < 0:
+        raise ValueError(f"depth: wanted a nesting depth, 0 or more, got {depth}; choose one that is not negative")
+
+    def step(height: int, symbol: str) -> int:
+        following = height + (1 if symbol == "(" else -1)
+        return following if height >= 0 and 0 <= following <= depth else -1
+
+    machine, heights = explore(("(", ")"), 0, step)
+    return DFA(machine, 0, np.array([height == 0 for height in heights]))
+
+
+@cache
+def exact_depth_dyck(depth: int) -> DFA:
+    """Balanced strings of one kind of bracket whose deepest nesting is exactly `depth`, which must be 1 or more."""
+    return bounded_dyck(depth).product(bounded_dyck(depth - 1), np.greater).minimise()
+
+
+_TOMITA: dict[int, tuple[list[list[int]], list[int]]] = {
+    1: ([[1, 0], [1, 1]], [0]),
+    2: ([[2, 1], [0, 2], [2, 2]], [0]),
+    # Even run of 1s (or none), odd run of 1s, then odd and even runs of 0s after an odd run of 1s, sink.
+    3: ([[0, 1], [2, 0], [3, 4], [2, 1], [4, 4]], [0, 1, 3]),
+    4: ([[1, 0], [2, 0], [3, 0], [3, 3]], [0, 1, 2]),
+    5: ([[2, 1], [3, 0], [0, 3], [1, 2]], [0]),
+    6: ([[1, 2], [2, 0], [0, 1]], [0]),
+    7: ([[0, 1], [2, 1], [2, 3], [4, 3], [4, 4]], [0, 1, 2, 3]),
+}
+"""Next states on 0 and 1, and the accepting states, of each language; state 0 is the start."""
+
+
+@cache
+def tomita(index: int) -> DFA:
+    """Tomita's language of this index, 1 to 7, over 0 and 1; `lengthwise.tasks.regular.tomita` defines them.
+
+    Raises:
+        ValueError: there is no language of this index.
+    """
+    if index not in _TOMITA:
+        raise ValueError(f"index: wanted one of Tomita's languages 1 to 7, got {index}; choose one of them")
+    table, accepting = _TOMITA[index]
+    return DFA(Semiautomaton(np.array(table), BINARY), 0, np.isin(np.arange(len(table)), accepting))

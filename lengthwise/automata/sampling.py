@@ -1,0 +1,81 @@
+"""Uniform sampling of the strings of one length that lead from a state into a set of states."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+
+
+@dataclass(frozen=True, eq=False)
+class UniformSampler:
+    """Draws uniformly among the strings of a given length that lead from one of several starts into `targets`.
+
+    Let N_r(q) be the number of strings of length r from state q into `targets`. With r symbols to go, state q
+    continues with symbol v with probability ``N_(r-1)(table[q, v]) / N_r(q)``, so every such string is equally likely.
+    The counts are kept as mantissa and exponent, state by state: they neither overflow nor vanish at any length, and a
+    string outside `targets` is impossible, not only improbable. Probabilities are exact to double precision.
+
+    The probabilities for r symbols to go serve every longer string too; they are computed when first needed and kept:
+    one float per state and symbol but the last, for every r up to the longest length asked for.
+    """
+
+    semiautomaton: Semiautomaton
+    starts: Int64[np.ndarray, " S"]
+    targets: Bool[np.ndarray, " Q"]
+    _thresholds: list[Float64[np.ndarray, "Q W"]] = field(default_factory=list, init=False, repr=False)
+    _possible: list[Bool[np.ndarray, " S"]] = field(default_factory=list, init=False, repr=False)
+    _counts: list[np.ndarray] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.semiautomaton.check_labels(self.targets, "targets")
+        for start in self.starts.tolist():
+            self.semiautomaton.check_state(start, "starts")
+        self._counts.extend(np.frexp(self.targets.astype(np.float64)))
+        self._possible.append(self.targets[self.starts])
+
+    def possible(self, length: int) -> Bool[np.ndarray, " S"]:
+        """For each start, whether any string of this length leads from it into the targets."""
+        while len(self._thresholds) < length:
+            self._prepare_next_length()
+        return self._possible[length]
+
+    def _prepare_next_length(self) -> None:
+        mantissas, exponents = (part[self.semiautomaton.table] for part in self._counts)
+        # A count of 0 has exponent 0, which must not set the scale of a state whose other counts are large.
+        scale = np.where(mantissas > 0, exponents, np.iinfo(exponents.dtype).min // 2).max(axis=1, keepdims=True)
+        shares = np.ldexp(mantissas, np.where(mantissas > 0, exponents - scale, 0)).cumsum(axis=1)
+        total = shares[:, -1]
+        alive = total > 0
+        self._thresholds.append(shares[:, :-1] / np.where(alive, total, 1.0)[:, None])
+        self._possible.append(alive[self.starts])
+        mantissas, exponents = np.frexp(total)
+        self._counts[:] = mantissas, np.where(alive, exponents + scale[:, 0], 0)
+
+    def sample(self, uniforms: Float64[np.ndarray, "B T"], choice: Int64[np.ndarray, " B"]) -> Int64[np.ndarray, "B T"]:
+        """One string of length T per row, from ``starts[choice]``; `uniforms` in [0, 1) are its only randomness.
+
+        Raises:
+            ValueError: no string of length T leads from a chosen start into the targets.
+        """
+        length = uniforms.shape[1]
+        impossible = ~self.possible(length)[choice]
+        if impossible.any():
+            raise ValueError(
+                f"uniforms: wanted a length at which there are strings to draw, got {length}, at which "
+                f"start {choice[impossible][0]} has none; ask `possible` first"
+            )
+        num_symbols = self.semiautomaton.num_symbols
+        table = self.semiautomaton.table.ravel()
+        state = self.starts[choice]
+        strings = np.empty((length, len(uniforms)), dtype=np.int64)
+        for position, draws in enumerate(np.ascontiguousarray(uniforms.T)):
+            thresholds = self._thresholds[length - 1 - position]
+            if num_symbols == 2:
+                symbol = (draws >= thresholds.ravel()[state]).astype(np.int64)
+            else:
+                symbol = (draws[:, None] >= thresholds[state]).sum(axis=1)
+            strings[position] = symbol
+            state = table[state * num_symbols + symbol]
+        return strings.T

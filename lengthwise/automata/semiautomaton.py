@@ -1,0 +1,222 @@
+"""Semiautomata: states, symbols and a transition table, and the searches that every finite machine shares."""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Bool, Float, Int64
+
+State = TypeVar("State", bound=Hashable)
+
+
+@dataclass(frozen=True, eq=False)
+class Semiautomaton:
+    """A finite set of states that symbols act on: ``table[q, v]`` is the state that symbol v leads to from state q.
+
+    States are 0 ... Q-1, and symbols are known by their ids 0 ... V-1. The table is copied and made read-only.
+
+    Raises:
+        ValueError: the table is no [Q, V] array of states, or the symbols are not V distinct non-empty strings.
+
+    Example:
+        >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+        >>> flip.run(np.array([[1, 0, 1, 1]]))
+        array([[1, 1, 0, 1]])
+    """
+
+    table: Int64[np.ndarray, "Q V"]
+    symbols: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        table = np.array(self.table)
+        if table.ndim != 2 or table.size == 0 or not np.issubdtype(table.dtype, np.integer):
+            raise ValueError(
+                f"table: wanted a non-empty [states, symbols] array of integers, "
+                f"got shape {table.shape} of {table.dtype}; give one row per state and one column per symbol"
+            )
+        num_states, num_symbols = table.shape
+        if table.min() < 0 or table.max() >= num_states:
+            state, symbol = np.argwhere((table < 0) | (table >= num_states))[0].tolist()
+            raise ValueError(
+                f"table: wanted next states in 0..{num_states - 1}, got {table[state, symbol]} "
+                f"at state {state} and symbol {symbol}; add the missing state or mend the entry"
+            )
+        if len(self.symbols) != num_symbols or len(set(self.symbols)) != num_symbols or "" in self.symbols:
+            raise ValueError(
+                f"symbols: wanted {num_symbols} distinct non-empty strings, got {self.symbols!r}; "
+                "name every column of the table once"
+            )
+        table = table.astype(np.int64)
+        table.setflags(write=False)
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "symbols", tuple(self.symbols))
+
+    @property
+    def num_states(self) -> int:
+        """Number of states, Q."""
+        return len(self.table)
+
+    @property
+    def num_symbols(self) -> int:
+        """Number of symbols, V."""
+        return len(self.symbols)
+
+    def check_state(self, state: int, argument: str = "start") -> None:
+        """Raise a ValueError unless `state` is one of the states."""
+        if not 0 <= state < self.num_states:
+            raise ValueError(
+                f"{argument}: wanted a state in 0..{self.num_states - 1}, got {state}; number the states from 0"
+            )
+
+    def check_labels(self, labels: np.ndarray, argument: str) -> None:
+        """Raise a ValueError unless there is one label for every state."""
+        if labels.shape != (self.num_states,):
+            raise ValueError(
+                f"{argument}: wanted one entry for each of the {self.num_states} states, got shape {labels.shape}; "
+                "give them in the order of the states"
+            )
+
+    def check_same_symbols(self, other: "Semiautomaton") -> None:
+        """Raise a ValueError unless `other` reads the same symbols in the same order."""
+        if self.symbols != other.symbols:
+            raise ValueError(
+                f"other: wanted a machine over the symbols {self.symbols!r}, got {other.symbols!r}; "
+                "rename or reorder the symbols of one machine"
+            )
+
+    def run(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, "B T"]:
+        """State reached after every symbol of every string; one step per position for the whole batch.
+
+        Raises:
+            ValueError: a symbol id lies outside 0 ... V-1, or `start` is no state.
+        """
+        flat, columns, state = self._prepare(strings, start)
+        states = np.empty(columns.shape, dtype=np.int64)
+        for position, symbols in enumerate(columns):
+            state = flat[state * self.num_symbols + symbols]
+            states[position] = state
+        return states.T
+
+    def final_states(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, " B"]:
+        """State reached at the end of every string (`start` itself where T is 0); errors as in `run`."""
+        flat, columns, state = self._prepare(strings, start)
+        for symbols in columns:
+            state = flat[state * self.num_symbols + symbols]
+        return state
+
+    def _prepare(
+        self, strings: Int64[np.ndarray, "B T"], start: int
+    ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, "T B"], Int64[np.ndarray, " B"]]:
+        """Check the input; return the flattened table, the strings position by position, and the first states."""
+        self.check_state(start)
+        if strings.size and (strings.min() < 0 or strings.max() >= self.num_symbols):
+            row, position = np.argwhere((strings < 0) | (strings >= self.num_symbols))[0].tolist()
+            raise ValueError(
+                f"strings: wanted symbol ids in 0..{self.num_symbols - 1}, got {strings[row, position]} "
+                f"in row {row} at position {position}; encode the string over {self.symbols!r}"
+            )
+        state = np.full(len(strings), start, dtype=np.int64)
+        return self.table.ravel(), np.ascontiguousarray(strings.T), state
+
+    def transition_matrix(self, probabilities: Float[np.ndarray, " V"]) -> Float[np.ndarray, "Q Q"]:
+        """Markov chain of the states when symbols are drawn independently: ``matrix[q, r] = P(q goes to r)``."""
+        matrix = np.zeros((self.num_states, self.num_states))
+        np.add.at(matrix, (np.arange(self.num_states)[:, None], self.table), probabilities)
+        return matrix
+
+    def product(self, other: "Semiautomaton") -> "Semiautomaton":
+        """Both machines side by side: states (p, q), numbered ``p * other.num_states + q``, on the same symbols.
+
+        Raises:
+            ValueError: the machines read different symbols.
+        """
+        self.check_same_symbols(other)
+        table = self.table[:, None] * other.num_states + other.table[None, :]
+        return Semiautomaton(table.reshape(-1, self.num_symbols), self.symbols)
+
+    def shortest_string(self, start: int, targets: Bool[np.ndarray, " Q"]) -> tuple[str, ...] | None:
+        """Shortest string that leads from `start` into `targets` (of several, the first in symbol order), or None.
+
+        Example:
+            >>> cycle = Semiautomaton(np.array([[1], [2], [0]]), ("x",))
+            >>> cycle.shortest_string(0, np.array([False, False, True]))
+            ('x', 'x')
+        """
+        self.check_state(start)
+        self.check_labels(targets, "targets")
+        came_from = {start: (start, -1)}
+        for state in self._breadth_first(start, came_from):
+            if targets[state]:
+                string = []
+                while state != start:
+                    state, symbol = came_from[state]
+                    string.append(self.symbols[symbol])
+                return tuple(reversed(string))
+        return None
+
+    def reachable(self, start: int) -> Int64[np.ndarray, " R"]:
+        """States that some string leads to from `start`, in breadth-first order."""
+        self.check_state(start)
+        return np.array(list(self._breadth_first(start, {start: (start, -1)})), dtype=np.int64)
+
+    def _breadth_first(self, start: int, came_from: dict[int, tuple[int, int]]) -> Iterator[int]:
+        """States in order of their shortest string; `came_from` collects the (state, symbol) that led to each."""
+        order = [start]
+        for state in order:
+            yield state
+            for symbol, following in enumerate(self.table[state].tolist()):
+                if following not in came_from:
+                    came_from[following] = (state, symbol)
+                    order.append(following)
+
+    def quotient(self, start: int, labels: Int64[np.ndarray, " Q"]) -> tuple["Semiautomaton", Int64[np.ndarray, " R"]]:
+        """Smallest machine whose states carry the same labels after every string, and the labels of its states.
+
+        Moore's partition refinement on the reachable states: states stay together while their labels, and the blocks
+        that every symbol leads to, agree. The start becomes state 0 and the states are numbered breadth first, so
+        machines that behave alike have equal quotients.
+        """
+        self.check_labels(labels, "labels")
+        kept = self.reachable(start)
+        position = np.zeros(self.num_states, dtype=np.int64)
+        position[kept] = np.arange(len(kept))
+        table = position[self.table[kept]]
+        blocks = np.unique(labels[kept], return_inverse=True)[1]
+        num_blocks = 0
+        while num_blocks < blocks.max() + 1:
+            num_blocks = blocks.max() + 1
+            signatures = np.column_stack([blocks, blocks[table]])
+            blocks = np.unique(signatures, axis=0, return_inverse=True)[1]
+        _, first, blocks = np.unique(blocks, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.argsort(order)
+        return Semiautomaton(rank[blocks][table[first[order]]], self.symbols), labels[kept][first[order]]
+
+
+def explore(
+    symbols: Sequence[str], start: State, step: Callable[[State, str], State]
+) -> tuple[Semiautomaton, list[State]]:
+    """Machine that `step` describes, and what each of its states stands for; state 0 is `start`.
+
+    `step(state, symbol)` is the next state; states are any hashable values, numbered breadth first. Does not return
+    when infinitely many states can be reached.
+
+    Example:
+        >>> machine, meaning = explore(("0", "1"), 0, lambda total, digit: (total + int(digit)) % 3)
+        >>> meaning, machine.table.tolist()
+        ([0, 1, 2], [[0, 1], [1, 2], [2, 0]])
+    """
+    number = {start: 0}
+    meaning = [start]
+    table = []
+    for state in meaning:
+        row = []
+        for symbol in symbols:
+            following = step(state, symbol)
+            if following not in number:
+                number[following] = len(meaning)
+                meaning.append(following)
+            row.append(number[following])
+        table.append(row)
+    return Semiautomaton(np.array(table, dtype=np.int64), tuple(symbols)), meaning

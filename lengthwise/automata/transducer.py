@@ -1,0 +1,84 @@
+"""Moore machines: finite-state transducers that answer every prefix of a string."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+
+
+@dataclass(frozen=True, eq=False)
+class Transducer:
+    """A Moore machine: the answer to a prefix is ``outputs[q]``, where q is the state reached after reading it.
+
+    Outputs are class ids, and `IGNORE` (of `lengthwise.conventions`) in states that ask nothing.
+
+    Raises:
+        ValueError: `start` is no state, or there is not one output per state.
+
+    Example:
+        >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+        >>> Transducer(flip, 0, np.array([0, 1])).run(np.array([[1, 0, 1, 1]]))
+        array([[1, 1, 0, 1]])
+    """
+
+    semiautomaton: Semiautomaton
+    start: int
+    outputs: Int64[np.ndarray, " Q"]
+
+    def __post_init__(self) -> None:
+        outputs = np.array(self.outputs, dtype=np.int64)
+        self.semiautomaton.check_state(self.start)
+        self.semiautomaton.check_labels(outputs, "outputs")
+        outputs.setflags(write=False)
+        object.__setattr__(self, "outputs", outputs)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols it reads, in the order of their ids."""
+        return self.semiautomaton.symbols
+
+    @property
+    def num_states(self) -> int:
+        """Number of states, Q."""
+        return self.semiautomaton.num_states
+
+    def run(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
+        """Answer to every prefix of every string.
+
+        Raises:
+            ValueError: a symbol id lies outside the alphabet.
+        """
+        answers: np.ndarray = self.outputs[self.semiautomaton.run(strings, self.start)]
+        return answers
+
+    def minimise(self) -> "Transducer":
+        """The smallest transducer that answers every string (the empty one included) as this one does.
+
+        Its start is state 0 and its states are numbered breadth first: transducers that answer alike are minimised
+        to equal tables and outputs.
+
+        Example:
+            >>> spun = Semiautomaton(np.array([[1], [2], [3], [0]]), ("x",))
+            >>> Transducer(spun, 0, np.array([0, 1, 0, 1])).minimise().num_states
+            2
+        """
+        semiautomaton, outputs = self.semiautomaton.quotient(self.start, self.outputs)
+        return Transducer(semiautomaton, 0, outputs)
+
+    def difference_string(self, other: "Transducer") -> tuple[str, ...] | None:
+        """Shortest string (of several, the first in symbol order) after which the two answer differently, or None.
+
+        It is empty where already the answers to the empty string differ.
+
+        Raises:
+            ValueError: the machines read different symbols.
+        """
+        both = self.semiautomaton.product(other.semiautomaton)
+        start = self.start * other.num_states + other.start
+        return both.shortest_string(start, (self.outputs[:, None] != other.outputs[None, :]).ravel())
+
+    def equivalent(self, other: "Transducer") -> bool:
+        """Whether the two answer every string alike; errors as in `difference_string`."""
+        return self.difference_string(other) is None

@@ -1,0 +1,178 @@
+"""The command line: parsing only. Commands import what they need when they run, so that ``--help`` is quick."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, CycloptsError, Parameter
+
+from lengthwise import __version__
+
+app = App(
+    name="lengthwise",
+    help="Train short, prove long: sequence models that are right far beyond their training length.",
+    version=__version__,
+    help_format="plaintext",
+)
+
+Root = Annotated[Path, Parameter(help="Folder in which runs are kept.")]
+Seed = Annotated[int, Parameter(help="Seed of parameters, data and noise.")]
+
+
+@app.command
+def demo(
+    *,
+    out: Annotated[Path, Parameter(help="Folder for the runs and the report.")] = Path("demo"),
+    workers: Annotated[int, Parameter(help="Runs carried out at a time, one core each.")] = 2,
+    scale: Annotated[str, Parameter(help="small (the real thing) or smoke (seconds; numbers say nothing).")] = "small",
+) -> int:
+    """Train RegularGPT on three tasks at lengths up to 40 and measure it up to length 100,000."""
+    from rich.console import Console
+
+    from lengthwise.experiments import EXPERIMENTS
+    from lengthwise.report.terminal import print_failures, print_results, progress_display
+    from lengthwise.runs.pool import execute_all
+
+    if scale not in ("small", "smoke"):
+        raise ValueError(f"--scale: wanted small or smoke, got {scale!r}")
+    experiment = EXPERIMENTS["demo"]("smoke" if scale == "smoke" else "small")
+    console = Console()
+    with progress_display(console) as listener:
+        outcomes = execute_all(experiment.specs, out / "runs", experiment.plan, listener, num_workers=workers)
+    print_results(console, [outcome.result for outcome in outcomes if outcome.result], experiment.title)
+    failed = print_failures(console, outcomes)
+    finished = [out / "runs" / outcome.spec.id for outcome in outcomes if outcome.result]
+    if finished:
+        _write_report(console, finished, out / "report.html")
+    return 1 if failed else 0
+
+
+@app.command(name="list")
+def list_members() -> int:
+    """List tasks, models, presets and experiments with their settings and defaults."""
+    from rich.console import Console
+
+    from lengthwise.report.terminal import print_catalogue
+
+    print_catalogue(Console())
+    return 0
+
+
+@app.command
+def train(
+    task: Annotated[str, Parameter(help="Name of the task; see `lengthwise list`.")],
+    model: Annotated[str, Parameter(help="Name of the model.")],
+    *,
+    preset: Annotated[str, Parameter(help="Recipe to start from.")] = "fast",
+    config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None,
+    set_: Annotated[
+        tuple[str, ...],
+        Parameter(name="--set", negative=(), help="A setting, as section.key=value; may be given many times."),
+    ] = (),
+    seed: Seed = 0,
+    runs: Root = Path("runs"),
+) -> int:
+    """Train and measure one run; settings come from the preset, then the file, then --set.
+
+    A run that was interrupted goes on where it stopped; a finished one is only shown.
+    """
+    from rich.console import Console
+
+    from lengthwise.report.terminal import print_results, progress_display
+    from lengthwise.runs.execute import execute
+    from lengthwise.runs.spec import make_spec, merge, parse_assignments, read_settings
+
+    settings = merge(read_settings(config) if config else {}, parse_assignments(set_))
+    spec = make_spec(task, model, settings, preset=preset, seed=seed)
+    console = Console()
+    with progress_display(console) as listener:
+        result = execute(spec, runs, listener=listener)
+    print_results(console, [result], f"{task}, {model}, seed {seed}")
+    console.print(f"run folder: {runs / spec.id}", soft_wrap=True)
+    return 0
+
+
+@app.command
+def evaluate(
+    run: Annotated[Path, Parameter(help="Folder of a trained run.")],
+    *,
+    lengths: Annotated[str, Parameter(help="Lengths and ranges, as in 41-500,1000.")] = "41-500",
+    strings: Annotated[int, Parameter(help="Strings at each length.")] = 256,
+    protocol: Annotated[str, Parameter(help="independent, one-pass or structured.")] = "independent",
+    seed: Annotated[int, Parameter(help="Seed of the strings.")] = 1,
+) -> int:
+    """Measure a trained run at other lengths, on strings drawn anew."""
+    from rich.console import Console
+
+    from lengthwise.evaluation.length_curve import length_curve, parse_protocol
+    from lengthwise.evaluation.plan import parse_lengths
+    from lengthwise.report.terminal import print_curve
+    from lengthwise.runs.folder import load_run
+
+    loaded = load_run(run)
+    wanted = [n for n in parse_lengths(lengths) if loaded.spec.task.is_legal_length(n)] or parse_lengths(lengths)
+    curve = length_curve(
+        loaded.model, loaded.spec.task, wanted, num_strings=strings, seed=seed, protocol=parse_protocol(protocol)
+    )
+    print_curve(Console(), curve, trained_to=loaded.spec.recipe.max_length)
+    return 0
+
+
+@app.command
+def predict(
+    run: Annotated[Path, Parameter(help="Folder of a trained run.")],
+    texts: Annotated[tuple[str, ...], Parameter(help="Strings over the task's symbols; - reads lines from input.")],
+) -> int:
+    """Answer strings: one line each, the answer and the probability that the model gives it."""
+    from lengthwise.runs.folder import load_run
+    from lengthwise.runs.predict import predict_text
+
+    loaded = load_run(run)
+    given = [line.rstrip("\n") for line in sys.stdin] if list(texts) == ["-"] else list(texts)
+    answers = [predict_text(loaded, text) for text in given]
+    for text, (answer, probability) in zip(given, answers, strict=True):
+        shown = text if len(text) <= 60 else f"{text[:40]}... ({len(text)} symbols)"
+        sys.stdout.write(f"{shown}\t{answer}\t{probability:.4f}\n")
+    return 0
+
+
+@app.command
+def report(
+    runs: Annotated[tuple[Path, ...], Parameter(help="Folders of finished runs.")],
+    *,
+    out: Annotated[Path, Parameter(help="The page; charts and a CSV file appear beside it.")] = Path("report.html"),
+) -> int:
+    """Write one self-contained HTML page about finished runs, with PNG, SVG and CSV beside it."""
+    from rich.console import Console
+
+    _write_report(Console(), list(runs), out)
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong."""
+    try:
+        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        code = _fail(str(error), 2)
+    except (ValueError, FileNotFoundError) as error:
+        code = _fail(str(error), 2)
+    except KeyboardInterrupt:
+        code = _fail("stopped", 1)
+    except (RuntimeError, OSError) as error:
+        code = _fail(str(error), 1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write("".join(f"lengthwise: {line}\n" for line in message.splitlines()))
+    return code
+
+
+def _write_report(console: Any, folders: Sequence[Path], page: Path) -> None:
+    from lengthwise.report.page import write_report
+    from lengthwise.runs.folder import load_run
+
+    for path in write_report([load_run(folder) for folder in folders], page):
+        console.print(f"wrote {path}", soft_wrap=True)

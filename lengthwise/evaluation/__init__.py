@@ -1,0 +1,1 @@
+"""How right a model is, length by length, under named protocols."""

@@ -1,0 +1,202 @@
+"""Accuracy of the final answer against length."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, cast, get_args
+
+import torch
+from jaxtyping import Int64
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.structured import STRUCTURED
+from lengthwise.models.base import SequenceModel
+from lengthwise.randomness import generator_for
+from lengthwise.registry import nearest
+from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask
+
+Protocol = Literal["independent", "one-pass", "structured"]
+"""How the strings of a length were drawn.
+
+`independent`: anew for every length. `one-pass`: the prefixes of one set of long strings, each as good as a sample of
+its length (only for tasks that are `prefix_exchangeable`); lengths share strings. `structured`: families of regular
+strings (constant, alternating, periodic, few runs, sparse). Always the final answer, of the weights as given.
+"""
+
+SYMBOLS_AT_ONCE = 1 << 18
+"""Strings are evaluated in parts of at most so many symbols, so that memory does not grow with their number."""
+
+
+class LengthPoint(BaseModel):
+    """Final answers at one length: how many were asked, how many were right, and what a constant answer would score."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    length: int
+    num_strings: int = Field(ge=1)
+    num_correct: int = Field(ge=0)
+    baseline: float
+    balanced: bool = True
+    family: str = "random"
+
+    @property
+    def accuracy(self) -> float:
+        return self.num_correct / self.num_strings
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval."""
+        return wilson_interval(self.num_correct, self.num_strings)
+
+
+class LengthCurve(BaseModel):
+    """Points of one protocol, in order of length."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    protocol: Protocol
+    points: tuple[LengthPoint, ...]
+
+    def between(self, low: int, high: int) -> "LengthCurve":
+        """The points with low <= length <= high."""
+        return self._keep(lambda point: low <= point.length <= high)
+
+    def balanced(self) -> "LengthCurve":
+        """The points at which every class can occur; the others are better reported apart."""
+        return self._keep(lambda point: point.balanced)
+
+    def mean(self) -> float:
+        """Mean accuracy over the points (NaN if there are none)."""
+        return sum(p.accuracy for p in self.points) / len(self.points) if self.points else math.nan
+
+    def min(self) -> float:
+        """Lowest accuracy of any point (NaN if there are none)."""
+        return min((p.accuracy for p in self.points), default=math.nan)
+
+    def _keep(self, wanted: Callable[[LengthPoint], bool]) -> "LengthCurve":
+        return LengthCurve(protocol=self.protocol, points=tuple(p for p in self.points if wanted(p)))
+
+
+def parse_protocol(name: str) -> Protocol:
+    """The protocol of that name; an unknown one is a ValueError with the nearest name."""
+    for known in get_args(Protocol):
+        if name == known:
+            return cast(Protocol, known)
+    known_names = get_args(Protocol)
+    raise ValueError(f"protocol: unknown {name!r}{nearest(name, known_names)} (known: {', '.join(known_names)})")
+
+
+def wilson_interval(num_correct: int, num_strings: int, z: float = 1.959964) -> tuple[float, float]:
+    """Wilson's score interval for a proportion; at `z` standard deviations (default: 95 %).
+
+    Example:
+        >>> low, high = wilson_interval(256, 256)
+        >>> f"{low:.4f} {high:.4f}"
+        '0.9852 1.0000'
+    """
+    share, spread = num_correct / num_strings, z * z / num_strings
+    centre = (share + spread / 2) / (1 + spread)
+    half = z * math.sqrt(share * (1 - share) / num_strings + spread / (4 * num_strings)) / (1 + spread)
+    low = 0.0 if num_correct == 0 else max(0.0, centre - half)
+    high = 1.0 if num_correct == num_strings else min(1.0, centre + half)
+    return low, high
+
+
+def length_curve(
+    model: SequenceModel,
+    task: SymbolTask,
+    lengths: Iterable[int],
+    *,
+    num_strings: int = 256,
+    seed: int = 0,
+    protocol: Protocol = "independent",
+) -> LengthCurve:
+    """Measure the final answer at each length; strings depend on `seed` and the protocol, never on the model.
+
+    Errors: a length that is not legal, no length at all, or a protocol that the task does not allow is a ValueError.
+    """
+    wanted = sorted(set(lengths))
+    if not wanted:
+        raise ValueError("lengths: wanted at least one length, got none")
+    if num_strings < 1:
+        raise ValueError(f"num_strings: wanted at least 1, got {num_strings}")
+    measure = {"independent": _independent, "one-pass": _one_pass, "structured": _structured}[protocol]
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            points = measure(model, task, wanted, num_strings, seed)
+    finally:
+        model.train(was_training)
+    return LengthCurve(protocol=protocol, points=tuple(points))
+
+
+def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
+    """The model's answer to each whole string, computed in parts of bounded size."""
+    at_once = max(1, SYMBOLS_AT_ONCE // inputs.shape[1])
+    return torch.cat([model.last(part).argmax(-1) for part in inputs.split(at_once)])
+
+
+def _independent(
+    model: SequenceModel, task: SymbolTask, lengths: Sequence[int], num_strings: int, seed: int
+) -> list[LengthPoint]:
+    points = []
+    for length in lengths:
+        task.check_length(length)
+        batch = task.sample(num_strings, length, generator_for(seed, "evaluation", length))
+        correct = final_answers(model, batch.inputs) == batch.targets[:, -1]
+        points.append(_point(task, length, correct))
+    return points
+
+
+def _one_pass(
+    model: SequenceModel, task: SymbolTask, lengths: Sequence[int], num_strings: int, seed: int
+) -> list[LengthPoint]:
+    if not (isinstance(task, RegularTask) and task.prefix_exchangeable):
+        raise ValueError(
+            f"protocol: 'one-pass' wants a task whose prefixes are samples of their length, which those of {task.name} "
+            "are not; use 'independent'"
+        )
+    for length in lengths:
+        task.check_length(length)
+    longest = lengths[-1]
+    batch = task.sample(num_strings, longest, generator_for(seed, "evaluation", longest))
+    columns = torch.tensor(lengths) - 1
+    parts = batch.inputs.split(max(1, SYMBOLS_AT_ONCE // (8 * longest)))
+    answers = torch.cat([model(part).argmax(-1)[:, columns] for part in parts])
+    correct = answers == batch.targets[:, columns]
+    return [_point(task, length, correct[:, index]) for index, length in enumerate(lengths)]
+
+
+def _structured(
+    model: SequenceModel, task: SymbolTask, lengths: Sequence[int], num_strings: int, seed: int
+) -> list[LengthPoint]:
+    if not isinstance(task, OracleTask):
+        raise ValueError(f"protocol: 'structured' wants a task that can answer any string, which {task.name} cannot")
+    points = []
+    for length in lengths:
+        for family, draw in STRUCTURED.items():
+            inputs = draw(len(task.symbols), num_strings, length, generator_for(seed, family, length))
+            targets = task.solve(inputs)[:, -1]
+            asked = targets != IGNORE
+            if not asked.any():
+                continue  # no string of this family is well-formed for the task
+            inputs, targets = inputs[asked], targets[asked]
+            correct = final_answers(model, inputs) == targets
+            majority = targets.bincount().max().item() / len(targets)
+            points.append(_point(task, length, correct, baseline=majority, family=family))
+    return points
+
+
+def _point(
+    task: SymbolTask, length: int, correct: Tensor, *, baseline: float | None = None, family: str = "random"
+) -> LengthPoint:
+    return LengthPoint(
+        length=length,
+        num_strings=len(correct),
+        num_correct=int(correct.sum()),
+        baseline=task.baseline(length) if baseline is None else baseline,
+        balanced=task.is_balanced_length(length),
+        family=family,
+    )

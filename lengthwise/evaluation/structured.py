@@ -1,0 +1,57 @@
+"""Strings that random sampling never draws, on which nets that look right often fail."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+Family = Callable[[int, int, int, torch.Generator], Int64[Tensor, "B T"]]
+
+
+def constant(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+    """One symbol throughout; the symbols take turns over the batch."""
+    return (torch.arange(batch_size) % num_symbols)[:, None].expand(-1, length).clone()
+
+
+def alternating(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+    """Two different symbols in turn."""
+    first = torch.randint(num_symbols, (batch_size, 1), generator=generator)
+    step = torch.randint(1, max(2, num_symbols), (batch_size, 1), generator=generator)
+    return (first + step * (torch.arange(length) % 2)) % num_symbols
+
+
+def periodic(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+    """A random word of 3 to 16 symbols, repeated."""
+    words = torch.randint(num_symbols, (batch_size, 16), generator=generator)
+    periods = torch.randint(3, 17, (batch_size, 1), generator=generator)
+    return words.gather(1, torch.arange(length) % periods)
+
+
+def few_runs(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+    """At most five runs of equal symbols, with ends drawn uniformly."""
+    ends = torch.randint(length + 1, (batch_size, 4, 1), generator=generator)
+    run = (torch.arange(length) >= ends).sum(1)
+    symbols = torch.randint(num_symbols, (batch_size, 5), generator=generator)
+    return symbols.gather(1, run)
+
+
+def sparse(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+    """One symbol throughout but for one to four positions."""
+    strings = torch.randint(num_symbols, (batch_size, 1), generator=generator).repeat(1, length)
+    places = torch.randint(length, (batch_size, 4), generator=generator)
+    others = torch.randint(num_symbols, (batch_size, 4), generator=generator)
+    return strings.scatter(1, places, others)
+
+
+STRUCTURED: Mapping[str, Family] = MappingProxyType(
+    {
+        "constant": constant,
+        "alternating": alternating,
+        "periodic": periodic,
+        "few-runs": few_runs,
+        "sparse": sparse,
+    }
+)
+"""The families by name; each takes (num_symbols, batch_size, length, generator)."""

@@ -1,0 +1,109 @@
+"""The three transformer layers that RegularGPT is built from, taken apart around their attention (`TreeLayer`)."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class TreeAttentionLayer(nn.Module):
+    """What the three layers share: projections into heads and a bias r[h, j] for the j-th newest state of a window."""
+
+    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, attention_bias: bool) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.to_query = nn.Linear(d_model, d_model, bias=attention_bias)
+        self.to_key_value = nn.Linear(d_model, 2 * d_model, bias=attention_bias)
+        self.to_output = nn.Linear(d_model, d_model, bias=attention_bias)
+        self.widen = nn.Linear(d_model, 4 * d_model)
+        self.narrow = nn.Linear(4 * d_model, d_model)
+        self.norm_1 = nn.LayerNorm(d_model)
+        self.norm_2 = nn.LayerNorm(d_model)
+        self.bias = nn.Parameter(torch.zeros(num_heads, chunk_size))
+
+    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        """What queries, keys and values are projected from."""
+        normed: Tensor = self.norm_1(states)
+        return normed
+
+    def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]:
+        return torch.unflatten(self.to_query(normed), -1, (self.num_heads, -1))
+
+    def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]:
+        key, value = self.to_key_value(normed).chunk(2, -1)
+        return key.unflatten(-1, (self.num_heads, -1)), value.unflatten(-1, (self.num_heads, -1))
+
+
+class MergeLayer(TreeAttentionLayer):
+    """Merges a window into one state of fixed scale, without a residual around the attention.
+
+    o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  out = norm(o + W_2 GELU(W_1 n2(o))) with `norm` free of parameters.
+    With a residual the newest state would pass through unmixed; with a free scale, states would drift with depth.
+
+    Source: ours. Differs from Chi et al. (2023): their layer is GPT-2's (`PreNormLayer`).
+    """
+
+    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
+        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Linear weights N(0, 0.08^2); everything else as a norm starts: gains 1, biases 0."""
+        for linear in (self.to_query, self.to_key_value, self.to_output, self.widen, self.narrow):
+            nn.init.normal_(linear.weight, std=0.08, generator=generator)
+        for linear in (self.widen, self.narrow):
+            nn.init.zeros_(linear.bias)
+
+    def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        mixed = self.to_output(attended)
+        merged = mixed + self.narrow(F.gelu(self.widen(self.norm_2(mixed))))
+        return F.layer_norm(merged, merged.shape[-1:])
+
+
+class PreNormLayer(TreeAttentionLayer):
+    """GPT-2's layer: x + attention(n1(x)), then x + W_2 GELU(W_1 n2(x)).
+
+    Source: Chi et al. (2023), section 3 ("all the other details of GPT2").
+    Differs from the source: residual projections are not scaled down by depth, which is not fixed here.
+    """
+
+    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
+        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=True)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """GPT-2's initialisation: weights N(0, 0.02^2), biases 0."""
+        for linear in (self.to_query, self.to_key_value, self.to_output, self.widen, self.narrow):
+            nn.init.normal_(linear.weight, std=0.02, generator=generator)
+            nn.init.zeros_(linear.bias)
+
+    def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        mixed: Tensor = newest + self.to_output(attended)
+        merged: Tensor = mixed + self.narrow(F.gelu(self.widen(self.norm_2(mixed)), approximate="tanh"))
+        return merged
+
+
+class PostNormLayer(TreeAttentionLayer):
+    """The layer of the authors' code: n1(x + attention(x)), then n2(x + W_2 ReLU(W_1 x)); no attention biases.
+
+    Source: the code published with Chi et al. (2023). Differs from it in nothing we know of.
+    """
+
+    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
+        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Weights from a normal truncated at two deviations with sd 1/sqrt(fan-in), biases 0, r from N(0, 0.02^2)."""
+        for linear in (self.to_query, self.to_key_value, self.to_output, self.widen, self.narrow):
+            std = linear.in_features**-0.5
+            nn.init.trunc_normal_(linear.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
+        for linear in (self.widen, self.narrow):
+            nn.init.zeros_(linear.bias)
+        nn.init.normal_(self.bias, std=0.02, generator=generator)
+
+    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        """Nothing: this layer normalises after its sums."""
+        return states
+
+    def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        mixed = self.norm_1(newest + self.to_output(attended))
+        merged: Tensor = self.norm_2(mixed + self.narrow(F.relu(self.widen(mixed))))
+        return merged

@@ -1,0 +1,75 @@
+"""The contract of a model, and how one is made from its name for a task's alphabet."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from jaxtyping import Float, Int64
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor, nn
+
+from lengthwise.registry import Registry
+from lengthwise.validation import validated
+
+Perturbation = Callable[[Tensor], Tensor]
+"""What training does to hidden states (for one, adding noise); returns a tensor of the same shape."""
+
+
+class ModelConfig(BaseModel):
+    """A frozen, validated description of a model; unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SequenceModel(nn.Module, ABC):
+    """A model that answers every prefix of a sequence of any length T >= 1.
+
+    Built as ``Model(config, vocab_size=..., num_classes=..., generator=...)``, its parameters drawn from `generator`.
+    Class attributes say what it accepts: `accepts_pad`, whether inputs may hold `PAD` ("no symbol");
+    `accepts_perturbation`, whether `perturb` may be given, which the model applies to the hidden states it passes on.
+    `presets` holds, for names of training presets, what they change in the model's configuration.
+    """
+
+    name: ClassVar[str]
+    Config: ClassVar[type[ModelConfig]]
+    accepts_pad: ClassVar[bool] = False
+    accepts_perturbation: ClassVar[bool] = False
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+
+    @abstractmethod
+    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
+        """Logits at every position: position t answers the prefix that ends at t."""
+
+    @abstractmethod
+    def last(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
+        """The same numbers as ``forward(inputs)[:, -1]``, as cheaply as the model can."""
+
+
+MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")
+
+
+@runtime_checkable
+class Alphabet(Protocol):
+    """What a model needs to know of a task: its input symbols and its answers."""
+
+    @property
+    def symbols(self) -> tuple[str, ...]: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+
+
+def make_model(name: str, task: Alphabet, **config: Any) -> SequenceModel:
+    """Make the model registered under `name` for a task's symbols and answers; problems are one ValueError.
+
+    Example:
+        >>> from lengthwise.tasks import make_task
+        >>> model = make_model("regular-gpt", make_task("parity"), d_model=16, num_heads=2)
+        >>> model.config.chunk_size
+        2
+    """
+    model: type[Any] = MODELS[name]
+    made: SequenceModel = model(
+        validated(model.Config, config, path="model"), vocab_size=len(task.symbols), num_classes=len(task.classes)
+    )
+    return made

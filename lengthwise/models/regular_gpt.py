@@ -1,0 +1,125 @@
+"""RegularGPT: one attention layer applied log_C T times over a tree whose leaves are the symbols."""
+
+from types import MappingProxyType
+from typing import ClassVar, Literal, NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from lengthwise.conventions import PAD
+from lengthwise.layers.tree_layers import MergeLayer, PostNormLayer, PreNormLayer
+from lengthwise.models.base import MODELS, ModelConfig, Perturbation, SequenceModel
+from lengthwise.ops.tree_attention import PadRule, Tree, last_state, masked_states, prefix_states
+
+
+class RegularGPTConfig(ModelConfig):
+    """Sizes of a RegularGPT: width D, heads H (a divisor of D), chunk size C, thickness K, and which layer it uses."""
+
+    d_model: int = Field(64, ge=1)
+    num_heads: int = Field(4, ge=1)
+    chunk_size: int = Field(2, ge=2)
+    thickness: int = Field(1, ge=1)
+    variant: Literal["merge", "paper", "code"] = "merge"
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> "RegularGPTConfig":
+        if self.d_model % self.num_heads:
+            divisors = [n for n in range(1, self.d_model + 1) if self.d_model % n == 0]
+            raise ValueError(
+                f"num_heads: wanted a divisor of d_model={self.d_model}, got {self.num_heads}; choose from {divisors}"
+            )
+        return self
+
+
+class _Variant(NamedTuple):
+    layer: type[MergeLayer | PreNormLayer | PostNormLayer]
+    pad_rule: PadRule
+    normed_readout: bool
+
+
+_VARIANTS = {
+    "merge": _Variant(MergeLayer, "merged", normed_readout=True),
+    "paper": _Variant(PreNormLayer, "merged", normed_readout=True),
+    "code": _Variant(PostNormLayer, "raw", normed_readout=False),
+}
+
+
+@MODELS.register("regular-gpt")
+class RegularGPT(SequenceModel):
+    """A transformer with weight sharing, adaptive depth and sliding-dilated attention.
+
+    The state of a window is the layer's value on the states of its C parts (`lengthwise.ops.tree_attention`); the
+    read-out of prefix t sees the state after max(1, ceil(log_C t)) levels. Variants: `"merge"` (ours: no residual,
+    normed output; the one that extrapolates), `"paper"` (GPT-2's layer), `"code"` (the authors' post-norm layer, whose
+    pads are put in raw again at every level).
+
+    Source: Chi et al. (2023), sections 3.1-3.2.
+    Differs from the source: pads are a learned symbol that may also stand inside a string (training teaches the
+    net that it is the identity); the default layer is `MergeLayer`.
+    """
+
+    Config = RegularGPTConfig
+    accepts_pad: ClassVar[bool] = True
+    accepts_perturbation: ClassVar[bool] = True
+    presets = MappingProxyType({"chi2023": {"d_model": 256, "num_heads": 8, "variant": "code"}})
+
+    def __init__(
+        self, config: RegularGPTConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self._variant = _VARIANTS[config.variant]
+        self.embedding = nn.Embedding(vocab_size + 1, config.d_model)
+        self.layers = nn.ModuleList(
+            self._variant.layer(d_model=config.d_model, num_heads=config.num_heads, chunk_size=config.chunk_size)
+            for _ in range(config.thickness)
+        )
+        self.readout = nn.Sequential(
+            nn.LayerNorm(config.d_model) if self._variant.normed_readout else nn.Identity(),
+            nn.Linear(config.d_model, num_classes),
+        )
+        self.reset_parameters(generator or torch.Generator())
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all parameters anew; row 0 of the embedding is the pad."""
+        width = self.config.d_model
+        for layer in self.layers:
+            layer.reset_parameters(generator)  # type: ignore[operator]  # ModuleList forgets the type of its modules
+        linear = self.readout[1]
+        assert isinstance(linear, nn.Linear)
+        nn.init.zeros_(linear.bias)
+        with torch.no_grad():
+            if self.config.variant == "code":
+                std = 0.02 * width**0.5  # the code multiplies its embeddings, drawn with sd 0.02, by sqrt(D)
+                nn.init.trunc_normal_(self.embedding.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
+                nn.init.normal_(self.embedding.weight[0], std=0.02, generator=generator)
+                nn.init.trunc_normal_(linear.weight, std=width**-0.5, generator=generator)
+            else:
+                std = {"merge": 1.0, "paper": 0.02}[self.config.variant]
+                nn.init.normal_(self.embedding.weight, std=std, generator=generator)
+                nn.init.normal_(
+                    linear.weight, std={"merge": 0.08, "paper": 0.02}[self.config.variant], generator=generator
+                )
+
+    @property
+    def tree(self) -> Tree:
+        """The function that the parameters stand for, as `lengthwise.ops.tree_attention` takes it."""
+        return Tree(self.embedding.weight, list(self.layers), self.config.chunk_size, self._variant.pad_rule)  # type: ignore[arg-type]
+
+    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
+        logits: Tensor = self.readout(prefix_states(self._ids(inputs), self.tree, perturb))
+        return logits
+
+    def last(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
+        logits: Tensor = self.readout(last_state(self._ids(inputs), self.tree, perturb))
+        return logits
+
+    def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        """The same numbers as `forward`, by the masked definition of eq. (1); for small T."""
+        logits: Tensor = self.readout(masked_states(self._ids(inputs), self.tree))
+        return logits
+
+    def _ids(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        return inputs - PAD

@@ -1,0 +1,1 @@
+"""Functions on tensors: no parameters, no modules."""

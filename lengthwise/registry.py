@@ -1,0 +1,80 @@
+"""Registries: mappings from a public name to the member that bears it, filled by discovering a package."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+Member = TypeVar("Member")
+Registered = TypeVar("Registered")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the known name closest to `name`, or an empty string."""
+    close = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def discover(package: str) -> None:
+    """Import every module below `package`, so that each registers what it defines."""
+    root = importlib.import_module(package)
+    for module in pkgutil.walk_packages(root.__path__, prefix=f"{package}."):
+        importlib.import_module(module.name)
+
+
+class Registry(Mapping[str, Member], Generic[Member]):
+    """A read-only mapping from name to member; the package is imported when it is first looked into.
+
+    Example:
+        >>> from lengthwise.tasks import TASKS
+        >>> TASKS["parity"].__name__
+        'Parity'
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self._package = package
+        self._members: dict[str, Member] = {}
+        self._discovered = False
+
+    def register(self, name: str) -> Callable[[Registered], Registered]:
+        """Decorate a member of the family: it is listed under `name`, which becomes its attribute `name`."""
+
+        def decorate(member: Registered) -> Registered:
+            if name in self._members:
+                raise ValueError(f"{self.kind} {name!r} is registered twice; choose another name")
+            self._members[name] = member  # type: ignore[assignment]  # a class registers as a subtype of Member
+            setattr(member, "name", name)  # noqa: B010  # the members of a registry have no common static type
+            return member
+
+        return decorate
+
+    def _discover(self) -> dict[str, Member]:
+        if not self._discovered:
+            self._discovered = True
+            discover(self._package)
+        return self._members
+
+    def __getitem__(self, name: str) -> Member:
+        members = self._discover()
+        if name not in members:
+            known = ", ".join(sorted(members))
+            raise UnknownName(f"unknown {self.kind} {name!r}{nearest(name, members)} (known: {known})")
+        return members[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._discover()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._discover()))
+
+    def __len__(self) -> int:
+        return len(self._discover())
+
+
+class UnknownName(KeyError, ValueError):
+    """A name that no member bears; its message says which name comes nearest."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])

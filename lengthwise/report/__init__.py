@@ -1,0 +1,1 @@
+"""Results as tables, charts and one self-contained page."""

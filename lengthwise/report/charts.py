@@ -1,0 +1,195 @@
+"""Charts of results: accuracy against length and loss against step, one panel for each configuration."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from statistics import median
+from typing import Any
+
+import altair as alt
+
+from lengthwise.evaluation.length_curve import LengthPoint
+from lengthwise.report.table import RunRow, percent
+from lengthwise.training.loop import StepRecord
+
+LOSS_WINDOWS = 200
+"""A loss curve has at most so many points, each the median of the steps since the one before."""
+
+LOSS_FLOOR = 1e-8
+"""Smaller losses, for which a logarithmic axis has no place, are drawn here."""
+
+_GREY = "#8a8a8a"
+_PALETTE = ["#3b7dd8", "#e8842c", "#3aa57a", "#c84f8c", "#8e6fd1", "#b59a1f", "#4fb3c8", "#b0563a"]
+_SIZE = {"width": 300, "height": 230}
+
+
+def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int) -> alt.LayerChart:
+    """Accuracy of the final answer against length, one colour for each seed of one configuration.
+
+    Lines: the dense range. Diamonds: the long lengths with Wilson's 95 % interval, side by side where seeds share a
+    length. Dashed: the best constant answer. Vertical rule: the longest training length. Balanced lengths only.
+    """
+    seeds = [row.seed for row in rows]
+    dense = _values((row, point) for row in rows for point in row.dense.points)
+    long = _values((row, point) for row in rows for point in row.long.values())
+    lengths = [value["length"] for value in dense + long] or [trained_to]
+    domain = [min(trained_to, *lengths) / 1.25, max(trained_to, *lengths) * 1.6]
+    x = alt.X(
+        "length:Q",
+        title="length",
+        scale=alt.Scale(type="log", domain=domain, nice=False),
+        axis=alt.Axis(format="~s", values=_ticks(*domain), grid=False, labelOverlap="greedy"),
+    )
+    layers = [
+        *_training_length(trained_to, x),
+        *_baseline(rows, x),
+        *_dense_lines(dense, x, seeds),
+        *_long_points(long, x, seeds),
+    ]
+    return alt.layer(*layers).properties(**_SIZE)
+
+
+def loss_chart(losses: Mapping[int, Sequence[StepRecord]]) -> alt.LayerChart:
+    """Training loss against step by seed, on a logarithmic axis: medians over windows of steps."""
+    steps = max((len(records) for records in losses.values()), default=1)
+    window = math.ceil(max(1, steps) / LOSS_WINDOWS)
+    values = [
+        {"seed": seed, "step": step, "loss": max(loss, LOSS_FLOOR)}
+        for seed, records in losses.items()
+        for step, loss in window_medians(records, window)
+    ]
+    noun = f"median of {window} steps" if window > 1 else "each step"
+    line = (
+        alt.Chart(alt.InlineData(values=values))
+        .mark_line(strokeWidth=1.5, opacity=0.85, clip=True)
+        .encode(
+            x=alt.X("step:Q", title="step", axis=alt.Axis(format="~s", tickCount=6, grid=False)),
+            y=alt.Y(
+                "loss:Q",
+                title=f"training loss ({noun})",
+                scale=alt.Scale(type="log"),
+                axis=alt.Axis(format="~g", tickCount=6),
+            ),
+            color=_seed_colour(list(losses)),
+            tooltip=["seed:N", "step:Q", alt.Tooltip("loss:Q", format=".3~g")],
+        )
+    )
+    points = line.mark_point(opacity=0, size=60, filled=True)
+    return alt.layer(line, points).properties(**_SIZE)
+
+
+def window_medians(records: Sequence[StepRecord], window: int) -> list[tuple[int, float]]:
+    """(last step, median loss) of each `window` consecutive records; the last window may be shorter.
+
+    Example:
+        >>> losses = [4.0, 1.0, 2.0, 8.0]
+        >>> window_medians([StepRecord(i + 1, loss, 9, 1.0, 1e-3) for i, loss in enumerate(losses)], 3)
+        [(3, 2.0), (4, 8.0)]
+    """
+    parts = [records[start : start + window] for start in range(0, len(records), window)]
+    return [(part[-1].step, median(record.loss for record in part)) for part in parts]
+
+
+def side_by_side(panels: Mapping[str, alt.LayerChart], columns: int = 3) -> alt.ConcatChart:
+    """Panels under their titles in one picture, for PNG and SVG files."""
+    titled = [panel.properties(title=title) for title, panel in panels.items()]
+    return alt.concat(*titled, columns=columns).configure(background="white").configure_view(stroke=None)
+
+
+def _training_length(trained_to: int, x: alt.X) -> list[alt.Chart]:
+    base = alt.Chart(alt.InlineData(values=[{"length": trained_to, "text": f"trained up to {trained_to:,}"}]))
+    rule = base.mark_rule(color=_GREY, strokeWidth=1.5).encode(x=x, tooltip="text:N")
+    text = base.mark_text(align="left", baseline="bottom", dx=4, dy=-4, color=_GREY).encode(
+        x=x, y=alt.datum(0.0), text="text:N"
+    )
+    return [rule, text]
+
+
+def _baseline(rows: Sequence[RunRow], x: alt.X) -> list[alt.Chart]:
+    # A constant answer does not depend on the seed. Where its score stays the same, the ends say it all.
+    scores = sorted({p.length: p.baseline for row in rows for p in (*row.dense.points, *row.long.values())}.items())
+    values = []
+    for _, same in groupby(scores, key=lambda score: score[1]):
+        run = list(same)
+        values += [{"length": length, "score": score} for length, score in dict.fromkeys((run[0], run[-1]))]
+    line = (
+        alt.Chart(alt.InlineData(values=values))
+        .mark_line(color=_GREY, strokeDash=[4, 3], strokeWidth=1.5)
+        .encode(x=x, y=alt.Y("score:Q", title=""))
+    )
+    text = (
+        alt.Chart(alt.InlineData(values=values[-1:]))
+        .mark_text(align="right", baseline="bottom", dy=-3, color=_GREY)
+        .encode(x=x, y="score:Q", text=alt.value("best constant answer"))
+    )
+    return [line, text]
+
+
+def _dense_lines(values: list[dict[str, Any]], x: alt.X, seeds: Sequence[int]) -> list[alt.Chart]:
+    # Seeds often lie on one another, all right everywhere: widths from thick to thin let each be seen below the next.
+    widths = [1.5 + 2 * (len(seeds) - 1 - place) for place in range(len(seeds))] if len(seeds) <= 4 else [1.5]
+    base = alt.Chart(alt.InlineData(values=values)).encode(x=x, y=_accuracy(), color=_seed_colour(seeds))
+    line = base.mark_line(opacity=0.9).encode(
+        strokeWidth=alt.StrokeWidth("seed:N", scale=alt.Scale(domain=sorted(seeds), range=widths), legend=None)
+    )
+    return [line, base.mark_point(opacity=0, size=60, filled=True).encode(tooltip=_TOOLTIP)]
+
+
+def _long_points(values: list[dict[str, Any]], x: alt.X, seeds: Sequence[int]) -> list[alt.Chart]:
+    layers = []
+    for place, seed in enumerate(sorted(seeds)):
+        offset = 7 * (place - (len(seeds) - 1) / 2) if len(seeds) <= 4 else 0
+        of_seed = [value for value in values if value["seed"] == seed]
+        base = alt.Chart(alt.InlineData(values=of_seed)).encode(x=x, color=_seed_colour(seeds), tooltip=_TOOLTIP)
+        layers += [
+            base.mark_rule(strokeWidth=1.5, xOffset=offset).encode(y=alt.Y("low:Q", title=""), y2="high:Q"),
+            base.mark_point(shape="diamond", filled=True, size=50, opacity=1, xOffset=offset).encode(y=_accuracy()),
+        ]
+    return layers
+
+
+def _values(points: Any) -> list[dict[str, Any]]:
+    return [_value(row, point) for row, point in points]
+
+
+def _value(row: RunRow, point: LengthPoint) -> dict[str, Any]:
+    low, high = point.interval
+    return {
+        "seed": row.seed,
+        "length": point.length,
+        "accuracy": point.accuracy,
+        "right": f"{point.num_correct:,} of {point.num_strings:,}, {percent(point.accuracy)}",
+        "low": round(low, 4),
+        "high": round(high, 4),
+    }
+
+
+def _accuracy() -> alt.Y:
+    return alt.Y(
+        "accuracy:Q",
+        title="accuracy of the final answer",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format="%", tickCount=5),
+    )
+
+
+def _seed_colour(seeds: Sequence[int]) -> alt.Color:
+    domain = sorted(seeds)
+    colours = [_PALETTE[place % len(_PALETTE)] for place in range(len(domain))]
+    legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolType="stroke", columns=8)
+    return alt.Color("seed:N", title="seed", scale=alt.Scale(domain=domain, range=colours), legend=legend)
+
+
+def _ticks(low: float, high: float) -> list[int]:
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = (digit * 10**power for power in powers if power >= 0 for digit in (1, 2, 5))
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+_TOOLTIP = [
+    alt.Tooltip("seed:N"),
+    alt.Tooltip("length:Q", format=","),
+    alt.Tooltip("right:N"),
+    alt.Tooltip("low:Q", title="95 % from", format=".2%"),
+    alt.Tooltip("high:Q", title="95 % to", format=".2%"),
+]

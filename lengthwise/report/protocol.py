@@ -1,0 +1,62 @@
+"""How the numbers were measured, in a sentence for each part of the evaluation."""
+
+from collections.abc import Sequence
+
+from lengthwise.evaluation.length_curve import LengthPoint, wilson_interval
+from lengthwise.evaluation.plan import LongLength
+from lengthwise.evaluation.structured import STRUCTURED
+from lengthwise.report.table import RunRow, percent, span
+from lengthwise.runs.folder import RunResult
+
+
+def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
+    """(what was measured, how) for each different way in which the runs were measured, with its chance level."""
+    scores: dict[tuple[str, str], dict[str, list[LengthPoint]]] = {}
+    for result, row in zip(results, rows, strict=True):
+        low, high = result.plan.dense
+        parts = [
+            ("Dense range", _dense(row, low, high), row.dense.points),
+            ("Long lengths", _long(result.plan.long), tuple(row.long.values())),
+            ("Structured strings", _structured(result.plan.structured), row.structured),
+        ]
+        for name, sentence, points in parts:
+            if points:
+                scores.setdefault((name, sentence), {}).setdefault(row.task, []).extend(points)
+    return [(name, f"{sentence} {_chance(by_task)}") for (name, sentence), by_task in scores.items()]
+
+
+def _dense(row: RunRow, low: int, high: int) -> str:
+    strings = span([point.num_strings for point in row.dense.points])
+    if row.dense.protocol == "one-pass":
+        return (
+            f"One pass: {strings} random strings are read once, and each of their prefixes of {low:,} to {high:,} "
+            "symbols counts as a random string of its length, which for these tasks it is; lengths share strings, so "
+            "their scores are not independent of one another."
+        )
+    return f"Independent strings: for each balanced length from {low:,} to {high:,}, {strings} strings are drawn anew."
+
+
+def _long(lengths: Sequence[LongLength]) -> str:
+    counts = ", ".join(f"{count:,} at {length:,}" for length, count in lengths)
+    fewest = min((count for _, count in lengths), default=1)
+    low, _ = wilson_interval(fewest, fewest)
+    return (
+        f"Independent strings, drawn anew for each length: {counts}. {fewest:,} right answers out of {fewest:,} still "
+        f"leave a 95 % interval that begins at {percent(low)}."
+    )
+
+
+def _structured(lengths: Sequence[LongLength]) -> str:
+    counts = ", ".join(f"{count:,} at {length:,}" for length, count in lengths)
+    return (
+        f"Strings that random sampling never draws, of the families {', '.join(STRUCTURED)}; of each at most {counts}, "
+        "without those that ask nothing of the task."
+    )
+
+
+def _chance(by_task: dict[str, list[LengthPoint]]) -> str:
+    levels = []
+    for task, points in by_task.items():
+        low, high = min(point.baseline for point in points), max(point.baseline for point in points)
+        levels.append(f"{task} {percent(low)}" + (f" to {percent(high)}" if percent(high) != percent(low) else ""))
+    return f"The best constant answer would score: {', '.join(levels)}."

@@ -1,0 +1,89 @@
+"""Specifications as a reader needs them: what tells runs apart, and the file that repeats them."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.spec import SECTIONS
+
+Settings = Mapping[str, Any]
+
+
+def flat(settings: Settings, prefix: str = "") -> dict[str, Any]:
+    """Nested settings under dotted keys, as `--set` takes them.
+
+    Example:
+        >>> flat({"train": {"steps": 10, "optimizer": {"name": "adam"}}})
+        {'train.steps': 10, 'train.optimizer.name': 'adam'}
+    """
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return found
+
+
+def without_seed(spec: Settings) -> Settings:
+    """The configuration that the seeds of a cell share."""
+    return {section: spec[section] for section in SECTIONS}
+
+
+def variations(results: Sequence[RunResult]) -> dict[str, str]:
+    """For each run id, the settings in which it differs from other runs of its task and model ("" where in none)."""
+    cells: dict[tuple[str, str], list[RunResult]] = defaultdict(list)
+    for result in results:
+        cells[task_of(result), model_of(result)].append(result)
+    found: dict[str, str] = {}
+    for members in cells.values():
+        settings = {result.run_id: flat(without_seed(result.spec)) for result in members}
+        keys = dict.fromkeys(key for of_run in settings.values() for key in of_run)
+        differing = [key for key in keys if len({_text(of_run.get(key)) for of_run in settings.values()}) > 1]
+        for run_id, of_run in settings.items():
+            found[run_id] = ", ".join(f"{key}={_text(of_run.get(key))}" for key in differing)
+    return found
+
+
+def task_of(result: RunResult) -> str:
+    """The registered name of the run's task."""
+    return str(result.spec["task"]["name"])
+
+
+def model_of(result: RunResult) -> str:
+    """The registered name of the run's model."""
+    return str(result.spec["model"]["name"])
+
+
+def as_toml(spec: Settings) -> str:
+    """The specification as a file for ``lengthwise train TASK MODEL --seed N --config FILE``.
+
+    Example:
+        >>> print(as_toml({"task": {"name": "parity", "p": 0.5}, "model": {"name": "x"}, "train": {"steps": 10}}))
+        [task]
+        p = 0.5
+        <BLANKLINE>
+        [train]
+        steps = 10
+    """
+    tables = []
+    for section in SECTIONS:
+        tables += _toml_tables({key: value for key, value in spec[section].items() if key != "name"}, section)
+    return "\n\n".join(tables)
+
+
+def _toml_tables(settings: Settings, path: str) -> list[str]:
+    # TOML has no null: a setting that is None is left out, which gives it its default, None.
+    plain = [
+        f"{key} = {json.dumps(value)}"
+        for key, value in settings.items()
+        if value is not None and not isinstance(value, Mapping)
+    ]
+    tables = ["\n".join([f"[{path}]", *plain])] if plain else []
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            tables += _toml_tables(value, f"{path}.{key}")
+    return tables
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "unset" if value is None else json.dumps(value)

@@ -1,0 +1,224 @@
+"""Results in rows: one for each run, one for each measured point. Terminal, page and CSV file share them."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import ROUND_FLOOR, Decimal
+from typing import NamedTuple
+
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.report.settings import model_of, task_of, variations
+from lengthwise.runs.folder import RunResult
+
+NOTHING = "-"
+"""Stands where nothing was measured."""
+
+CSV_COLUMNS = (
+    *("run_id", "task", "model", "seed", "protocol", "family", "length", "num_strings", "num_correct"),
+    *("accuracy", "interval_low", "interval_high", "baseline", "balanced"),
+)
+"""Of the file with one line for each measured point; the interval is Wilson's, at 95 %."""
+
+
+class RunRow(NamedTuple):
+    """One run in numbers. `dense`, `long` and `unbalanced` hold random strings; the first two at balanced lengths."""
+
+    run_id: str
+    task: str
+    model: str
+    variation: str
+    seed: int
+    dense: LengthCurve
+    long: Mapping[int, LengthPoint]
+    unbalanced: LengthCurve
+    structured: tuple[LengthPoint, ...]
+    steps: int
+    cpu_seconds: float
+
+    @property
+    def baseline(self) -> float:
+        """The highest score of a constant answer at any balanced length of the dense range."""
+        return max((point.baseline for point in self.dense.points), default=math.nan)
+
+    @property
+    def lowest(self) -> LengthPoint | None:
+        """The first balanced point of the dense range with the lowest accuracy."""
+        return min(self.dense.points, key=lambda point: point.accuracy, default=None)
+
+    @property
+    def lowest_structured(self) -> LengthPoint | None:
+        """The first point of structured strings with the lowest accuracy."""
+        return min(self.structured, key=lambda point: point.accuracy, default=None)
+
+
+class Table(NamedTuple):
+    """Text in rows and columns, and what would be the same in every row: (name, value) instead of a column."""
+
+    header: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    shared: tuple[tuple[str, str], ...] = ()
+
+
+class _Column(NamedTuple):
+    name: str
+    text: Callable[[RunRow], str]
+    foldable: bool = False
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, cut (never rounded) to two decimals; only exactly 1 is "100 %", only exactly 0 "0 %".
+
+    Example:
+        >>> percent(1.0), percent(0.99996), percent(1 - 1e-15), percent(0.57), percent(0.00001), percent(0.0)
+        ('100 %', '99.99 %', '99.99 %', '57.00 %', '0.00 %', '0 %')
+    """
+    if math.isnan(share):
+        return NOTHING
+    if share in (0.0, 1.0):
+        return f"{share:.0%}".replace("%", " %")
+    # A mean of decimals such as 0.57 may lie a rounding error below it; 12 digits bring it back before the cut.
+    hundredths = Decimal(f"{share:.12f}").scaleb(4).to_integral_value(ROUND_FLOOR)
+    return f"{min(hundredths, Decimal(9999)).scaleb(-2):.2f} %"
+
+
+def run_rows(results: Sequence[RunResult]) -> list[RunRow]:
+    """One row for each result, in the order given."""
+    differing = variations(results)
+    return [_run_row(result, differing[result.run_id]) for result in results]
+
+
+def _run_row(result: RunResult, variation: str) -> RunRow:
+    random = [curve for curve in result.curves if curve.protocol != "structured"]
+    structured = [point for curve in result.curves if curve.protocol == "structured" for point in curve.points]
+    # The plan measures the dense range first, unless the task has no length there.
+    dense = next((curve for curve in random[:1] if curve == curve.between(*result.plan.dense)), None)
+    long = [point for curve in random if curve is not dense for point in curve.points]
+    return RunRow(
+        run_id=result.run_id,
+        task=task_of(result),
+        model=model_of(result),
+        variation=variation,
+        seed=int(result.spec["seed"]),
+        dense=(dense or LengthCurve(protocol="independent", points=())).balanced(),
+        long={
+            nominal: p for p in long if p.balanced for nominal, _ in result.plan.long if nominal - p.length in (0, 1)
+        },
+        unbalanced=LengthCurve(
+            protocol=dense.protocol if dense else "independent",
+            points=tuple(p for curve in random for p in curve.points if not p.balanced),
+        ),
+        structured=tuple(structured),
+        steps=result.training.step,
+        cpu_seconds=result.training.cpu_seconds,
+    )
+
+
+def _by_planned_length(points: Sequence[LengthPoint], result: RunResult) -> dict[int, LengthPoint]:
+    # Where a task has no string of a planned length, the plan measures one symbol less.
+    planned = [length for length, _ in result.plan.long]
+    balanced = {point.length: point for point in points if point.balanced}
+    nearest = {length: length if length in balanced else length - 1 for length in planned}
+    return {length: balanced[measured] for length, measured in nearest.items() if measured in balanced}
+
+
+def summary_table(rows: Sequence[RunRow]) -> Table:
+    """One line for each run; columns that say the same in all lines are folded into `shared`."""
+    long = [_long_column(length) for length in sorted({length for row in rows for length in row.long})]
+    columns = [
+        _Column("task", lambda row: row.task),
+        _Column("model", lambda row: row.model, foldable=True),
+        _Column("settings", lambda row: row.variation, foldable=True),
+        _Column("seed", lambda row: str(row.seed)),
+        _Column("lengths", lambda row: span([point.length for point in row.dense.points]), foldable=True),
+        _Column("strings", lambda row: _strings(row.dense), foldable=True),
+        _Column("mean", lambda row: percent(row.dense.mean())),
+        _Column("lowest", lambda row: _at(row.lowest)),
+        *long,
+        _Column("lowest structured", lambda row: _at(row.lowest_structured)),
+        _Column("constant answer", lambda row: percent(row.baseline), foldable=True),
+        _Column("steps", lambda row: f"{row.steps:,}", foldable=True),
+        _Column("CPU s", lambda row: f"{row.cpu_seconds:,.1f}"),
+    ]
+    return _table(columns, rows)
+
+
+def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
+    """The lengths at which some class cannot occur, apart from the rest; None if there are none."""
+    with_any = [row for row in rows if row.unbalanced.points]
+    columns = [
+        _Column("task", lambda row: row.task),
+        _Column("model", lambda row: row.model),
+        _Column("settings", lambda row: row.variation, foldable=True),
+        _Column("seed", lambda row: str(row.seed)),
+        _Column("lengths", lambda row: span([point.length for point in row.unbalanced.points])),
+        _Column("how many", lambda row: f"{len(row.unbalanced.points):,}"),
+        _Column("mean", lambda row: percent(row.unbalanced.mean())),
+        _Column("lowest", lambda row: percent(row.unbalanced.min())),
+    ]
+    return _table(columns, with_any) if with_any else None
+
+
+def as_csv(results: Sequence[RunResult]) -> str:
+    """Every measured point as comma-separated values, numbers in full precision."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for result in results:
+        run = (result.run_id, task_of(result), model_of(result), result.spec["seed"])
+        for curve in result.curves:
+            for point in curve.points:
+                counts = (point.family, point.length, point.num_strings, point.num_correct, point.accuracy)
+                balanced = "true" if point.balanced else "false"
+                writer.writerow((*run, curve.protocol, *counts, *point.interval, point.baseline, balanced))
+    return file.getvalue()
+
+
+def span(numbers: Sequence[int]) -> str:
+    """The smallest and the largest of some numbers.
+
+    Example:
+        >>> span([41, 42, 1500]), span([7]), span([])
+        ('41-1,500', '7', '-')
+    """
+    if not numbers:
+        return NOTHING
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def _table(columns: Iterable[_Column], rows: Sequence[RunRow]) -> Table:
+    kept: list[tuple[str, list[str]]] = []
+    shared: list[tuple[str, str]] = []
+    for column in columns:
+        texts = [column.text(row) for row in rows]
+        if column.foldable and len(set(texts)) == 1:
+            shared.append((column.name, texts[0]))
+        else:
+            kept.append((column.name, texts))
+    lines = tuple(zip(*(texts for _, texts in kept), strict=True))
+    return Table(tuple(name for name, _ in kept), lines, tuple((name, text) for name, text in shared if text))
+
+
+def _long_column(length: int) -> _Column:
+    def text(row: RunRow) -> str:
+        point = row.long.get(length)
+        if point is None:
+            return NOTHING
+        return percent(point.accuracy) + ("" if point.length == length else f" at {point.length:,}")
+
+    return _Column(f"{length:,}", text)
+
+
+def _at(point: LengthPoint | None) -> str:
+    """An accuracy and, unless it is perfect, where it was found."""
+    if point is None:
+        return NOTHING
+    where = f"{point.length:,}" if point.family == "random" else f"{point.length:,}, {point.family}"
+    return percent(point.accuracy) + (f" at {where}" if point.accuracy < 1 else "")
+
+
+def _strings(curve: LengthCurve) -> str:
+    if not curve.points:
+        return NOTHING
+    return f"{span([point.num_strings for point in curve.points])} {curve.protocol}"

@@ -1,0 +1,1 @@
+"""Runs: a specification, its id, its folder on disk, and carrying it out."""

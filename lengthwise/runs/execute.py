@@ -1,0 +1,171 @@
+"""Carry a run out: train or continue, measure, write down."""
+
+import resource
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import torch
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, metrics_line, versions
+from lengthwise.runs.spec import RunSpec
+from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
+from lengthwise.training.loop import Diverged, TrainingState, training_steps
+
+
+class Progress(NamedTuple):
+    """Where a run is: its id, what it is doing, how many of how many steps, and a word on how it goes."""
+
+    run_id: str
+    phase: str
+    done: int
+    total: int
+    note: str = ""
+
+
+Listener = Callable[[Progress], None]
+
+
+class Interrupted(RuntimeError):
+    """The run was asked to stop; its checkpoint is saved."""
+
+
+def execute(
+    spec: RunSpec, root: Path, plan: EvaluationPlan | None = None, listener: Listener = lambda progress: None
+) -> RunResult:
+    """Train and measure `spec` below `root`, continuing what is there; a finished run is only read.
+
+    Ctrl-C saves a checkpoint and raises `Interrupted`; a loss that is not finite raises `Diverged` and leaves the last
+    good checkpoint. Weights and metrics of an interrupted and continued run equal the uninterrupted one's.
+    """
+    plan = plan or EvaluationPlan()
+    folder = RunFolder(root / spec.id)
+    folder.create(spec)
+    with folder.locked(), _one_thread():
+        result = folder.read_result()
+        if result is not None and result.plan == plan:
+            listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps, "already finished"))
+            return result
+        state = TrainingState(spec.make_model(), spec.recipe)
+        status = _train(state, spec, folder, listener)
+        result = _measure(state, spec, folder, plan, status, listener)
+        folder.write_result(result)
+        listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps))
+        return result
+
+
+def _train(state: TrainingState, spec: RunSpec, folder: RunFolder, listener: Listener) -> RunStatus:
+    if folder.checkpoint.exists():
+        load_checkpoint(state, folder.checkpoint, spec.id)
+    folder.keep_metrics(state.step)
+    before = folder.read_status() if state.step else RunStatus()
+    clock = _Clock(before)
+    every = spec.recipe.checkpoint_every
+    with folder.metrics.open("a", encoding="utf-8") as metrics, _stop_requests() as stop_requested:
+
+        def checkpoint(status: str, message: str = "") -> RunStatus:
+            metrics.flush()
+            save_checkpoint(state, folder.checkpoint, spec.id)
+            now = clock.status(status, state.step, message)
+            folder.write_status(now)
+            return now
+
+        try:
+            for record in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
+                metrics.write(metrics_line(record))
+                if record.step % every == 0:
+                    checkpoint("training")
+                if record.step % 10 == 0 or record.step == spec.recipe.steps:
+                    listener(Progress(spec.id, "training", record.step, spec.recipe.steps, f"loss {record.loss:.4f}"))
+                if stop_requested():
+                    checkpoint("interrupted")
+                    raise Interrupted(f"stopped at step {state.step} of {spec.recipe.steps}; {folder.path} is saved")
+        except Diverged as error:
+            folder.write_status(clock.status("diverged", state.step, str(error)))
+            raise
+        return checkpoint("trained")
+
+
+def _measure(
+    state: TrainingState,
+    spec: RunSpec,
+    folder: RunFolder,
+    plan: EvaluationPlan,
+    status: RunStatus,
+    listener: Listener,
+) -> RunResult:
+    started = time.perf_counter()
+    state.load_final_weights()
+    curves = []
+    with _stop_requests() as stop_requested:
+        for curve in plan.measure(state.model, spec.task):
+            curves.append(curve)
+            listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, f"{curve.protocol} strings"))
+            if stop_requested():
+                raise Interrupted(f"stopped while measuring; {folder.path} is trained and saved")
+    return RunResult(
+        run_id=spec.id,
+        spec=spec.to_json(),
+        weights="final weights, averaged over steps" if state.average else "final weights",
+        num_parameters=sum(p.numel() for p in state.model.parameters()),
+        plan=plan,
+        curves=tuple(curves),
+        training=status,
+        evaluation_seconds=time.perf_counter() - started,
+        peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        versions=versions(),
+    )
+
+
+class _Clock:
+    """Wall and CPU seconds, going on from an earlier status."""
+
+    def __init__(self, before: RunStatus) -> None:
+        self._before = before
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def status(self, status: str, step: int, message: str) -> RunStatus:
+        return RunStatus(
+            status=status,
+            step=step,
+            wall_seconds=round(self._before.wall_seconds + time.perf_counter() - self._wall, 3),
+            cpu_seconds=round(self._before.cpu_seconds + time.process_time() - self._cpu, 3),
+            message=message,
+        )
+
+
+@contextmanager
+def _stop_requests() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a request that is honoured between steps; a second one interrupts at once."""
+    requested = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield requested.is_set
+        return
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        if requested.is_set():
+            raise KeyboardInterrupt
+        requested.set()
+
+    previous = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield requested.is_set
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One torch thread: sums then have one order, and a run gives the same bits wherever it is repeated."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

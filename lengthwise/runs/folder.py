@@ -1,0 +1,187 @@
+"""A run on disk: ``run.json``, ``metrics.jsonl``, ``checkpoint.safetensors``, ``state.json``, ``result.json``."""
+
+import json
+import platform
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lengthwise import __version__
+from lengthwise.evaluation.length_curve import LengthCurve
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.models.base import SequenceModel
+from lengthwise.runs.spec import RunSpec, spec_from_json
+from lengthwise.training.checkpoint import load_weights, write_by_rename
+from lengthwise.training.loop import StepRecord
+
+
+class RunStatus(BaseModel):
+    """How far a run has come; times add up over interruptions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: str = "new"
+    step: int = 0
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    message: str = ""
+
+
+class RunResult(BaseModel):
+    """What a finished run measured, and everything needed to judge the numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str
+    spec: dict[str, Any]
+    weights: str
+    num_parameters: int
+    plan: EvaluationPlan
+    curves: tuple[LengthCurve, ...]
+    training: RunStatus
+    evaluation_seconds: float
+    peak_memory_mb: float
+    versions: dict[str, str]
+
+    def dense(self) -> LengthCurve:
+        """The curve over the plan's dense range."""
+        return next((c for c in self.curves if c.protocol in ("one-pass", "independent")), self.curves[0])
+
+    def curve(self, protocol: str) -> LengthCurve | None:
+        """The last curve measured by a protocol (long lengths come after the dense range)."""
+        return next((c for c in reversed(self.curves) if c.protocol == protocol), None)
+
+
+class RunFolder(NamedTuple):
+    """The files of one run, and how each is read and written."""
+
+    path: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    def create(self, spec: RunSpec) -> None:
+        """Make the folder and write down the specification."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not (self.path / "run.json").exists():
+            self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": versions()})
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run: a second process that wants it is refused with a ValueError."""
+        import fcntl
+
+        with (self.path / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(f"{self.path}: another process is working on this run; wait for it") from None
+            yield
+
+    def read_spec(self) -> RunSpec:
+        return spec_from_json(self._read("run.json")["spec"])
+
+    def read_status(self) -> RunStatus:
+        return RunStatus(**self._read("state.json")) if (self.path / "state.json").exists() else RunStatus()
+
+    def write_status(self, status: RunStatus) -> None:
+        self._write("state.json", status.model_dump(mode="json"))
+
+    def read_result(self) -> RunResult | None:
+        """The result, or None where the run is not finished."""
+        if not (self.path / "result.json").exists():
+            return None
+        try:
+            return RunResult(**self._read("result.json"))
+        except ValidationError as error:
+            raise ValueError(
+                f"{self.path / 'result.json'}: not a result of this version ({error.error_count()} problems); "
+                "delete it, and `lengthwise train` measures the trained run again"
+            ) from None
+
+    def write_result(self, result: RunResult) -> None:
+        self._write("result.json", result.model_dump(mode="json"))
+
+    def read_metrics(self) -> list[StepRecord]:
+        """The records of the steps; a line cut short by a crash ends them."""
+        records = []
+        if self.metrics.exists():
+            for line in self.metrics.read_text(encoding="utf-8").splitlines():
+                try:
+                    records.append(StepRecord(**json.loads(line)))
+                except (json.JSONDecodeError, TypeError):
+                    break
+        return records
+
+    def keep_metrics(self, steps: int) -> None:
+        """Drop the records of steps after the checkpoint: they will be taken again."""
+        self.write_metrics(record for record in self.read_metrics() if record.step <= steps)
+
+    def write_metrics(self, records: Iterable[StepRecord]) -> None:
+        write_by_rename(self.metrics, "".join(metrics_line(record) for record in records).encode())
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            content: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ValueError(
+                f"{self.path}: wanted a run folder, but it has no {name}; see `lengthwise train --help`"
+            ) from None
+        except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+            raise ValueError(f"{self.path / name}: damaged file ({error})") from None
+        return content
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        write_by_rename(self.path / name, (json.dumps(content, indent=1) + "\n").encode())
+
+
+class Run(NamedTuple):
+    """A run read back: specification, model with its final weights, metrics, and the result if there is one."""
+
+    folder: RunFolder
+    spec: RunSpec
+    model: SequenceModel
+    metrics: list[StepRecord]
+    result: RunResult | None
+
+
+def load_run(path: str | Path) -> Run:
+    """Read a run from its folder; a folder that is missing, damaged or has no checkpoint yet is a ValueError."""
+    folder = RunFolder(Path(path))
+    spec = folder.read_spec()
+    model = spec.make_model()
+    load_weights(model, folder.checkpoint)
+    model.eval()
+    return Run(folder, spec, model, folder.read_metrics(), folder.read_result())
+
+
+def metrics_line(record: StepRecord) -> str:
+    """One line of ``metrics.jsonl``."""
+    return json.dumps(record._asdict()) + "\n"
+
+
+def versions() -> dict[str, str]:
+    """What a number depends on besides its specification."""
+    here = Path(__file__).parent
+    found = subprocess.run(
+        ["git", "-C", str(here), "rev-parse", "HEAD", "--show-toplevel"], capture_output=True, text=True, check=False
+    )
+    commit, _, top = found.stdout.strip().partition("\n")
+    in_checkout = found.returncode == 0 and Path(top) == here.parent.parent
+    return {
+        "lengthwise": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "commit": commit if in_checkout else "unknown (not run from a checkout)",
+        "device": f"cpu ({platform.machine()}), {torch.get_num_threads()} thread",
+    }

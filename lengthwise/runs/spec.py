@@ -1,0 +1,155 @@
+"""What a run is: a task, a model, a recipe and a seed, validated once, with an id that is a hash of them."""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lengthwise.models.base import MODELS, ModelConfig, SequenceModel
+from lengthwise.randomness import generator_for
+from lengthwise.registry import nearest
+from lengthwise.tasks.base import TASKS, SymbolTask
+from lengthwise.training.loop import check_model, training_lengths
+from lengthwise.training.recipe import PRESETS, Recipe
+from lengthwise.validation import validated
+
+SECTIONS = ("task", "model", "train")
+Settings = dict[str, Any]
+
+
+class RunSpec(NamedTuple):
+    """One cell of an experiment. Equal specifications have equal ids and are trained once."""
+
+    task: SymbolTask
+    model_name: str
+    model_config: ModelConfig
+    recipe: Recipe
+    seed: int
+
+    def to_json(self) -> Settings:
+        """The complete specification, defaults included."""
+        return {
+            "task": {"name": self.task.name, **self.task.model_dump(mode="json")},
+            "model": {"name": self.model_name, **self.model_config.model_dump(mode="json")},
+            "train": self.recipe.model_dump(mode="json"),
+            "seed": self.seed,
+        }
+
+    @property
+    def id(self) -> str:
+        """Readable, and unique by a hash of the specification."""
+        digest = blake2b(json.dumps(self.to_json(), sort_keys=True).encode(), digest_size=5).hexdigest()
+        return f"{self.task.name}-{self.model_name}-seed{self.seed}-{digest}"
+
+    def make_model(self) -> SequenceModel:
+        """The untrained model, its parameters drawn from the seed."""
+        model: type[Any] = MODELS[self.model_name]
+        made: SequenceModel = model(
+            self.model_config,
+            vocab_size=len(self.task.symbols),
+            num_classes=len(self.task.classes),
+            generator=generator_for(self.seed, "parameters"),
+        )
+        return made
+
+
+def make_spec(task: str, model: str, settings: Mapping[str, Any], *, preset: str = "fast", seed: int = 0) -> RunSpec:
+    """Validate settings (sections `task`, `model`, `train`) over a preset; all problems come as one ValueError.
+
+    Example:
+        >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})
+        >>> spec.recipe.steps, spec.recipe.batch_size
+        (10, 128)
+    """
+    if preset not in PRESETS:
+        raise ValueError(f"preset: unknown preset {preset!r}{nearest(preset, PRESETS)} (known: {', '.join(PRESETS)})")
+    task_class, model_class = TASKS[task], MODELS[model]
+    if not issubclass(task_class, SymbolTask):
+        raise ValueError(f"task: {task} is not over symbols; choose one that is")
+    base: Settings = {"train": PRESETS[preset], "model": model_class.presets.get(preset, {})}
+    merged = merge(base, settings)
+    problems = [
+        f"{s}: no such section{nearest(s, SECTIONS)} (known: {', '.join(SECTIONS)})"
+        for s in settings
+        if s not in SECTIONS
+    ]
+    built: dict[str, Any] = {}
+    for section, kind in (("task", task_class), ("model", model_class.Config), ("train", Recipe)):
+        try:
+            built[section] = validated(kind, _section(merged, section), path=section)
+        except ValueError as error:
+            problems.append(str(error))
+    if seed < 0:
+        problems.append(f"seed: wanted an integer of at least 0, got {seed}")
+    if problems:
+        raise ValueError("\n".join(problems))
+    spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
+    check_model(model_class, spec.recipe)
+    training_lengths(spec.task, spec.recipe)
+    return spec
+
+
+def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
+    """The inverse of `RunSpec.to_json`."""
+    sections = {section: dict(settings[section]) for section in SECTIONS}
+    return make_spec(sections["task"].pop("name"), sections["model"].pop("name"), sections, seed=settings["seed"])
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:
+    """`base` with `changes` laid over it, section by section.
+
+    Example:
+        >>> merge({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
+        {'a': {'b': 1, 'c': 3}}
+    """
+    merged = dict(base)
+    for key, value in changes.items():
+        old = merged.get(key)
+        merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def read_settings(path: Path) -> Settings:
+    """Settings from a TOML file; a file that is missing or is no TOML is a ValueError that says where."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"--config: there is no file {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ValueError(f"--config: {path} cannot be read as TOML: {error}") from None
+
+
+def parse_assignments(assignments: Iterable[str]) -> Settings:
+    """Settings from ``section.key=value`` words; values are TOML, or plain text where they are no TOML.
+
+    Example:
+        >>> parse_assignments(["train.steps=20", "model.variant=paper"])
+        {'train': {'steps': 20}, 'model': {'variant': 'paper'}}
+    """
+    settings: Settings = {}
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        keys = path.strip().split(".")
+        if not equals or len(keys) < 2 or not all(keys):
+            raise ValueError(f"--set: wanted section.key=value, got {assignment!r}; for one, --set train.steps=500")
+        nested: Any = _parse_value(text.strip())
+        for key in reversed(keys):
+            nested = {key: nested}
+        settings = merge(settings, nested)
+    return settings
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _section(settings: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+    content = settings.get(section, {})
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{section}: wanted a section of settings, got {content!r}; for one, {section}.key = value")
+    return content

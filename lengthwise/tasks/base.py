@@ -1,0 +1,123 @@
+"""The contract of a task, and how one is made from its name."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Int64
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.registry import Registry
+from lengthwise.validation import validated
+
+
+class Batch(NamedTuple):
+    """Inputs and, position by position, what a model is asked there (`IGNORE` where nothing is asked)."""
+
+    inputs: Int64[Tensor, "B T"]
+    targets: Int64[Tensor, "B T"]
+
+
+class Task(BaseModel, ABC):
+    """What a model is asked: a frozen, validated description that draws its own strings and knows the answers.
+
+    A task is its own configuration: its fields are what `make_task` and the command line set.
+    `length` is the task's own size parameter; for tasks over symbols it is the number of symbols.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def is_legal_length(self, length: int) -> bool:
+        """Whether strings of this length can be sampled."""
+
+    def is_balanced_length(self, length: int) -> bool:
+        """Whether every class can be the final answer at this length; preset recipes train on these only."""
+        return self.is_legal_length(length)
+
+    @abstractmethod
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw a batch; the same state of `generator` gives the same batch."""
+
+    @abstractmethod
+    def baseline(self, length: int) -> float:
+        """Score of the best constant final answer on samples of this length."""
+
+    def check_length(self, length: int) -> None:
+        """Raise a ValueError that names the nearest legal lengths unless `length` is legal."""
+        if length >= 1 and self.is_legal_length(length):
+            return
+        around = [n for n in range(max(1, length - 3), max(1, length) + 4) if self.is_legal_length(n)]
+        raise ValueError(f"length: {self.name} has no strings of length {length}; legal lengths near it: {around}")
+
+
+class SymbolTask(Task):
+    """A task whose inputs are symbols and whose answers are classes."""
+
+    @property
+    @abstractmethod
+    def symbols(self) -> tuple[str, ...]:
+        """The input alphabet, in the order of its ids."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> tuple[str, ...]:
+        """The answers, in the order of their ids."""
+
+    def encode(self, text: str) -> Int64[Tensor, " T"]:
+        """Turn a string over `symbols` into ids; a symbol outside the alphabet is a ValueError that says where."""
+        if not text:
+            raise ValueError(f"text: {self.name} wants at least one of the symbols {' '.join(self.symbols)}, got ''")
+        ids = {symbol: index for index, symbol in enumerate(self.symbols)}
+        for position, symbol in enumerate(text):
+            if symbol not in ids:
+                known = " ".join(self.symbols)
+                raise ValueError(
+                    f"text: {symbol!r} at position {position + 1} is no symbol of {self.name}; use only {known}"
+                )
+        return torch.tensor([ids[symbol] for symbol in text], dtype=torch.int64)
+
+    def decode(self, ids: Int64[Tensor, " T"]) -> str:
+        """Turn ids back into a string."""
+        return "".join(self.symbols[index] for index in ids.tolist())
+
+
+class OracleTask(SymbolTask):
+    """A symbol task that can answer any string, not only those it draws."""
+
+    @abstractmethod
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """Answer every prefix; `IGNORE` where the prefix asks nothing or is malformed."""
+
+
+class RegularTask(OracleTask):
+    """A task that a finite machine solves.
+
+    `prefix_exchangeable` says whether the prefix of a sample is distributed as a sample of that length
+    (transduction of independent symbols: yes; recognition of balanced samples: no). Only then may one pass over
+    a long string stand for the evaluation at every shorter length.
+    """
+
+    prefix_exchangeable: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def transducer(self) -> Transducer:
+        """The task's machine, written independently of `solve`; malformed input leads to a sink that answers IGNORE."""
+
+
+TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks")
+
+
+def make_task(name: str, **fields: Any) -> Task:
+    """Make the task registered under `name` with the given fields; problems are one ValueError.
+
+    Example:
+        >>> make_task("parity", p=0.3).p
+        0.3
+    """
+    return validated(TASKS[name], fields, path="task")

@@ -1,0 +1,1 @@
+"""Regular languages and finite-state transductions."""

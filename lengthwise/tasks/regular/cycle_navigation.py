@@ -1,0 +1,79 @@
+"""Cycle navigation: where does a walk on a cycle end?"""
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+from pydantic import Field
+from torch import Tensor
+
+from lengthwise.automata import Transducer, library
+from lengthwise.tasks.base import TASKS, Batch, RegularTask
+
+
+@TASKS.register("cycle-navigation")
+class CycleNavigation(RegularTask):
+    """The place on a cycle of `size` places after moves 0 (stay), 1 (up) and 2 (down) from place 0.
+
+    ``answer_t = (number of 1 - number of 2 among symbols 1 ... t) mod size``; the classes are the places. The moves are
+    independent and uniform.
+
+    Raises:
+        ValueError: `size` is below 1.
+
+    Example:
+        >>> task = CycleNavigation(size=5)
+        >>> task.solve(task.encode("12022")[None]).tolist()
+        [[1, 0, 0, 4, 3]]
+
+    Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (arXiv 2207.02098), Cycle Navigation; used by
+        Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length
+        Extrapolation" (arXiv 2305.03796), section 5.
+    Differs from the source: in the names of the moves (their code moves by symbol - 1), and in the field `size`
+        (theirs is 5).
+    """
+
+    prefix_exchangeable: ClassVar[bool] = True
+
+    size: Annotated[int, Field(ge=1)] = 5
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The moves 0 (stay), 1 (up) and 2 (down)."""
+        return ("0", "1", "2")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The places on the cycle."""
+        return tuple(str(place) for place in range(self.size))
+
+    @property
+    def transducer(self) -> Transducer:
+        """The places; the state is the answer."""
+        return library.cycle(self.size)
+
+    def is_legal_length(self, length: int) -> bool:
+        """Every length from 1."""
+        return length >= 1
+
+    def is_balanced_length(self, length: int) -> bool:
+        """Every length at which the whole cycle is within reach."""
+        return length >= 1 and 2 * length + 1 >= self.size
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw independent uniform moves; every prefix is asked."""
+        self.check_length(length)
+        inputs = torch.randint(3, (batch_size, length), generator=generator)
+        return Batch(inputs, self.solve(inputs))
+
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """The running sum of the moves modulo `size`; the move down counts as -1."""
+        moves = torch.where(inputs == 2, -1, inputs)
+        return moves.cumsum(dim=1) % self.size
+
+    def baseline(self, length: int) -> float:
+        """Probability of the likeliest place after `length` uniform moves, from the powers of the Markov chain."""
+        self.check_length(length)
+        chain = self.transducer.semiautomaton.transition_matrix(np.full(3, 1 / 3))
+        return float(np.linalg.matrix_power(chain, length)[0].max())

@@ -1,0 +1,70 @@
+"""Even pairs: do first and last symbol agree?"""
+
+from typing import ClassVar
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.automata import Transducer, library
+from lengthwise.tasks.base import TASKS, Batch, RegularTask
+
+
+@TASKS.register("even-pairs")
+class EvenPairs(RegularTask):
+    """The number of factors `ab` and `ba` modulo 2, over independent fair symbols.
+
+    ``answer_t = #{1 < s <= t : symbol_s is not symbol_(s-1)} mod 2``, which is 0 exactly where symbol t is the first
+    symbol again; the classes are the two remainders.
+
+    Example:
+        >>> task = EvenPairs()
+        >>> task.solve(task.encode("aabba")[None]).tolist()
+        [[0, 0, 1, 1, 0]]
+
+    Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (arXiv 2207.02098), Even Pairs; used by Chi et
+        al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation"
+        (arXiv 2305.03796), section 5.
+    Differs from the source: in nothing. (Fan et al., arXiv 2309.07412, call a different task over five symbols
+        EvenPair(5).)
+    """
+
+    prefix_exchangeable: ClassVar[bool] = True
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols a and b."""
+        return ("a", "b")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The remainders 0 (even) and 1 (odd)."""
+        return ("0", "1")
+
+    @property
+    def transducer(self) -> Transducer:
+        """The last symbol and the answer so far."""
+        return library.even_pairs()
+
+    def is_legal_length(self, length: int) -> bool:
+        """Every length from 1."""
+        return length >= 1
+
+    def is_balanced_length(self, length: int) -> bool:
+        """Every length from 2: a single symbol has no pairs."""
+        return length >= 2
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw independent fair symbols; every prefix is asked."""
+        self.check_length(length)
+        inputs = torch.randint(2, (batch_size, length), generator=generator)
+        return Batch(inputs, self.solve(inputs))
+
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """Whether each symbol differs from the first."""
+        return (inputs != inputs[:, :1]).to(torch.int64)
+
+    def baseline(self, length: int) -> float:
+        """One half, and 1 at length 1."""
+        self.check_length(length)
+        return 0.5 if self.is_balanced_length(length) else 1.0

@@ -1,0 +1,71 @@
+"""Parity: is the number of `b` even or odd?"""
+
+from typing import Annotated, ClassVar
+
+import torch
+from jaxtyping import Int64
+from pydantic import Field
+from torch import Tensor
+
+from lengthwise.automata import Transducer, library
+from lengthwise.tasks.base import TASKS, Batch, RegularTask
+
+
+@TASKS.register("parity")
+class Parity(RegularTask):
+    """The number of `b` modulo 2, over independent symbols that are `b` with probability `p`.
+
+    ``answer_t = (number of b among symbols 1 ... t) mod 2``; the classes are the two remainders.
+
+    Raises:
+        ValueError: `p` is not strictly between 0 and 1.
+
+    Example:
+        >>> task = Parity()
+        >>> task.solve(task.encode("abba")[None]).tolist()
+        [[0, 1, 0, 0]]
+
+    Source: Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length
+        Extrapolation" (arXiv 2305.03796), section 5 and Table 2 (`p`); Delétang et al., "Neural Networks and the Chomsky
+        Hierarchy" (arXiv 2207.02098), Parity Check.
+    Differs from the source: in the names of the symbols only (a, b for 0, 1).
+    """
+
+    prefix_exchangeable: ClassVar[bool] = True
+
+    p: Annotated[float, Field(gt=0, lt=1)] = 0.5
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols a and b."""
+        return ("a", "b")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The remainders 0 (even) and 1 (odd)."""
+        return ("0", "1")
+
+    @property
+    def transducer(self) -> Transducer:
+        """Two states that `b` exchanges."""
+        return library.parity()
+
+    def is_legal_length(self, length: int) -> bool:
+        """Every length from 1."""
+        return length >= 1
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw independent symbols; every prefix is asked."""
+        self.check_length(length)
+        uniforms = torch.rand(batch_size, length, generator=generator, dtype=torch.float64)
+        inputs = (uniforms < self.p).to(torch.int64)
+        return Batch(inputs, self.solve(inputs))
+
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """The running sum modulo 2."""
+        return inputs.cumsum(dim=1) % 2
+
+    def baseline(self, length: int) -> float:
+        """``(1 + |1 - 2p|^T) / 2``: the probability of the likelier remainder."""
+        self.check_length(length)
+        return (1 + abs(1 - 2 * self.p) ** length) / 2

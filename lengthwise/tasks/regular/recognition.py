@@ -1,0 +1,218 @@
+"""Recognition: is a string in a regular language? The shared part of its tasks, above all honest sampling."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64
+from torch import Tensor
+
+from lengthwise.automata import DFA, Transducer
+from lengthwise.automata.dfa import joint_sampler
+from lengthwise.automata.sampling import UniformSampler
+from lengthwise.tasks.base import Batch, RegularTask
+
+Edit = Callable[[Int64[Tensor, "N T"], int, torch.Generator], Int64[Tensor, "N T"]]
+"""A random change of strings over so many symbols that keeps their length."""
+
+EDIT_ROUNDS = 8
+"""How often an edit that leaves a string in the language is drawn again."""
+
+OUT, IN = 0, 1
+"""The classes, and the places of the complement and of the language itself in a task's joint sampler."""
+
+
+class RecognitionTask(RegularTask):
+    """Whether a string is in a language; the classes are "out" and "in", and every prefix is asked.
+
+    A sampled batch is half inside and half outside (the extra string of an odd batch falls to either by chance). Where
+    a length has no string of one class, the length is legal but not balanced, and all strings come from the other.
+
+    `sampling` is how strings are drawn:
+
+    - ``"near-miss"`` (rows shuffled). Strings inside are uniform among those of the length; where a task has
+      `profiles` (languages that partition its own, say by depth), half of them are uniform given a uniformly drawn
+      profile among those possible. Of the strings outside, one third is uniform, one third is a string inside with one
+      or two substitutions, and one third is drawn from `neighbour`, a language outside but close by; where there is
+      none, or none of the length, it is a string inside with two different symbols swapped. An edit that leaves the
+      string in the language is drawn again, `EDIT_ROUNDS` times in all; a string that is then still inside is replaced
+      by a uniform one outside (always so where edits cannot lead outside: swaps keep the number of every symbol).
+    - ``"chi2023"`` (strings inside first, in the order drawn). The samplers of the code of Chi et al.
+      (arXiv 2305.03796), so that its tables can be measured again. Strings outside are uniform.
+
+    A prefix of a sample is distributed in neither as a sample of its length, so every length needs its own strings.
+    """
+
+    prefix_exchangeable: ClassVar[bool] = False
+
+    sampling: Literal["near-miss", "chi2023"] = "near-miss"
+
+    @property
+    @abstractmethod
+    def language(self) -> DFA:
+        """The automaton of the language; the same object for equal tasks."""
+
+    @property
+    def profiles(self) -> tuple[DFA, ...]:
+        """Languages that partition the task's own by a trait that uniform strings show unevenly; none by default."""
+        return ()
+
+    @property
+    def neighbour(self) -> DFA | None:
+        """A language outside the task's own that is hard to tell from it; none by default."""
+        return None
+
+    @abstractmethod
+    def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
+        """Strings of the language as the code of Chi et al. draws them."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Outside and inside the language."""
+        return ("out", "in")
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols of the language."""
+        return self.language.symbols
+
+    @property
+    def transducer(self) -> Transducer:
+        """The automaton of the language as a transducer to the classes."""
+        return self.language.transducer
+
+    def is_legal_length(self, length: int) -> bool:
+        """Every length from 1."""
+        return length >= 1
+
+    def is_balanced_length(self, length: int) -> bool:
+        """Whether there are strings of this length both inside and outside."""
+        return self.is_legal_length(length) and bool(self._sampler.possible(length)[[OUT, IN]].all())
+
+    def baseline(self, length: int) -> float:
+        """One half, and 1 where all strings are of one class."""
+        self.check_length(length)
+        return 0.5 if self.is_balanced_length(length) else 1.0
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw strings by `sampling`; every prefix is asked."""
+        self.check_length(length)
+        inputs = (self._sample_near_miss if self.sampling == "near-miss" else self._sample_chi2023)(
+            batch_size, length, generator
+        )
+        return Batch(inputs, self.solve(inputs))
+
+    @property
+    def _sampler(self) -> UniformSampler:
+        """Sampler of the complement, the language, the profiles and the neighbour, in this order."""
+        return _sampler_of(self.language, self.profiles, self.neighbour)
+
+    def _sample_chi2023(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+        num_inside = batch_size // 2 if self.is_balanced_length(length) else batch_size * self._inside_at(length)
+        outside = torch.full((batch_size - num_inside,), OUT)
+        return torch.cat([self.draw_chi2023(num_inside, length, generator), self._draw(outside, length, generator)])
+
+    def _inside_at(self, length: int) -> bool:
+        """Whether strings of an unbalanced length are inside."""
+        return bool(self._sampler.possible(length)[IN])
+
+    def _sample_near_miss(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+        if not self.is_balanced_length(length):
+            kind = torch.full((batch_size,), int(self._inside_at(length)))
+            return self._draw(self._with_profiles(kind, length, generator), length, generator)
+        extra = int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0
+        num_inside = batch_size // 2 + extra
+        num_outside = batch_size - num_inside
+        # Thirds of the strings outside: uniform, substituted, neighbours; what is left over falls to any by chance.
+        third = (torch.arange(num_outside) + torch.randint(3, (), generator=generator)) % 3
+        origin = torch.full((batch_size,), IN)
+        origin[num_inside:][third == 0] = OUT
+        origin = self._with_profiles(origin, length, generator)
+        swapped = num_inside + torch.nonzero(third == 2)[:, 0]
+        if self.neighbour is not None and self._sampler.possible(length)[-1]:
+            origin[swapped] = len(self._sampler.starts) - 1
+            swapped = swapped[:0]
+        inputs = self._draw(origin, length, generator)
+        substituted = num_inside + torch.nonzero(third == 1)[:, 0]
+        for rows, edit in ((substituted, substitute), (swapped, swap)):
+            inputs[rows] = self._edit_outside(inputs[rows], edit, generator)
+        return inputs[torch.randperm(batch_size, generator=generator)]
+
+    def _with_profiles(self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator) -> Int64[Tensor, " B"]:
+        """Replace the language, in every second row that draws from it, by a uniformly drawn possible profile."""
+        first = IN + 1
+        possible = np.flatnonzero(self._sampler.possible(length)[first : first + len(self.profiles)]) + first
+        rows = torch.nonzero(origin == IN)[:, 0]
+        if len(possible) and len(rows):
+            rows = rows[int(torch.randint(2, (), generator=generator)) :: 2]
+            picks = torch.randint(len(possible), (len(rows),), generator=generator)
+            origin[rows] = torch.from_numpy(possible)[picks]
+        return origin
+
+    def _draw(self, origin: Int64[Tensor, " N"], length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
+        """Uniform strings, each from the language of the joint sampler that `origin` names."""
+        uniforms = torch.rand(len(origin), length, generator=generator, dtype=torch.float64)
+        return torch.from_numpy(self._sampler.sample(uniforms.numpy(), origin.numpy())).contiguous()
+
+    def _edit_outside(
+        self, strings: Int64[Tensor, "N T"], edit: Edit, generator: torch.Generator
+    ) -> Int64[Tensor, "N T"]:
+        """Edit strings of the language so that they leave it; uniform strings outside where no edit drawn does."""
+        edited = strings.clone()
+        inside = torch.arange(len(strings))
+        for _ in range(EDIT_ROUNDS):
+            edited[inside] = edit(strings[inside], len(self.symbols), generator)
+            accepted = torch.from_numpy(self.language.accepts(edited[inside].numpy()))
+            inside = inside[accepted]
+            if not len(inside):
+                return edited
+        edited[inside] = self._draw(torch.full((len(inside),), OUT), strings.shape[1], generator)
+        return edited
+
+
+@lru_cache(maxsize=64)
+def _sampler_of(language: DFA, profiles: tuple[DFA, ...], neighbour: DFA | None) -> UniformSampler:
+    return joint_sampler([language.complement(), language, *profiles, *([neighbour] if neighbour else [])])
+
+
+def substitute(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
+    """Replace the symbols at one or at two positions (a fair choice; one where T is 1) by other symbols, uniformly."""
+    num_rows, length = strings.shape
+    rows = torch.arange(num_rows)
+    first = torch.randint(length, (num_rows,), generator=generator)
+    shift = torch.randint(1, num_symbols, (2, num_rows), generator=generator)
+    edited = strings.clone()
+    edited[rows, first] = (edited[rows, first] + shift[0]) % num_symbols
+    if length > 1:
+        second = (first + torch.randint(1, length, (num_rows,), generator=generator)) % length
+        again = shift[1] * torch.randint(2, (num_rows,), generator=generator)
+        edited[rows, second] = (edited[rows, second] + again) % num_symbols
+    return edited
+
+
+def swap(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
+    """Exchange the symbols of a uniformly drawn position and of a position that holds another symbol, if any does."""
+    num_rows, length = strings.shape
+    rows = torch.arange(num_rows)
+    first = torch.randint(length, (num_rows,), generator=generator)
+    differs = strings != strings[rows, first][:, None]
+    # Where no symbol differs, every priority is 0 and the first position, which holds the same symbol, is taken.
+    second = (torch.rand(num_rows, length, generator=generator) * differs).argmax(dim=1)
+    edited = strings.clone()
+    edited[rows, first], edited[rows, second] = strings[rows, second], strings[rows, first]
+    return edited
+
+
+def run_strings(runs: Int64[Tensor, "N R"], symbols: Int64[Tensor, "N R"], length: int) -> Int64[Tensor, "N T"]:
+    """Strings of the given length from the lengths of their runs, which sum to it, and the symbols of the runs."""
+    ends = runs.cumsum(dim=1)
+    run = torch.searchsorted(ends, torch.arange(length).expand(len(runs), length).contiguous(), right=True)
+    return symbols.gather(1, run)
+
+
+def coin(uniforms: Float64[Tensor, " N"]) -> Bool[Tensor, " N"]:
+    """Fair coins from uniform numbers."""
+    return uniforms < 0.5

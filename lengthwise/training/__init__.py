@@ -1,0 +1,1 @@
+"""One explicit training loop; the recipe is data."""

@@ -1,0 +1,49 @@
+"""What training does to a batch and to hidden states."""
+
+import torch
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE, PAD
+from lengthwise.models.base import Perturbation
+from lengthwise.tasks.base import Batch
+
+
+def with_identity_padding(batch: Batch, generator: torch.Generator) -> Batch:
+    """Insert k pads into every string, k uniform on 0 ... T/2, at places drawn anew for each.
+
+    A pad is the identity: it asks what the symbol before it asked (nothing where there is none). Every string is seen
+    under many bracketings, so a tree model has to learn that merging is associative.
+    """
+    batch_size, length = batch.inputs.shape
+    num_pads = int(torch.randint(length // 2 + 1, (), generator=generator))
+    if not num_pads:
+        return batch
+    order = torch.rand(batch_size, length + num_pads, generator=generator).argsort(1)
+    is_symbol = order < length
+    latest = is_symbol.cumsum(1) - 1
+    inputs = batch.inputs.gather(1, latest.clamp(min=0)).masked_fill(~is_symbol, PAD)
+    targets = batch.targets.gather(1, latest.clamp(min=0)).masked_fill(latest < 0, IGNORE)
+    return Batch(inputs, targets)
+
+
+def with_leading_pads(batch: Batch, most: int, generator: torch.Generator) -> Batch:
+    """Put one run of n pads, log-uniform on 1 ... `most`, in front of all strings; they ask nothing.
+
+    A string a little longer than C^l meets, in a tree, pads merged l times. Training must have shown such deep pads,
+    or the net is right at length 16,384 and at chance at 10,000. To a tree model they cost a merge per level.
+    """
+    num_pads = int(most ** float(torch.rand((), generator=generator)))
+    pads = batch.inputs.new_full((len(batch.inputs), num_pads), PAD)
+    nothing = batch.targets.new_full((len(batch.targets), num_pads), IGNORE)
+    return Batch(torch.cat([pads, batch.inputs], 1), torch.cat([nothing, batch.targets], 1))
+
+
+def gaussian_noise(standard_deviation: float, generator: torch.Generator) -> Perturbation | None:
+    """Add independent noise to every number; nothing at all for a deviation of 0."""
+    if not standard_deviation:
+        return None
+
+    def perturb(states: Tensor) -> Tensor:
+        return states + standard_deviation * torch.randn(states.shape, generator=generator, dtype=states.dtype)
+
+    return perturb

@@ -1,0 +1,72 @@
+"""Checkpoints: all that training changes, in one safetensors file that appears by rename."""
+
+import os
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from lengthwise.models.base import SequenceModel
+from lengthwise.training.loop import TrainingState
+
+
+def write_by_rename(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
+    """Save weights, average, optimizer moments and step; `fingerprint` names the specification they belong to."""
+    tensors = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
+    tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
+    for name, parameter in state.model.named_parameters():
+        for key, tensor in state.optimizer.state[parameter].items():
+            tensors[f"optimizer.{name}.{key}"] = tensor
+    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_by_rename(path, save(tensors, {"step": str(state.step), "fingerprint": fingerprint}))
+
+
+def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
+    """Bring `state` to where the checkpoint was saved; a damaged or foreign file is a ValueError, nothing changes."""
+    tensors, metadata = _read(path)
+    if metadata.get("fingerprint") != fingerprint:
+        raise ValueError(f"{path}: this checkpoint belongs to another specification; move it away to train afresh")
+    weights = {name: tensors[f"weights.{name}"] for name in state.model.state_dict()}
+    state.model.load_state_dict(weights)
+    for name in state.average:
+        state.average[name] = tensors[f"average.{name}"]
+    for name, parameter in state.model.named_parameters():
+        prefix = f"optimizer.{name}."
+        state.optimizer.state[parameter] = {
+            key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)
+        }
+    state.step = int(metadata["step"])
+
+
+def load_weights(model: SequenceModel, path: Path) -> int:
+    """Put a checkpoint's final weights (the average, where one was kept) into `model`; return the steps done."""
+    tensors, metadata = _read(path)
+    weights = {name: tensors.get(f"average.{name}", tensors[f"weights.{name}"]) for name in model.state_dict()}
+    model.load_state_dict(weights)
+    return int(metadata["step"])
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, file.metadata() or {}
+    except FileNotFoundError:
+        raise ValueError(f"{path}: there is no checkpoint; train the run first") from None
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"{path}: damaged checkpoint ({error}); move it away to train afresh") from None

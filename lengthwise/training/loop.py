@@ -1,0 +1,170 @@
+"""The training loop."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE
+from lengthwise.models.base import Perturbation, SequenceModel
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import Batch, SymbolTask
+from lengthwise.training.augmentation import gaussian_noise, with_identity_padding, with_leading_pads
+from lengthwise.training.recipe import Recipe
+
+
+class Diverged(RuntimeError):
+    """Loss or gradient is no longer finite; the weights are still those from before the step."""
+
+
+class StepRecord(NamedTuple):
+    """What one step reports: steps done so far, its loss, its length before padding, the norm of its gradient."""
+
+    step: int
+    loss: float
+    length: int
+    gradient_norm: float
+    learning_rate: float
+
+
+class TrainingState:
+    """All that training changes: the model's weights, their average, the optimizer's moments, the steps done."""
+
+    def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
+        self.model = model
+        self.optimizer = _make_optimizer(model, recipe)
+        self.average = {name: p.detach().clone() for name, p in model.named_parameters()} if recipe.ema_decay else {}
+        self.step = 0
+
+    def load_final_weights(self) -> None:
+        """Put the averaged weights, where there are any, into the model."""
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                if name in self.average:
+                    parameter.copy_(self.average[name])
+
+
+def train(model: SequenceModel, task: SymbolTask, recipe: Recipe, *, seed: int = 0) -> list[StepRecord]:
+    """Train `model` in place by `recipe`, leave it with its final weights, and return what each step reported.
+
+    Example:
+        >>> from lengthwise.models import make_model
+        >>> from lengthwise.tasks import make_task
+        >>> task = make_task("parity")
+        >>> model = make_model("regular-gpt", task, d_model=8, num_heads=2)
+        >>> records = train(model, task, Recipe(steps=3, batch_size=4))
+        >>> [record.step for record in records]
+        [1, 2, 3]
+    """
+    state = TrainingState(model, recipe)
+    records = list(training_steps(state, task, recipe, seed=seed))
+    state.load_final_weights()
+    return records
+
+
+def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, seed: int) -> Iterator[StepRecord]:
+    """Take the steps that remain, one for each record; the caller may stop, save and go on between any two.
+
+    Data and noise of a step depend on the seed and the step's number alone, so a resumed run equals the
+    uninterrupted one. Raises `Diverged` before an update that is not finite.
+    """
+    lengths = training_lengths(task, recipe)
+    odds = torch.tensor([1.0 if recipe.length_sampling == "uniform" else 1.0 / n for n in lengths])
+    check_model(state.model, recipe)
+    state.model.train()
+    while state.step < recipe.steps:
+        generator = generator_for(seed, "step", state.step)
+        length = lengths[int(odds.multinomial(1, generator=generator))]
+        batch = _augmented(task.sample(recipe.batch_size, length, generator), recipe, generator)
+        perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
+        loss = supervised_loss(state.model, batch, recipe.supervision, perturb)
+        yield _update(state, recipe, loss, length)
+
+
+def training_lengths(task: SymbolTask, recipe: Recipe) -> list[int]:
+    """The balanced lengths that the recipe allows; none at all is a ValueError."""
+    lengths = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_balanced_length(n)]
+    if not lengths:
+        raise ValueError(
+            f"train.max_length: {task.name} has no balanced length between {recipe.min_length} and "
+            f"{recipe.max_length}; raise it"
+        )
+    return lengths
+
+
+def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> None:
+    """Refuse a recipe that asks of the model what it does not accept."""
+    augmentation = recipe.augmentation
+    if (augmentation.padding or augmentation.leading_padding) and not model.accepts_pad:
+        raise ValueError(f"train.augmentation: {model.name} accepts no pads; set padding and leading_padding to 0")
+    if (augmentation.state_noise or augmentation.late_state_noise) and not model.accepts_perturbation:
+        raise ValueError(f"train.augmentation: {model.name} accepts no noise; set state_noise and late_state_noise to 0")
+
+
+def supervised_loss(
+    model: SequenceModel, batch: Batch, supervision: str, perturb: Perturbation | None = None
+) -> Float[Tensor, ""]:
+    """Mean cross-entropy over each row's last asked position (`"last"`) or over all asked ones (`"prefix"`)."""
+    if supervision == "prefix":
+        logits = model(batch.inputs, perturb)
+        return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORE)
+    asked = batch.targets != IGNORE
+    places = asked.shape[1] - 1 - asked.flip(1).int().argmax(1)
+    targets = batch.targets.gather(1, places[:, None])[:, 0]
+    if bool((places == asked.shape[1] - 1).all()):
+        return F.cross_entropy(model.last(batch.inputs, perturb), targets)
+    logits = model(batch.inputs, perturb)
+    return F.cross_entropy(logits[torch.arange(len(places)), places], targets)
+
+
+def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator) -> Batch:
+    augmentation = recipe.augmentation
+    inside, before = torch.rand(2, generator=generator).tolist()
+    if inside < augmentation.padding:
+        batch = with_identity_padding(batch, generator)
+    if before < augmentation.leading_padding:
+        batch = with_leading_pads(batch, augmentation.leading_pads, generator)
+    return batch
+
+
+def _update(state: TrainingState, recipe: Recipe, loss: Tensor, length: int) -> StepRecord:
+    state.optimizer.zero_grad()
+    loss.backward()
+    norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), recipe.optimizer.clip_norm))
+    value = float(loss.detach())
+    if not (math.isfinite(value) and math.isfinite(norm)):
+        raise Diverged(
+            f"training diverged at step {state.step + 1}: loss {value}, gradient norm {norm}; "
+            "lower train.optimizer.learning_rate or train.optimizer.clip_norm"
+        )
+    rate = recipe.learning_rate_at(state.step)
+    for group in state.optimizer.param_groups:
+        group["lr"] = rate
+    state.optimizer.step()
+    state.step += 1
+    if state.average:
+        _average_in(state, recipe.ema_decay)
+    return StepRecord(state.step, value, length, norm, rate)
+
+
+def _average_in(state: TrainingState, decay: float) -> None:
+    """Move the average towards the weights; early on faster, so that it soon forgets the initial weights."""
+    decay = min(decay, state.step / (state.step + 10))
+    with torch.no_grad():
+        torch._foreach_lerp_(list(state.average.values()), [p.detach() for p in state.model.parameters()], 1 - decay)
+
+
+def _make_optimizer(model: SequenceModel, recipe: Recipe) -> torch.optim.Optimizer:
+    settings = recipe.optimizer
+    kind: type[torch.optim.Adam] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[settings.name]
+    return kind(
+        model.parameters(),
+        lr=settings.learning_rate,
+        betas=settings.betas,
+        weight_decay=settings.weight_decay,
+        fused=True,
+    )

@@ -1,0 +1,112 @@
+"""The recipe: everything about training that is not the task, the model or the seed."""
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OptimizerRecipe(_Section):
+    """Adam or AdamW, its rate over the steps, and the norm at which gradients are clipped.
+
+    The rate rises linearly over `warmup_steps`; then it stays (`"constant"`) or falls to 0 as half a cosine
+    (`"cosine"`).
+    """
+
+    name: Literal["adamw", "adam"] = "adamw"
+    learning_rate: float = Field(1e-3, gt=0)
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = Field(0.01, ge=0)
+    schedule: Literal["cosine", "constant"] = "cosine"
+    warmup_steps: int = Field(200, ge=0)
+    clip_norm: float = Field(1.0, gt=0)
+
+
+class AugmentationRecipe(_Section):
+    """What training does to strings and states.
+
+    `padding`: probability that a batch gets identity padding, 0 to T/2 pads at random places of each string.
+    `leading_padding`: probability that, besides, a run of 1 to `leading_pads` pads is put in front (log-uniform).
+    `state_noise`: standard deviation of the Gaussian noise on hidden states; `late_state_noise` replaces it in the
+    second half of training.
+    """
+
+    padding: float = Field(0.75, ge=0, le=1)
+    leading_padding: float = Field(0.25, ge=0, le=1)
+    leading_pads: int = Field(4096, ge=1)
+    state_noise: float = Field(0.1, ge=0)
+    late_state_noise: float | None = Field(0.3, ge=0)
+
+
+class Recipe(_Section):
+    """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
+
+    Each batch has one length, drawn from the balanced lengths of the task in [min_length, max_length] with equal odds
+    (`"uniform"`) or with odds 1/length (`"log-uniform"`: short strings teach the structure, long ones test it).
+    `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. With `ema_decay`
+    > 0 the final weights are the exponential moving average of the weights.
+    """
+
+    steps: int = Field(4000, ge=1)
+    batch_size: int = Field(128, ge=1)
+    min_length: int = Field(1, ge=1)
+    max_length: int = Field(40, ge=1)
+    length_sampling: Literal["log-uniform", "uniform"] = "log-uniform"
+    supervision: Literal["last", "prefix"] = "last"
+    optimizer: OptimizerRecipe = OptimizerRecipe()
+    augmentation: AugmentationRecipe = AugmentationRecipe()
+    ema_decay: float = Field(0.99, ge=0, lt=1)
+    checkpoint_every: int = Field(500, ge=1)
+
+    @model_validator(mode="after")
+    def _lengths_in_order(self) -> "Recipe":
+        if self.min_length > self.max_length:
+            raise ValueError(
+                f"min_length: wanted at most max_length={self.max_length}, got {self.min_length}; lower it or raise "
+                "max_length"
+            )
+        return self
+
+    def learning_rate_at(self, step: int) -> float:
+        """The rate of step 0, 1, ..., steps - 1."""
+        optimizer = self.optimizer
+        rate = optimizer.learning_rate * min(1.0, (step + 1) / max(1, optimizer.warmup_steps))
+        return rate if optimizer.schedule == "constant" else rate * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+
+    def state_noise_at(self, step: int) -> float:
+        """The standard deviation of the state noise at a step."""
+        late = self.augmentation.late_state_noise
+        return self.augmentation.state_noise if late is None or 2 * step < self.steps else late
+
+
+PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "fast": {},
+        "chi2023": {
+            "steps": 100_000,
+            "length_sampling": "uniform",
+            "optimizer": {
+                "name": "adam",
+                "learning_rate": 3e-4,
+                "betas": (0.9, 0.999),
+                "weight_decay": 0.0,
+                "schedule": "constant",
+                "warmup_steps": 0,
+            },
+            "augmentation": {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": None},
+            "ema_decay": 0.0,
+            "checkpoint_every": 5000,
+        },
+    }
+)
+"""Recipes by name, as changes to the defaults of `Recipe`.
+
+`fast` (the defaults): ours, minutes on a laptop. `chi2023`: Chi et al. (2023), Table 4, at the middle one of its three
+learning rates; clipping at 1 is the published code's.
+"""

@@ -1,0 +1,45 @@
+"""From raw settings to a validated description, with one clear line for every problem."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from lengthwise.registry import nearest
+
+Described = TypeVar("Described", bound=BaseModel)
+
+
+def validated(kind: type[Described], settings: Mapping[str, Any], path: str = "") -> Described:
+    """Build `kind` from `settings`; every problem is one line: path, what was wanted, what came, the way out.
+
+    `path` is where the settings stand in the whole request (``"model"``, say). Raises one ValueError for all problems.
+    """
+    try:
+        return kind.model_validate(dict(settings))
+    except ValidationError as error:
+        lines = [_line(kind, problem, path) for problem in error.errors(include_url=False)]
+        raise ValueError("\n".join(lines)) from None
+
+
+def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
+    location = [str(part) for part in problem["loc"]]
+    full = ".".join([path, *location] if path else location)
+    if problem["type"] == "extra_forbidden":
+        known = _fields_at(kind, location[:-1])
+        return f"{full}: no such setting{nearest(location[-1], known)} (known: {', '.join(sorted(known))})"
+    if problem["type"] == "missing":
+        return f"{full}: wanted a value, got none; give one"
+    wanted = problem["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if problem["type"] == "value_error":
+        return f"{full}: {wanted}" if full else wanted
+    return f"{full}: wanted {wanted}, got {problem['input']!r}"
+
+
+def _fields_at(kind: type[BaseModel], location: list[str]) -> list[str]:
+    for part in location:
+        field = kind.model_fields.get(part)
+        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            return []
+        kind = field.annotation
+    return list(kind.model_fields)

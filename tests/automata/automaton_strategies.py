@@ -1,0 +1,54 @@
+"""Random small automata for hypothesis, and their translation into automata-lib, the independent oracle."""
+
+import automata.fa.dfa as oracle_library
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from lengthwise.automata import DFA, Semiautomaton, Transducer
+
+checked_strategies = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+"""Mark of tests whose strategies build machines: beartype checks a random item of their tuples, which draws nothing."""
+
+
+@st.composite
+def semiautomata(draw: st.DrawFn, symbols: tuple[str, ...] | None = None, max_states: int = 7) -> Semiautomaton:
+    symbols = symbols or tuple("abc"[: draw(st.integers(1, 3))])
+    num_states = draw(st.integers(1, max_states))
+    row = st.lists(st.integers(0, num_states - 1), min_size=len(symbols), max_size=len(symbols))
+    table = draw(st.lists(row, min_size=num_states, max_size=num_states))
+    return Semiautomaton(np.array(table), symbols)
+
+
+@st.composite
+def dfas(draw: st.DrawFn, symbols: tuple[str, ...] | None = None) -> DFA:
+    machine = draw(semiautomata(symbols))
+    states = machine.num_states
+    accepting = draw(st.lists(st.booleans(), min_size=states, max_size=states))
+    return DFA(machine, draw(st.integers(0, states - 1)), np.array(accepting))
+
+
+@st.composite
+def transducers(draw: st.DrawFn, symbols: tuple[str, ...] | None = None) -> Transducer:
+    machine = draw(semiautomata(symbols))
+    states = machine.num_states
+    outputs = draw(st.lists(st.integers(-1, 2), min_size=states, max_size=states))
+    return Transducer(machine, draw(st.integers(0, states - 1)), np.array(outputs))
+
+
+def oracle(dfa: DFA) -> oracle_library.DFA:
+    return oracle_library.DFA(
+        states=set(range(dfa.num_states)),
+        input_symbols=set(dfa.symbols),
+        transitions={
+            state: dict(zip(dfa.symbols, row, strict=True))
+            for state, row in enumerate(dfa.semiautomaton.table.tolist())
+        },
+        initial_state=dfa.start,
+        final_states=set(np.flatnonzero(dfa.accepting).tolist()),
+    )
+
+
+def all_strings(num_symbols: int, length: int) -> np.ndarray:
+    """Every string of this length, in symbol order."""
+    return np.indices((num_symbols,) * length).reshape(length, num_symbols**length).T.astype(np.int64)

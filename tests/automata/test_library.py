@@ -1,0 +1,100 @@
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from automaton_strategies import all_strings
+
+from lengthwise.automata import library
+from lengthwise.conventions import IGNORE
+
+
+def odd_run_after_odd_run(text: str) -> bool:
+    runs = re.findall(r"1+|0+", text)
+    return any(a[0] == "1" and len(a) % 2 and len(b) % 2 for a, b in pairwise(runs))
+
+
+TOMITA = {
+    1: lambda text: re.fullmatch(r"1*", text) is not None,
+    2: lambda text: re.fullmatch(r"(10)*", text) is not None,
+    3: lambda text: not odd_run_after_odd_run(text),
+    4: lambda text: "000" not in text,
+    5: lambda text: text.count("0") % 2 == 0 and text.count("1") % 2 == 0,
+    6: lambda text: (text.count("0") - text.count("1")) % 3 == 0,
+    7: lambda text: re.fullmatch(r"0*1*0*1*", text) is not None,
+}
+
+
+@pytest.mark.parametrize("index", TOMITA)
+@pytest.mark.parametrize("length", range(11))
+def test_tomita_languages_are_their_definitions(index: int, length: int) -> None:
+    strings = all_strings(2, length)
+    expected = [TOMITA[index]("".join(map(str, string))) for string in strings.tolist()]
+    assert library.tomita(index).accepts(strings).tolist() == expected
+
+
+@pytest.mark.parametrize("index", TOMITA)
+def test_tomita_automata_are_minimal(index: int) -> None:
+    dfa = library.tomita(index)
+    assert dfa.minimise().num_states == dfa.num_states
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_bounded_dyck_is_what_deleting_brackets_leaves(depth: int) -> None:
+    for length in range(9):
+        strings = all_strings(2, length)
+        for string, accepted in zip(strings.tolist(), library.bounded_dyck(depth).accepts(strings), strict=True):
+            text = "".join("()"[symbol] for symbol in string)
+            rounds = 0
+            while "()" in text:
+                text, rounds = text.replace("()", ""), rounds + 1
+            assert accepted == (text == "" and rounds <= depth)
+
+
+def test_exact_depth_is_the_difference_of_two_bounded_languages() -> None:
+    for length in range(0, 20, 2):
+        total = sum(library.exact_depth_dyck(depth).count(length) for depth in (1, 2, 3))
+        assert total == library.bounded_dyck(3).count(length) - (length == 0)
+
+
+@pytest.mark.parametrize("modulus", [1, 2, 3, 5, 10])
+def test_modular_arithmetic_agrees_with_pythons_evaluator(modulus: int) -> None:
+    machine = library.modular_arithmetic(modulus)
+    random = np.random.default_rng(modulus)
+    strings = np.empty((50, 9), dtype=np.int64)
+    strings[:, 0::2] = random.integers(modulus, size=(50, 5))
+    strings[:, 1::2] = modulus + random.integers(3, size=(50, 4))
+    for string, answers in zip(strings, machine.run(strings), strict=True):
+        text = "".join(machine.symbols[symbol] for symbol in string)
+        assert answers[1::2].tolist() == [IGNORE] * 4
+        assert answers[0::2].tolist() == [eval(text[:end]) % modulus for end in range(1, 10, 2)]
+
+
+@pytest.mark.parametrize("text", ["+", "12", "1+-2", "1++2", "*3", "-1", "2*31"])
+def test_malformed_expressions_stay_unanswered(text: str) -> None:
+    machine = library.modular_arithmetic(5)
+    answers = machine.run(np.array([[machine.symbols.index(symbol) for symbol in text + "+1*2"]]))[0]
+    first = next(i for i, symbol in enumerate(text) if (symbol in "+-*") == (i % 2 == 0))
+    assert (answers[first:] == IGNORE).all()
+
+
+def test_modular_arithmetic_has_the_stated_number_of_states() -> None:
+    assert library.modular_arithmetic(5).num_states == 2 * 25 + 2 * 5 + 1
+
+
+def test_machines_are_made_once() -> None:
+    assert library.cycle(5) is library.cycle(5)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument", "message"),
+    [
+        (library.cycle, 0, "size: wanted at least one place"),
+        (library.modular_arithmetic, 11, "modulus: wanted 1 to 10, got 11"),
+        (library.bounded_dyck, -1, "depth: wanted a nesting depth, 0 or more, got -1"),
+        (library.tomita, 8, "index: wanted one of Tomita's languages 1 to 7, got 8"),
+    ],
+)
+def test_bad_parameters_are_refused(make, argument: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(argument)

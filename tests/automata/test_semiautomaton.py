@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from automaton_strategies import all_strings, checked_strategies, semiautomata
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lengthwise.automata import Semiautomaton
+from lengthwise.automata.semiautomaton import explore
+
+pytestmark = checked_strategies
+
+FLIP = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+
+
+@given(semiautomata(), st.integers(0, 4), st.data())
+def test_run_follows_the_table(machine: Semiautomaton, length: int, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, machine.num_states - 1))
+    strings = all_strings(machine.num_symbols, length)
+    states = machine.run(strings, start)
+    for string, reached in zip(strings.tolist(), states.tolist(), strict=True):
+        state = start
+        for symbol, after in zip(string, reached, strict=True):
+            state = int(machine.table[state, symbol])
+            assert state == after
+    final = machine.final_states(strings, start)
+    np.testing.assert_array_equal(final, states[:, -1] if length else np.full(1, start))
+
+
+@given(semiautomata(), st.data())
+def test_shortest_string_is_the_first_of_the_shortest(machine: Semiautomaton, data: st.DataObject) -> None:
+    target = data.draw(st.integers(0, machine.num_states - 1))
+    found = machine.shortest_string(0, np.arange(machine.num_states) == target)
+    reached = {(): 0}
+    layers = [reached]
+    for _ in range(machine.num_states - 1):
+        reached = {
+            (*string, symbol): int(machine.table[state, index])
+            for string, state in reached.items()
+            for index, symbol in enumerate(machine.symbols)
+        }
+        layers.append(reached)
+    hits = [string for layer in layers for string, state in layer.items() if state == target]
+    assert found == (hits[0] if hits else None)
+    assert (target in machine.reachable(0)) == bool(hits)
+
+
+@given(semiautomata(symbols=("a", "b")), semiautomata(symbols=("a", "b")))
+def test_product_runs_both(first: Semiautomaton, second: Semiautomaton) -> None:
+    strings = all_strings(2, 5)
+    both = first.product(second).run(strings)
+    np.testing.assert_array_equal(both // second.num_states, first.run(strings))
+    np.testing.assert_array_equal(both % second.num_states, second.run(strings))
+
+
+def test_transition_matrix_counts_strings() -> None:
+    machine = Semiautomaton(np.array([[0, 0, 1], [1, 0, 1]]), ("a", "b", "c"))
+    matrix = machine.transition_matrix(np.array([0.5, 0.25, 0.25]))
+    np.testing.assert_allclose(matrix, [[0.75, 0.25], [0.25, 0.75]])
+
+
+def test_explore_numbers_states_breadth_first() -> None:
+    machine, meaning = explore(("l", "r"), "", lambda path, symbol: (path + symbol)[-2:])
+    assert meaning == ["", "l", "r", "ll", "lr", "rl", "rr"]
+    assert machine.table[0].tolist() == [1, 2]
+
+
+def test_the_table_is_a_read_only_copy() -> None:
+    table = np.array([[0, 1], [1, 0]])
+    machine = Semiautomaton(table, ("a", "b"))
+    table[0, 0] = 1
+    assert machine.table[0, 0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        machine.table[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    ("table", "symbols", "message"),
+    [
+        (np.zeros((0, 2), dtype=np.int64), ("a", "b"), r"table: wanted a non-empty .* got shape \(0, 2\)"),
+        (np.array([[0, 2], [1, 0]]), ("a", "b"), r"next states in 0\.\.1, got 2 at state 0 and symbol 1"),
+        (np.array([[0, 1], [1, -1]]), ("a", "b"), r"got -1 at state 1 and symbol 1"),
+        (np.array([[0, 1], [1, 0]]), ("a",), r"symbols: wanted 2 distinct non-empty strings, got \('a',\)"),
+        (np.array([[0, 1], [1, 0]]), ("a", "a"), r"symbols: wanted 2 distinct"),
+        (np.array([[0, 1], [1, 0]]), ("a", ""), r"symbols: wanted 2 distinct non-empty"),
+    ],
+)
+def test_bad_machines_are_refused(table: np.ndarray, symbols: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Semiautomaton(table, symbols)
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"strings: wanted symbol ids in 0\.\.1, got 2 in row 1 at position 0"):
+        FLIP.run(np.array([[0, 1], [2, 0]]))
+    with pytest.raises(ValueError, match=r"strings: .* got -1 in row 0 at position 1"):
+        FLIP.final_states(np.array([[0, -1]]))
+    with pytest.raises(ValueError, match=r"start: wanted a state in 0\.\.1, got 2"):
+        FLIP.run(np.array([[0]]), start=2)
+    with pytest.raises(ValueError, match=r"other: wanted a machine over the symbols \('a', 'b'\), got \('b', 'a'\)"):
+        FLIP.product(Semiautomaton(FLIP.table, ("b", "a")))
+    with pytest.raises(ValueError, match=r"targets: wanted one entry for each of the 2 states, got shape \(3,\)"):
+        FLIP.shortest_string(0, np.array([True, False, True]))

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+from automaton_strategies import all_strings, checked_strategies, transducers
+from hypothesis import given
+
+from lengthwise.automata import Semiautomaton, Transducer
+
+pytestmark = checked_strategies
+
+BINARY = ("a", "b")
+
+
+@given(transducers(symbols=BINARY))
+def test_minimised_transducers_answer_alike_and_are_canonical(transducer: Transducer) -> None:
+    smallest = transducer.minimise()
+    strings = all_strings(2, 6)
+    np.testing.assert_array_equal(smallest.run(strings), transducer.run(strings))
+    assert smallest.outputs[0] == transducer.outputs[transducer.start]
+    assert smallest.equivalent(transducer)
+    again = smallest.minimise()
+    np.testing.assert_array_equal(again.semiautomaton.table, smallest.semiautomaton.table)
+    np.testing.assert_array_equal(again.outputs, smallest.outputs)
+
+
+@given(transducers(symbols=BINARY), transducers(symbols=BINARY))
+def test_equivalence_is_equality_of_minimised_machines(first: Transducer, second: Transducer) -> None:
+    left, right = first.minimise(), second.minimise()
+    same = np.array_equal(left.semiautomaton.table, right.semiautomaton.table) and np.array_equal(
+        left.outputs, right.outputs
+    )
+    assert first.equivalent(second) == same
+
+
+@given(transducers(symbols=BINARY), transducers(symbols=BINARY))
+def test_difference_string_is_the_first_of_the_shortest(first: Transducer, second: Transducer) -> None:
+    found = first.difference_string(second)
+    if first.outputs[first.start] != second.outputs[second.start]:
+        assert found == ()
+        return
+    longest = 7 if found is None else len(found)
+    for length in range(1, longest + 1):
+        strings = all_strings(2, length)
+        differ = first.run(strings)[:, -1] != second.run(strings)[:, -1]
+        if differ.any():
+            assert found == tuple(BINARY[symbol] for symbol in strings[differ.argmax()].tolist())
+            return
+    assert found is None
+
+
+def test_bad_input_is_refused() -> None:
+    flip = Semiautomaton(np.array([[0, 1], [1, 0]]), BINARY)
+    with pytest.raises(ValueError, match=r"start: wanted a state in 0\.\.1, got -1"):
+        Transducer(flip, -1, np.array([0, 1]))
+    with pytest.raises(ValueError, match=r"outputs: wanted one entry for each of the 2 states, got shape \(1,\)"):
+        Transducer(flip, 0, np.array([0]))

@@ -1,0 +1,173 @@
+"""The three forms of RegularGPT's function are one: values and every gradient, at awkward lengths."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
+from lengthwise.ops.tree_attention import Tree, attend, attend_masked, last_state, num_levels, prefix_states
+
+LENGTHS = (1, 2, 7, 16, 40, 63, 125, 200)
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-4}
+
+
+def make_model(dtype: torch.dtype = torch.float64, **config) -> RegularGPT:
+    generator = torch.Generator().manual_seed(1)
+    sizes = {"d_model": 12, "num_heads": 3} | config
+    model = RegularGPT(RegularGPTConfig(**sizes), vocab_size=2, num_classes=3, generator=generator)
+    with torch.no_grad():
+        for layer in model.layers:
+            layer.bias.normal_(generator=generator)
+            for linear in (layer.widen, layer.narrow):
+                linear.bias.normal_(std=0.1, generator=generator)
+    return model.to(dtype)
+
+
+def draw_inputs(length: int, batch_size: int = 3) -> torch.Tensor:
+    """Strings with pads inside."""
+    return torch.randint(-1, 2, (batch_size, length), generator=torch.Generator().manual_seed(length))
+
+
+def gradients(model: RegularGPT, output: torch.Tensor, weight: torch.Tensor) -> list[torch.Tensor]:
+    return list(torch.autograd.grad((output * weight).sum(), list(model.parameters()), materialize_grads=True))
+
+
+def assert_same(actual: list[torch.Tensor], expected: list[torch.Tensor], dtype: torch.dtype) -> None:
+    for one, other in zip(actual, expected, strict=True):
+        scale = max(1.0, float(other.detach().abs().max()))
+        assert float((one - other).detach().abs().max()) <= TOLERANCE[dtype] * scale
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("chunk_size", [2, 3, 4, 5, 8])
+def test_forms_are_equal(chunk_size: int, length: int, dtype: torch.dtype) -> None:
+    model, inputs = make_model(dtype, chunk_size=chunk_size), draw_inputs(length)
+    defined, passed = model.forward_by_definition(inputs), model(inputs)
+    weight = torch.randn(defined.shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+    assert_same([passed], [defined], dtype)
+    assert_same(gradients(model, passed, weight), gradients(model, defined, weight), dtype)
+    last = model.last(inputs)
+    expected = gradients(model, model.forward_by_definition(inputs)[:, -1], weight[:, -1])
+    assert_same([last], [defined[:, -1]], dtype)
+    assert_same(gradients(model, last, weight[:, -1]), expected, dtype)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 40, 125])
+@pytest.mark.parametrize("thickness", [1, 2])
+@pytest.mark.parametrize("chunk_size", [2, 3, 8])
+@pytest.mark.parametrize("variant", ["merge", "paper", "code"])
+def test_forms_are_equal_in_every_variant(variant: str, chunk_size: int, thickness: int, length: int) -> None:
+    model = make_model(variant=variant, chunk_size=chunk_size, thickness=thickness)
+    inputs = draw_inputs(length, batch_size=2)
+    defined, passed, last = model.forward_by_definition(inputs), model(inputs), model.last(inputs)
+    weight = torch.randn(defined.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert_same([passed, last], [defined, defined[:, -1]], torch.float64)
+    expected = gradients(model, defined, weight)
+    assert_same(gradients(model, passed, weight), expected, torch.float64)
+    expected = gradients(model, model.forward_by_definition(inputs)[:, -1], weight[:, -1])
+    assert_same(gradients(model, last, weight[:, -1]), expected, torch.float64)
+
+
+@pytest.mark.parametrize("table_rows", [0, 9, 81, 10_000])
+@pytest.mark.parametrize("form", [last_state, prefix_states])
+def test_content_tables_change_nothing(form, table_rows: int) -> None:
+    model, inputs = make_model(), draw_inputs(63) + 1
+    plain = form(inputs, model.tree, perturb=lambda states: states, table_rows=0)
+    tabled = form(inputs, model.tree, perturb=lambda states: states, table_rows=table_rows)
+    weight = torch.randn(plain.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert_same([tabled], [plain], torch.float64)
+    assert_same(gradients(model, tabled, weight), gradients(model, plain, weight), torch.float64)
+
+
+@given(st.integers(1, 70), st.integers(0, 300), st.sampled_from([2, 3, 5]))
+def test_leading_pads_are_read_at_their_own_depth(length: int, num_pads: int, chunk_size: int) -> None:
+    model = make_model(chunk_size=chunk_size)
+    inputs = draw_inputs(length, batch_size=2)
+    padded = torch.cat([inputs.new_full((2, num_pads), -1), inputs], 1)
+    torch.testing.assert_close(model.last(padded), model(padded)[:, -1])
+
+
+def test_a_string_of_pads_alone_has_a_state() -> None:
+    model = make_model()
+    inputs = torch.full((2, 9), -1)
+    torch.testing.assert_close(model.last(inputs), model.forward_by_definition(inputs)[:, -1])
+
+
+def test_noise_acts_above_the_tables_on_every_level_and_on_pads() -> None:
+    model = make_model()
+    seen = []
+
+    def perturb(states: torch.Tensor) -> torch.Tensor:
+        seen.append(tuple(states.shape))
+        return states
+
+    model.last(draw_inputs(63), perturb)  # 3 symbols: windows of 2 and 4 are tabled (9 and 81 rows), of 8 are not
+    assert seen == [(3, 8, 12), (12,), (3, 4, 12), (12,), (3, 2, 12), (12,), (3, 1, 12), (12,)]
+
+
+def test_x_and_xx_are_told_apart() -> None:
+    """With pads masked away instead of attended to, the two could not differ."""
+    model = make_model()
+    assert not torch.allclose(model.last(torch.tensor([[1]])), model.last(torch.tensor([[1, 1]])))
+
+
+@given(st.integers(1, 10**7), st.integers(2, 200))
+def test_num_levels_is_exact(length: int, chunk_size: int) -> None:
+    levels = num_levels(length, chunk_size)
+    assert chunk_size**levels >= length
+    assert levels == 1 or chunk_size ** (levels - 1) < length
+
+
+@pytest.mark.parametrize(("power", "chunk_size"), [(3, 5), (7, 8), (29, 2), (5, 128)])
+def test_num_levels_where_floating_logarithms_err(power: int, chunk_size: int) -> None:
+    assert num_levels(chunk_size**power, chunk_size) == power
+    assert num_levels(chunk_size**power + 1, chunk_size) == power + 1
+
+
+@pytest.mark.parametrize(("length", "chunk_size", "word"), [(0, 2, "length"), (-3, 2, "length"), (5, 1, "chunk_size")])
+def test_num_levels_refuses(length: int, chunk_size: int, word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        num_levels(length, chunk_size)
+
+
+def test_masked_attention_is_equation_1() -> None:
+    """By hand for one head: position m sees m, m-2, m-4 with biases r_0, r_1, r_2 (C = 3, level with stride 2)."""
+    generator = torch.Generator().manual_seed(3)
+    query, key, value = (torch.randn(1, 7, 1, 4, generator=generator, dtype=torch.float64) for _ in range(3))
+    bias = torch.tensor([[0.3, -0.2, 0.9]], dtype=torch.float64)
+    out = attend_masked(query, key, value, bias, stride=2)
+    for m in range(7):
+        seen = [(j, m - 2 * j) for j in range(3) if m - 2 * j >= 0]
+        weights = torch.stack([(query[0, m, 0] @ key[0, n, 0]) / 2 + bias[0, j] for j, n in seen]).softmax(0)
+        by_hand = sum(weight * value[0, n, 0] for weight, (_, n) in zip(weights, seen, strict=True))
+        torch.testing.assert_close(out[0, m], by_hand)
+
+
+@given(st.integers(1, 6), st.integers(1, 3))
+def test_attention_over_equal_states_returns_their_value(chunk_size: int, num_heads: int) -> None:
+    generator = torch.Generator().manual_seed(chunk_size)
+    query, key, value = (torch.randn(2, num_heads, 4, generator=generator) for _ in range(3))
+    out = attend(query, [key] * chunk_size, [value] * chunk_size, torch.randn(num_heads, chunk_size, generator=generator))
+    torch.testing.assert_close(out, value.flatten(-2))
+
+
+def test_gradients_are_derivatives() -> None:
+    model = make_model(d_model=4, num_heads=2)
+    inputs = draw_inputs(11, batch_size=1) + 1
+    tree = model.tree
+
+    def function(leaves: torch.Tensor) -> torch.Tensor:
+        return last_state(inputs, Tree(leaves, tree.layers, 2))
+
+    leaves = tree.leaves.detach().clone().requires_grad_()
+    assert torch.autograd.gradcheck(function, (leaves,))
+
+
+def test_a_long_string_costs_memory_in_proportion_to_its_length() -> None:
+    model = make_model(torch.float32)
+    with torch.no_grad():
+        assert math.isfinite(float(model.last(draw_inputs(100_000, batch_size=1)).sum()))
