@@ -122,7 +122,10 @@ def evaluate(
 @app.command
 def predict(
     run: Annotated[Path, Parameter(help="Folder of a trained run.")],
-    texts: Annotated[tuple[str, ...], Parameter(help="Strings over the task's symbols; - reads lines from input.")],
+    texts: Annotated[
+        tuple[str, ...],
+        Parameter(allow_leading_hyphen=True, help="Strings over the task's symbols; - reads lines from input."),
+    ],
 ) -> int:
     """Answer strings: one line each, the answer and the probability that the model gives it."""
     from lengthwise.runs.folder import load_run

@@ -122,4 +122,11 @@ class RegularGPT(SequenceModel):
         return logits
 
     def _ids(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """Rows of the embedding: 0 for the pad, then the symbols."""
+        num_symbols = self.embedding.num_embeddings - 1
+        if inputs.numel() and not PAD <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
+            raise ValueError(
+                f"inputs: wanted symbol ids in 0..{num_symbols - 1} or the pad {PAD}, got ids in "
+                f"{int(inputs.min())}..{int(inputs.max())}; encode strings with the model's own task"
+            )
         return inputs - PAD

@@ -18,22 +18,29 @@ LOSS_WINDOWS = 200
 LOSS_FLOOR = 1e-8
 """Smaller losses, for which a logarithmic axis has no place, are drawn here."""
 
+FEW = 4
+"""Up to so many seeds are told apart where they lie on one another: by widths of lines, by places of points."""
+
+Value = dict[str, Any]
+
 _GREY = "#8a8a8a"
 _PALETTE = ["#3b7dd8", "#e8842c", "#3aa57a", "#c84f8c", "#8e6fd1", "#b59a1f", "#4fb3c8", "#b0563a"]
-_SIZE = {"width": 300, "height": 230}
+_WIDTH, _HEIGHT = 300, 230
 
 
-def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int) -> alt.LayerChart:
+def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = True) -> alt.LayerChart:
     """Accuracy of the final answer against length, one colour for each seed of one configuration.
 
     Lines: the dense range. Diamonds: the long lengths with Wilson's 95 % interval, side by side where seeds share a
     length. Dashed: the best constant answer. Vertical rule: the longest training length. Balanced lengths only.
+    `hover` adds a tooltip to every point of the lines; pictures are a fifth of the size without.
     """
+    rows = sorted(rows, key=lambda row: row.seed)
     seeds = [row.seed for row in rows]
-    dense = _values((row, point) for row in rows for point in row.dense.points)
-    long = _values((row, point) for row in rows for point in row.long.values())
+    dense = [_value(row, point) for row in rows for point in row.dense.points]
+    long = [_value(row, point) for row in rows for point in row.long.values()]
     lengths = [value["length"] for value in dense + long] or [trained_to]
-    domain = [min(trained_to, *lengths) / 1.25, max(trained_to, *lengths) * 1.6]
+    domain = [min(trained_to, *lengths) / 2, max(trained_to, *lengths) * 1.6]
     x = alt.X(
         "length:Q",
         title="length",
@@ -43,13 +50,13 @@ def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int) -> alt.LayerChart
     layers = [
         *_training_length(trained_to, x),
         *_baseline(rows, x),
-        *_dense_lines(dense, x, seeds),
+        *_dense_lines(dense, x, seeds, hover=hover),
         *_long_points(long, x, seeds),
     ]
-    return alt.layer(*layers).properties(**_SIZE)
+    return alt.LayerChart(layer=layers, width=_WIDTH, height=_HEIGHT)
 
 
-def loss_chart(losses: Mapping[int, Sequence[StepRecord]]) -> alt.LayerChart:
+def loss_chart(losses: Mapping[int, Sequence[StepRecord]]) -> alt.Chart:
     """Training loss against step by seed, on a logarithmic axis: medians over windows of steps."""
     steps = max((len(records) for records in losses.values()), default=1)
     window = math.ceil(max(1, steps) / LOSS_WINDOWS)
@@ -59,23 +66,16 @@ def loss_chart(losses: Mapping[int, Sequence[StepRecord]]) -> alt.LayerChart:
         for step, loss in window_medians(records, window)
     ]
     noun = f"median of {window} steps" if window > 1 else "each step"
-    line = (
-        alt.Chart(alt.InlineData(values=values))
-        .mark_line(strokeWidth=1.5, opacity=0.85, clip=True)
-        .encode(
-            x=alt.X("step:Q", title="step", axis=alt.Axis(format="~s", tickCount=6, grid=False)),
-            y=alt.Y(
-                "loss:Q",
-                title=f"training loss ({noun})",
-                scale=alt.Scale(type="log"),
-                axis=alt.Axis(format="~g", tickCount=6),
-            ),
-            color=_seed_colour(list(losses)),
-            tooltip=["seed:N", "step:Q", alt.Tooltip("loss:Q", format=".3~g")],
-        )
+    x = alt.X("step:Q", title="step", axis=alt.Axis(format=",d", tickCount=5, grid=False))
+    y = alt.Y(
+        "loss:Q",
+        title=f"training loss ({noun})",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(labelExpr=_LOSS_LABEL, tickCount=6),
     )
-    points = line.mark_point(opacity=0, size=60, filled=True)
-    return alt.layer(line, points).properties(**_SIZE)
+    base = alt.Chart(alt.InlineData(values=values), width=_WIDTH, height=_HEIGHT)
+    chart: alt.Chart = base.mark_line(strokeWidth=1.5, opacity=0.8).encode(x=x, y=y, color=_seed_colour(list(losses)))
+    return chart
 
 
 def window_medians(records: Sequence[StepRecord], window: int) -> list[tuple[int, float]]:
@@ -90,10 +90,11 @@ def window_medians(records: Sequence[StepRecord], window: int) -> list[tuple[int
     return [(part[-1].step, median(record.loss for record in part)) for part in parts]
 
 
-def side_by_side(panels: Mapping[str, alt.LayerChart], columns: int = 3) -> alt.ConcatChart:
+def side_by_side(panels: Mapping[str, alt.Chart | alt.LayerChart], columns: int = 3) -> alt.ConcatChart:
     """Panels under their titles in one picture, for PNG and SVG files."""
     titled = [panel.properties(title=title) for title, panel in panels.items()]
-    return alt.concat(*titled, columns=columns).configure(background="white").configure_view(stroke=None)
+    config = alt.Config(background="white", view=alt.ViewConfig(stroke=None))
+    return alt.ConcatChart(concat=titled, columns=columns, config=config)
 
 
 def _training_length(trained_to: int, x: alt.X) -> list[alt.Chart]:
@@ -125,22 +126,24 @@ def _baseline(rows: Sequence[RunRow], x: alt.X) -> list[alt.Chart]:
     return [line, text]
 
 
-def _dense_lines(values: list[dict[str, Any]], x: alt.X, seeds: Sequence[int]) -> list[alt.Chart]:
-    # Seeds often lie on one another, all right everywhere: widths from thick to thin let each be seen below the next.
-    widths = [1.5 + 2 * (len(seeds) - 1 - place) for place in range(len(seeds))] if len(seeds) <= 4 else [1.5]
-    base = alt.Chart(alt.InlineData(values=values)).encode(x=x, y=_accuracy(), color=_seed_colour(seeds))
-    line = base.mark_line(opacity=0.9).encode(
-        strokeWidth=alt.StrokeWidth("seed:N", scale=alt.Scale(domain=sorted(seeds), range=widths), legend=None)
-    )
-    return [line, base.mark_point(opacity=0, size=60, filled=True).encode(tooltip=_TOOLTIP)]
+def _dense_lines(values: list[Value], x: alt.X, seeds: Sequence[int], *, hover: bool) -> list[alt.Chart]:
+    # Seeds often lie on one another, all right everywhere: from broad to narrow, each shows below the next.
+    lines, points = [], []
+    for place, seed in enumerate(seeds):
+        width = 1.5 + 2.5 * (len(seeds) - 1 - place if len(seeds) <= FEW else 0)
+        base = alt.Chart(alt.InlineData(values=_of_seed(values, seed)))
+        lines.append(base.mark_line(strokeWidth=width).encode(x=x, y=_accuracy(), color=_seed_colour(seeds)))
+        # A line tells its tooltip only its first point; invisible points on it tell all of them.
+        points.append(base.mark_point(opacity=0, size=60, filled=True).encode(x=x, y=_accuracy(), tooltip=_TOOLTIP))
+    return lines + points if hover else lines
 
 
-def _long_points(values: list[dict[str, Any]], x: alt.X, seeds: Sequence[int]) -> list[alt.Chart]:
+def _long_points(values: list[Value], x: alt.X, seeds: Sequence[int]) -> list[alt.Chart]:
     layers = []
-    for place, seed in enumerate(sorted(seeds)):
-        offset = 7 * (place - (len(seeds) - 1) / 2) if len(seeds) <= 4 else 0
-        of_seed = [value for value in values if value["seed"] == seed]
-        base = alt.Chart(alt.InlineData(values=of_seed)).encode(x=x, color=_seed_colour(seeds), tooltip=_TOOLTIP)
+    for place, seed in enumerate(seeds):
+        offset = 7 * (place - (len(seeds) - 1) / 2) if len(seeds) <= FEW else 0
+        base = alt.Chart(alt.InlineData(values=_of_seed(values, seed)))
+        base = base.encode(x=x, color=_seed_colour(seeds), tooltip=_TOOLTIP)
         layers += [
             base.mark_rule(strokeWidth=1.5, xOffset=offset).encode(y=alt.Y("low:Q", title=""), y2="high:Q"),
             base.mark_point(shape="diamond", filled=True, size=50, opacity=1, xOffset=offset).encode(y=_accuracy()),
@@ -148,11 +151,7 @@ def _long_points(values: list[dict[str, Any]], x: alt.X, seeds: Sequence[int]) -
     return layers
 
 
-def _values(points: Any) -> list[dict[str, Any]]:
-    return [_value(row, point) for row, point in points]
-
-
-def _value(row: RunRow, point: LengthPoint) -> dict[str, Any]:
+def _value(row: RunRow, point: LengthPoint) -> Value:
     low, high = point.interval
     return {
         "seed": row.seed,
@@ -162,6 +161,10 @@ def _value(row: RunRow, point: LengthPoint) -> dict[str, Any]:
         "low": round(low, 4),
         "high": round(high, 4),
     }
+
+
+def _of_seed(values: list[Value], seed: int) -> list[Value]:
+    return [value for value in values if value["seed"] == seed]
 
 
 def _accuracy() -> alt.Y:
@@ -174,21 +177,23 @@ def _accuracy() -> alt.Y:
 
 
 def _seed_colour(seeds: Sequence[int]) -> alt.Color:
-    domain = sorted(seeds)
-    colours = [_PALETTE[place % len(_PALETTE)] for place in range(len(domain))]
+    colours = [_PALETTE[place % len(_PALETTE)] for place in range(len(seeds))]
     legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolType="stroke", columns=8)
-    return alt.Color("seed:N", title="seed", scale=alt.Scale(domain=domain, range=colours), legend=legend)
+    return alt.Color("seed:N", title="seed", scale=alt.Scale(domain=list(seeds), range=colours), legend=legend)
 
 
 def _ticks(low: float, high: float) -> list[int]:
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = (digit * 10**power for power in powers if power >= 0 for digit in (1, 2, 5))
+    """1, 2, 5 times each power of ten below 1,000, then powers of ten alone."""
+    powers = range(math.ceil(math.log10(high)) + 1)
+    ticks = (digit * 10**power for power in powers for digit in ((1, 2, 5) if power < 3 else (1,)))
     return [tick for tick in ticks if low <= tick <= high]
 
 
+_LOSS_LABEL = "datum.value < 0.01 ? format(datum.value, '~e') : format(datum.value, '~g')"
+
 _TOOLTIP = [
     alt.Tooltip("seed:N"),
-    alt.Tooltip("length:Q", format=","),
+    alt.Tooltip("length:Q", format=",d"),
     alt.Tooltip("right:N"),
     alt.Tooltip("low:Q", title="95 % from", format=".2%"),
     alt.Tooltip("high:Q", title="95 % to", format=".2%"),

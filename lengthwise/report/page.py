@@ -1,6 +1,5 @@
 """One self-contained HTML page about finished runs, with pictures and a CSV file beside it."""
 
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -15,7 +14,7 @@ import vl_convert
 
 from lengthwise.report.charts import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
 from lengthwise.report.protocol import protocol_sentences
-from lengthwise.report.settings import as_toml
+from lengthwise.report.settings import as_toml, repeating_preset
 from lengthwise.report.table import RunRow, Table, as_csv, percent, run_rows, span, summary_table, unbalanced_table
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.training.checkpoint import write_by_rename
@@ -34,14 +33,20 @@ class MeasuredRun(Protocol):
     def result(self) -> RunResult | None: ...
 
 
-class Panel(NamedTuple):
-    """The runs of one configuration, by seed, and their charts."""
+class _Panel(NamedTuple):
+    """The runs of one configuration, in order of their seeds."""
 
     title: str
     results: tuple[RunResult, ...]
     rows: tuple[RunRow, ...]
-    accuracy: alt.LayerChart
-    loss: alt.LayerChart
+    metrics: Mapping[int, Sequence[StepRecord]]
+
+    def accuracy(self, *, hover: bool) -> alt.LayerChart:
+        trained_to = int(self.results[0].spec["train"]["max_length"])
+        return accuracy_chart(self.rows, trained_to=trained_to, hover=hover)
+
+    def loss(self) -> alt.Chart:
+        return loss_chart(self.metrics)
 
 
 def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
@@ -52,16 +57,16 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     if page.suffix != ".html":
         raise ValueError(f"page: wanted a name that ends in .html, got {page.name!r}")
     results = _finished(runs)
-    panels = _panels(results, {run.folder.path.name: run.metrics for run in runs})
-    accuracy = side_by_side({panel.title: panel.accuracy for panel in panels})
-    loss = side_by_side({panel.title: panel.loss for panel in panels})
+    panels = _panels(results, [run.metrics for run in runs])
+    accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels})
+    loss = side_by_side({panel.title: panel.loss() for panel in panels})
     beside = {
         "-accuracy.png": _picture(accuracy, "png"),
         "-accuracy.svg": _picture(accuracy, "svg"),
         "-loss.png": _picture(loss, "png"),
         ".csv": as_csv(results).encode(),
     }
-    contents = {page: _html(results, panels, page.stem).encode()}
+    contents = {page: _html(panels, page.stem).encode()}
     contents |= {page.with_name(page.stem + ending): content for ending, content in beside.items()}
     page.parent.mkdir(parents=True, exist_ok=True)
     for path, content in contents.items():
@@ -76,12 +81,172 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
     for run in runs:
         if run.result is None:
             spec, status = run.folder.read_spec(), run.folder.read_status()
+            command = f"lengthwise train {spec.task.name} {spec.model_name} --seed {spec.seed}"
             raise ValueError(
                 f"{run.folder.path}: this run is not finished ({status.status}, step {status.step:,} of "
-                f"{spec.recipe.steps:,}); `lengthwise train {spec.task.name} {spec.model_name} --seed {spec.seed}` with "
-                "the same settings goes on with it"
+                f"{spec.recipe.steps:,}); `{command}` with the same settings goes on with it"
             )
         if run.result.run_id in results:
             raise ValueError(f"{run.folder.path}: run {run.result.run_id} is given twice; leave one of the two out")
         results[run.result.run_id] = run.result
     return list(results.values())
+
+
+def _panels(results: Sequence[RunResult], metrics: Sequence[Sequence[StepRecord]]) -> list[_Panel]:
+    groups: dict[str, list[tuple[RunRow, RunResult, Sequence[StepRecord]]]] = {}
+    for row, result, records in zip(run_rows(results), results, metrics, strict=True):
+        title = f"{row.task}, {row.model}" + (f" ({row.variation})" if row.variation else "")
+        groups.setdefault(title, []).append((row, result, records))
+    panels = []
+    for title, group in groups.items():
+        group.sort(key=lambda member: member[0].seed)
+        panels.append(
+            _Panel(
+                title=title,
+                results=tuple(result for _, result, _ in group),
+                rows=tuple(row for row, _, _ in group),
+                metrics={row.seed: records for row, _, records in group},
+            )
+        )
+    return panels
+
+
+def _picture(chart: alt.ConcatChart, kind: str) -> bytes:
+    specification = chart.to_json()
+    if kind == "svg":
+        return vl_convert.vegalite_to_svg(specification).encode()
+    return vl_convert.vegalite_to_png(specification, scale=2)
+
+
+def _html(panels: Sequence[_Panel], stem: str) -> str:
+    results = [result for panel in panels for result in panel.results]
+    rows = [row for panel in panels for row in panel.rows]
+    charts = {f"accuracy-{place}": panel.accuracy(hover=True) for place, panel in enumerate(panels)}
+    losses = {f"loss-{place}": panel.loss() for place, panel in enumerate(panels)}
+    return Template(files("lengthwise.report").joinpath("page.html").read_text(encoding="utf-8")).substitute(
+        title="Accuracy beyond the training length",
+        summary=escape(_summary(results, rows)),
+        results=_results(rows),
+        accuracy_note=_ACCURACY_NOTE + _links(stem, "-accuracy.png", "-accuracy.svg", ".csv"),
+        accuracy_panels=_figures(panels, "accuracy"),
+        loss_note=_LOSS_NOTE + _FLOOR_NOTE * _reach_floor(panels) + _links(stem, "-loss.png"),
+        loss_panels=_figures(panels, "loss"),
+        protocol=_definitions(protocol_sentences(results, rows)),
+        configurations="".join(_configuration(panel) for panel in panels),
+        runs=_runs(results),
+        vega=vl_convert.javascript_bundle(),  # type: ignore[call-arg]  # optional, but not in its stub
+        charts=_specifications({**charts, **losses}),
+    )
+
+
+_ACCURACY_NOTE = (
+    "The axis always shows 0 to 100 %; differences too small to see in it are in the table. Lines are the dense range; "
+    "diamonds the long lengths with Wilson's 95 % interval, seeds side by side at the same length. Only lengths at "
+    "which every class can occur. "
+)
+_LOSS_NOTE = "Logarithmic; medians over windows of steps, which hide single steps with a high loss. "
+_FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn there. "
+_UNBALANCED_NOTE = (
+    "At these lengths some class cannot occur, so that a constant answer may be right; they are in none of the numbers "
+    "above."
+)
+
+
+def _summary(results: Sequence[RunResult], rows: Sequence[RunRow]) -> str:
+    trained = [result.spec["train"][key] for result in results for key in ("min_length", "max_length")]
+    measured = [point.length for result in results for curve in result.curves for point in curve.points]
+    tasks, models = dict.fromkeys(row.task for row in rows), dict.fromkeys(row.model for row in rows)
+    lowest = [row.dense.min() for row in rows if row.dense.points]
+    text = (
+        f"{_count(len(rows), 'run')} of {', '.join(models)} on {', '.join(tasks)}, trained at lengths {span(trained)} "
+        f"and measured at lengths {span(measured)}, with {' or '.join(dict.fromkeys(r.weights for r in results))}."
+    )
+    return text + (
+        f" Lowest accuracy of any run at any length of the dense range: {percent(min(lowest))}." * bool(lowest)
+    )
+
+
+def _reach_floor(panels: Sequence[_Panel]) -> bool:
+    return any(record.loss < LOSS_FLOOR for panel in panels for records in panel.metrics.values() for record in records)
+
+
+def _results(rows: Sequence[RunRow]) -> str:
+    html = _table(summary_table(rows))
+    unbalanced = unbalanced_table(rows)
+    if unbalanced:
+        html += f"<h3>Unbalanced lengths, apart</h3><p class='note'>{_UNBALANCED_NOTE}</p>{_table(unbalanced)}"
+    return html
+
+
+def _runs(results: Sequence[RunResult]) -> str:
+    header = ("run", "parameters", "CPU s, training", "wall s, training", "wall s, measuring", "peak memory, MB")
+    lines = tuple(
+        (
+            result.run_id,
+            f"{result.num_parameters:,}",
+            f"{result.training.cpu_seconds:,.1f}",
+            f"{result.training.wall_seconds:,.1f}",
+            f"{result.evaluation_seconds:,.1f}",
+            f"{result.peak_memory_mb:,.0f}",
+        )
+        for result in results
+    )
+    names = dict.fromkeys(name for result in results for name in result.versions)
+    found = [(name, dict.fromkeys(result.versions.get(name, "unknown") for result in results)) for name in names]
+    return _table(Table(header, lines)) + _definitions(
+        ((name, " and ".join(values)) for name, values in found), "pairs"
+    )
+
+
+def _configuration(panel: _Panel) -> str:
+    row, spec = panel.rows[0], panel.results[0].spec
+    preset = repeating_preset(spec)
+    command = f"lengthwise train {row.task} {row.model} --preset {preset} --config FILE --seed SEED"
+    seeds = ", ".join(str(row.seed) for row in panel.rows)
+    how = (
+        f"Saved as FILE, this repeats the training with <code>{escape(command)}</code>, SEED {seeds}."
+        if preset
+        else f"SEED {seeds}. This version cannot repeat the training from these settings alone."
+    )
+    return (
+        f"<details><summary>{escape(panel.title)}</summary><p class='note'>{how}</p>"
+        f"<pre>{escape(as_toml(spec))}</pre></details>"
+    )
+
+
+def _figures(panels: Sequence[_Panel], kind: str) -> str:
+    return "".join(
+        f"<div><h3>{escape(panel.title)}</h3><div class='chart' id='{kind}-{place}'></div></div>"
+        for place, panel in enumerate(panels)
+    )
+
+
+def _table(table: Table) -> str:
+    def line(cells: Iterable[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    body = "".join(line(cells, "td") for cells in table.lines)
+    shared = "; ".join(f"{name} {value}" for name, value in table.shared)
+    note = f"<p class='note'>In every row: {escape(shared)}.</p>" if shared else ""
+    head = line(table.header, "th")
+    return f"<div class='scroll'><table><thead>{head}</thead><tbody>{body}</tbody></table></div>{note}"
+
+
+def _definitions(pairs: Iterable[tuple[str, str]], style: str = "prose") -> str:
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
+    return f"<dl class='{style}'>{items}</dl>"
+
+
+def _links(stem: str, *endings: str) -> str:
+    links = (f"<a href='{quote(stem + ending)}'>{ending.rpartition('.')[2].upper()}</a>" for ending in endings)
+    return f"Beside this page: {', '.join(links)}."
+
+
+def _specifications(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
+    """Charts by the id of their element, as JSON that may stand in a script whatever its strings say."""
+    content = {name: chart.properties(width="container").to_dict() for name, chart in charts.items()}
+    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

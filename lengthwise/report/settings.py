@@ -1,12 +1,14 @@
 """Specifications as a reader needs them: what tells runs apart, and the file that repeats them."""
 
 import json
+import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.spec import SECTIONS
+from lengthwise.runs.spec import SECTIONS, make_spec
+from lengthwise.training.recipe import PRESETS
 
 Settings = Mapping[str, Any]
 
@@ -55,7 +57,9 @@ def model_of(result: RunResult) -> str:
 
 
 def as_toml(spec: Settings) -> str:
-    """The specification as a file for ``lengthwise train TASK MODEL --seed N --config FILE``.
+    """The specification as a file for ``lengthwise train TASK MODEL --config FILE``.
+
+    A setting that is None is left out, since TOML cannot say it; `repeating_preset` tells where that does no harm.
 
     Example:
         >>> print(as_toml({"task": {"name": "parity", "p": 0.5}, "model": {"name": "x"}, "train": {"steps": 10}}))
@@ -71,8 +75,20 @@ def as_toml(spec: Settings) -> str:
     return "\n\n".join(tables)
 
 
+def repeating_preset(spec: Settings) -> str | None:
+    """The preset over which `as_toml` gives just this specification again; None if there is none."""
+    for preset in PRESETS:
+        try:
+            settings = tomllib.loads(as_toml(spec))
+            again = make_spec(spec["task"]["name"], spec["model"]["name"], settings, preset=preset, seed=spec["seed"])
+        except ValueError:  # a task, model or setting that this version does not have
+            continue
+        if again.to_json() == spec:
+            return preset
+    return None
+
+
 def _toml_tables(settings: Settings, path: str) -> list[str]:
-    # TOML has no null: a setting that is None is left out, which gives it its default, None.
     plain = [
         f"{key} = {json.dumps(value)}"
         for key, value in settings.items()

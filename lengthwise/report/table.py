@@ -221,4 +221,4 @@ def _at(point: LengthPoint | None) -> str:
 def _strings(curve: LengthCurve) -> str:
     if not curve.points:
         return NOTHING
-    return f"{span([point.num_strings for point in curve.points])} {curve.protocol}"
+    return f"{span([point.num_strings for point in curve.points])}, {curve.protocol}"

@@ -172,16 +172,25 @@ def metrics_line(record: StepRecord) -> str:
 
 def versions() -> dict[str, str]:
     """What a number depends on besides its specification."""
-    here = Path(__file__).parent
-    found = subprocess.run(
-        ["git", "-C", str(here), "rev-parse", "HEAD", "--show-toplevel"], capture_output=True, text=True, check=False
-    )
-    commit, _, top = found.stdout.strip().partition("\n")
-    in_checkout = found.returncode == 0 and Path(top) == here.parent.parent
     return {
         "lengthwise": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "commit": commit if in_checkout else "unknown (not run from a checkout)",
+        "commit": _commit() or "unknown (not run from a checkout)",
         "device": f"cpu ({platform.machine()}), {torch.get_num_threads()} thread",
     }
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this package runs from, marked where files have changed since."""
+    top = Path(__file__).parent.parent.parent
+    if not (top / ".git").exists():
+        return None
+    try:
+        found = [
+            subprocess.run(["git", "-C", str(top), *words], capture_output=True, text=True, check=True).stdout.strip()
+            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "lengthwise"])
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found[0] + (" with changes" if found[1] else "")

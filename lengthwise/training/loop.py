@@ -102,7 +102,9 @@ def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> N
     if (augmentation.padding or augmentation.leading_padding) and not model.accepts_pad:
         raise ValueError(f"train.augmentation: {model.name} accepts no pads; set padding and leading_padding to 0")
     if (augmentation.state_noise or augmentation.late_state_noise) and not model.accepts_perturbation:
-        raise ValueError(f"train.augmentation: {model.name} accepts no noise; set state_noise and late_state_noise to 0")
+        raise ValueError(
+            f"train.augmentation: {model.name} accepts no noise; set state_noise and late_state_noise to 0"
+        )
 
 
 def supervised_loss(

@@ -151,7 +151,9 @@ def test_masked_attention_is_equation_1() -> None:
 def test_attention_over_equal_states_returns_their_value(chunk_size: int, num_heads: int) -> None:
     generator = torch.Generator().manual_seed(chunk_size)
     query, key, value = (torch.randn(2, num_heads, 4, generator=generator) for _ in range(3))
-    out = attend(query, [key] * chunk_size, [value] * chunk_size, torch.randn(num_heads, chunk_size, generator=generator))
+    out = attend(
+        query, [key] * chunk_size, [value] * chunk_size, torch.randn(num_heads, chunk_size, generator=generator)
+    )
     torch.testing.assert_close(out, value.flatten(-2))
 
 

@@ -30,8 +30,8 @@ class CycleNavigation(RegularTask):
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (arXiv 2207.02098), Cycle Navigation; used by
         Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length
         Extrapolation" (arXiv 2305.03796), section 5.
-    Differs from the source: in the names of the moves (their code moves by symbol - 1), and in the field `size`
-        (theirs is 5).
+    Differs from the source: in the field `size` (theirs is 5); and the code of both moves by symbol - 1, where the
+        text of Chi et al., and this task, have 0 stay, 1 up and 2 down.
     """
 
     prefix_exchangeable: ClassVar[bool] = True

@@ -35,7 +35,7 @@ class ModularArithmetic(RegularTask):
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (arXiv 2207.02098), Modular Arithmetic
         (Simple), as their code defines it (with precedence); used by Chi et al., "Transformer Working Memory Enables
         Regular Language Reasoning and Natural Language Length Extrapolation" (arXiv 2305.03796), section 5, and by Fan
-        et al., "Advancing Regular Language Reasoning in Linear Recurrent Neural Networks" (arXiv 2309.07412), section 4.
+        et al., "Advancing Regular Language Reasoning in Linear Recurrent Neural Networks" (arXiv 2309.07412).
     Differs from the source: the code of Chi et al. puts a `+` before every expression, which makes lengths even; here
         they are odd, as in the other two. The alphabet has no unused symbol.
     """

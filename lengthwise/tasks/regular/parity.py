@@ -26,9 +26,9 @@ class Parity(RegularTask):
         [[0, 1, 0, 0]]
 
     Source: Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length
-        Extrapolation" (arXiv 2305.03796), section 5 and Table 2 (`p`); Delétang et al., "Neural Networks and the Chomsky
-        Hierarchy" (arXiv 2207.02098), Parity Check.
-    Differs from the source: in the names of the symbols only (a, b for 0, 1).
+        Extrapolation" (arXiv 2305.03796), section 5 and Table 2 (`p`); Delétang et al., "Neural Networks and the
+        Chomsky Hierarchy" (arXiv 2207.02098), Parity Check.
+    Differs from the source: in nothing.
     """
 
     prefix_exchangeable: ClassVar[bool] = True

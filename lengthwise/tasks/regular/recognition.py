@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.automata import DFA, Transducer
@@ -28,8 +28,8 @@ OUT, IN = 0, 1
 class RecognitionTask(RegularTask):
     """Whether a string is in a language; the classes are "out" and "in", and every prefix is asked.
 
-    A sampled batch is half inside and half outside (the extra string of an odd batch falls to either by chance). Where
-    a length has no string of one class, the length is legal but not balanced, and all strings come from the other.
+    A sampled batch is half inside and half outside (an extra string falls to either by chance). Where a length has no
+    string of one class, the length is legal but not balanced, and all strings come from the other.
 
     `sampling` is how strings are drawn:
 
@@ -39,9 +39,10 @@ class RecognitionTask(RegularTask):
       or two substitutions, and one third is drawn from `neighbour`, a language outside but close by; where there is
       none, or none of the length, it is a string inside with two different symbols swapped. An edit that leaves the
       string in the language is drawn again, `EDIT_ROUNDS` times in all; a string that is then still inside is replaced
-      by a uniform one outside (always so where edits cannot lead outside: swaps keep the number of every symbol).
-    - ``"chi2023"`` (strings inside first, in the order drawn). The samplers of the code of Chi et al.
-      (arXiv 2305.03796), so that its tables can be measured again. Strings outside are uniform.
+      by a uniform one outside. For the swaps of Tomita 1, 5 and 6 this is every string: they cannot lead outside.
+    - ``"chi2023"`` (not shuffled: first half inside, second half outside, and the extra string of an odd batch
+      outside). The samplers of the code of Chi et al. (arXiv 2305.03796), so that its tables can be measured again.
+      Strings outside are uniform.
 
     A prefix of a sample is distributed in neither as a sample of its length, so every length needs its own strings.
     """
@@ -100,9 +101,8 @@ class RecognitionTask(RegularTask):
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw strings by `sampling`; every prefix is asked."""
         self.check_length(length)
-        inputs = (self._sample_near_miss if self.sampling == "near-miss" else self._sample_chi2023)(
-            batch_size, length, generator
-        )
+        draw = {"near-miss": self._sample_near_miss, "chi2023": self._sample_chi2023}[self.sampling]
+        inputs = draw(batch_size, length, generator)
         return Batch(inputs, self.solve(inputs))
 
     @property
@@ -111,18 +111,21 @@ class RecognitionTask(RegularTask):
         return _sampler_of(self.language, self.profiles, self.neighbour)
 
     def _sample_chi2023(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-        num_inside = batch_size // 2 if self.is_balanced_length(length) else batch_size * self._inside_at(length)
+        if self.is_balanced_length(length):
+            num_inside = batch_size // 2
+        else:
+            num_inside = batch_size if self._has_inside(length) else 0
         outside = torch.full((batch_size - num_inside,), OUT)
         return torch.cat([self.draw_chi2023(num_inside, length, generator), self._draw(outside, length, generator)])
 
-    def _inside_at(self, length: int) -> bool:
-        """Whether strings of an unbalanced length are inside."""
+    def _has_inside(self, length: int) -> bool:
+        """Whether the language has strings of this length."""
         return bool(self._sampler.possible(length)[IN])
 
     def _sample_near_miss(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
         if not self.is_balanced_length(length):
-            kind = torch.full((batch_size,), int(self._inside_at(length)))
-            return self._draw(self._with_profiles(kind, length, generator), length, generator)
+            origin = torch.full((batch_size,), IN if self._has_inside(length) else OUT)
+            return self._draw(self._with_profiles(origin, length, generator), length, generator)
         extra = int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0
         num_inside = batch_size // 2 + extra
         num_outside = batch_size - num_inside
@@ -141,7 +144,9 @@ class RecognitionTask(RegularTask):
             inputs[rows] = self._edit_outside(inputs[rows], edit, generator)
         return inputs[torch.randperm(batch_size, generator=generator)]
 
-    def _with_profiles(self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator) -> Int64[Tensor, " B"]:
+    def _with_profiles(
+        self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator
+    ) -> Int64[Tensor, " B"]:
         """Replace the language, in every second row that draws from it, by a uniformly drawn possible profile."""
         first = IN + 1
         possible = np.flatnonzero(self._sampler.possible(length)[first : first + len(self.profiles)]) + first
@@ -204,15 +209,3 @@ def swap(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch.Gener
     edited = strings.clone()
     edited[rows, first], edited[rows, second] = strings[rows, second], strings[rows, first]
     return edited
-
-
-def run_strings(runs: Int64[Tensor, "N R"], symbols: Int64[Tensor, "N R"], length: int) -> Int64[Tensor, "N T"]:
-    """Strings of the given length from the lengths of their runs, which sum to it, and the symbols of the runs."""
-    ends = runs.cumsum(dim=1)
-    run = torch.searchsorted(ends, torch.arange(length).expand(len(runs), length).contiguous(), right=True)
-    return symbols.gather(1, run)
-
-
-def coin(uniforms: Float64[Tensor, " N"]) -> Bool[Tensor, " N"]:
-    """Fair coins from uniform numbers."""
-    return uniforms < 0.5

@@ -1,0 +1,133 @@
+"""What every registered model promises, whatever its name."""
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from lengthwise.conventions import PAD
+from lengthwise.models import MODELS, SequenceModel, make_model
+from lengthwise.tasks import make_task
+
+NAMES = list(MODELS)
+LENGTHS = (1, 2, 7, 63)
+
+
+@pytest.fixture(params=NAMES)
+def name(request) -> str:
+    return request.param
+
+
+def make(name: str, seed: int = 0) -> SequenceModel:
+    model = MODELS[name]
+    generator = torch.Generator().manual_seed(seed)
+    return model(model.Config(), vocab_size=3, num_classes=5, generator=generator)
+
+
+def draw(length: int, seed: int = 0) -> torch.Tensor:
+    return torch.randint(3, (4, length), generator=torch.Generator().manual_seed(seed))
+
+
+def test_is_a_sequence_model_and_knows_its_name(name: str) -> None:
+    assert issubclass(MODELS[name], SequenceModel)
+    assert MODELS[name].name == name
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_answers_every_prefix_of_any_length(name: str, length: int) -> None:
+    with torch.no_grad():
+        logits = make(name)(draw(length))
+    assert logits.shape == (4, length, 5)
+    assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_last_is_the_last_of_forward(name: str, length: int) -> None:
+    model, inputs = make(name).double(), draw(length)
+    torch.testing.assert_close(model.last(inputs), model(inputs)[:, -1])
+
+
+def test_is_causal(name: str) -> None:
+    """Position t answers the prefix that ends at t: what comes later changes nothing."""
+    model, inputs = make(name).double(), draw(20)
+    changed = torch.cat([inputs[:, :9], (inputs[:, 9:] + 1) % 3], 1)
+    with torch.no_grad():
+        torch.testing.assert_close(model(inputs)[:, :9], model(changed)[:, :9])
+
+
+def test_strings_of_a_batch_do_not_mix(name: str) -> None:
+    model, inputs = make(name).double(), draw(20)
+    with torch.no_grad():
+        together, alone = model.last(inputs), torch.cat([model.last(row[None]) for row in inputs])
+    torch.testing.assert_close(together, alone)
+
+
+def test_parameters_come_from_the_generator_alone(name: str) -> None:
+    torch.manual_seed(1)
+    one = make(name).state_dict()
+    torch.manual_seed(2)
+    same, other = make(name).state_dict(), make(name, seed=1).state_dict()
+    assert all(torch.equal(one[key], same[key]) for key in one)
+    assert any(not torch.equal(one[key], other[key]) for key in one)
+
+
+def test_every_parameter_gets_a_gradient_somewhere(name: str) -> None:
+    model = make(name)
+    model(draw(9)).logsumexp(-1).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_pads_are_accepted_as_declared(name: str) -> None:
+    inputs = draw(9)
+    inputs[:, 3] = PAD
+    if MODELS[name].accepts_pad:
+        assert make(name).last(inputs).isfinite().all()
+    else:
+        with pytest.raises(ValueError, match="inputs: wanted"):
+            make(name).last(inputs)
+
+
+def test_perturbation_is_accepted_as_declared(name: str) -> None:
+    model, inputs = make(name).double(), draw(33)
+
+    def reverse(states: torch.Tensor) -> torch.Tensor:
+        return states.flip(-1)
+
+    if MODELS[name].accepts_perturbation:
+        assert not torch.allclose(model.last(inputs), model.last(inputs, reverse))
+        torch.testing.assert_close(model.last(inputs, reverse), model(inputs, reverse)[:, -1])
+    else:
+        with pytest.raises(ValueError, match="perturb"):
+            model.last(inputs, reverse)
+
+
+def test_config_is_frozen_and_refuses_unknown_settings(name: str) -> None:
+    config = MODELS[name].Config()
+    field = next(iter(MODELS[name].Config.model_fields))
+    with pytest.raises(ValidationError):
+        setattr(config, field, 1)
+    with pytest.raises(ValueError, match=f"model.{field}x: no such setting; did you mean '{field}'"):
+        make_model(name, make_task("parity"), **{f"{field}x": 1})
+
+
+def test_presets_change_settings_that_exist(name: str) -> None:
+    for changes in MODELS[name].presets.values():
+        MODELS[name].Config(**changes)
+
+
+@pytest.mark.parametrize("foreign", [3, 99, PAD - 1])
+def test_foreign_symbols_are_refused(name: str, foreign: int) -> None:
+    inputs = draw(9)
+    inputs[1, 3] = foreign
+    with pytest.raises(ValueError, match="inputs: wanted"):
+        make(name)(inputs)
+
+
+def test_an_empty_string_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="length"):
+        make(name).last(torch.zeros(2, 0, dtype=torch.int64))
+
+
+def test_documents_its_source(name: str) -> None:
+    doc = MODELS[name].__doc__ or ""
+    assert "Source:" in doc
+    assert "Differs from the source:" in doc

@@ -1,0 +1,199 @@
+"""What every registered task promises, whatever its name."""
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from lengthwise.conventions import IGNORE
+from lengthwise.tasks import TASKS, OracleTask, RegularTask, SymbolTask, Task, make_task
+
+LENGTHS = range(1, 13)
+MEMBERS = [make_task(name) for name in TASKS]
+
+
+def of(kind: type[Task]) -> pytest.MarkDecorator:
+    members = [task for task in MEMBERS if isinstance(task, kind)]
+    return pytest.mark.parametrize("task", members, ids=lambda task: task.name)
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def legal_lengths(task: Task) -> list[int]:
+    return [length for length in LENGTHS if task.is_legal_length(length)]
+
+
+def final_answers(targets: torch.Tensor) -> torch.Tensor:
+    """The last answer that each row asks for."""
+    asked = targets != IGNORE
+    assert asked.any(dim=1).all()
+    last = targets.shape[1] - 1 - asked.flip(1).to(torch.int64).argmax(dim=1)
+    return targets.gather(1, last[:, None])[:, 0]
+
+
+def frequencies(task: SymbolTask, answers: torch.Tensor) -> np.ndarray:
+    return torch.bincount(answers, minlength=len(task.classes)).numpy() / len(answers)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_bears_the_name_it_is_registered_under(name: str) -> None:
+    assert TASKS[name].name == name
+    assert isinstance(make_task(name), TASKS[name])
+
+
+@of(Task)
+def test_tasks_are_frozen_hashable_values(task: Task) -> None:
+    again = make_task(task.name)
+    assert task == again
+    assert hash(task) == hash(again)
+    for field in type(task).model_fields:
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(task, field, getattr(task, field))
+
+
+@of(Task)
+def test_an_unknown_field_is_refused_with_the_nearest_name(task: Task) -> None:
+    with pytest.raises(ValueError, match=r"task\.surely_not_a_field: no such setting"):
+        make_task(task.name, surely_not_a_field=1)
+    for field in type(task).model_fields:
+        with pytest.raises(ValueError, match=f"task.{field}{field[-1]}: no such setting; did you mean {field!r}"):
+            make_task(task.name, **{field + field[-1]: 1})
+
+
+@of(Task)
+def test_illegal_lengths_are_refused_by_the_nearest_legal_ones(task: Task) -> None:
+    assert legal_lengths(task)
+    for length in (-1, 0, *LENGTHS):
+        if length >= 1 and task.is_legal_length(length):
+            task.check_length(length)
+            continue
+        assert not task.is_legal_length(length)
+        for refused in (lambda n: task.sample(2, n, seeded(0)), task.baseline):
+            with pytest.raises(ValueError, match=rf"length: {task.name} has no strings of length {length}; legal"):
+                refused(length)
+
+
+@of(Task)
+def test_balanced_lengths_are_legal_and_exist(task: Task) -> None:
+    assert any(task.is_balanced_length(length) for length in LENGTHS)
+    for length in (-1, 0, *LENGTHS):
+        assert task.is_legal_length(length) or not task.is_balanced_length(length)
+
+
+@of(Task)
+def test_samples_are_decided_by_the_generator(task: Task) -> None:
+    for length in (legal_lengths(task)[-1], 101 if task.is_legal_length(101) else 100):
+        first, again, other = (task.sample(64, length, seeded(seed)) for seed in (7, 7, 8))
+        for one, two in zip(first, again, strict=True):
+            torch.testing.assert_close(one, two, rtol=0, atol=0, equal_nan=True)
+        assert not torch.equal(first.inputs, other.inputs)
+
+
+@of(Task)
+def test_samples_leave_the_global_generator_alone(task: Task) -> None:
+    before = torch.get_rng_state()
+    task.sample(8, legal_lengths(task)[-1], seeded(0))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@of(SymbolTask)
+def test_samples_are_symbols_and_classes(task: SymbolTask) -> None:
+    for length in legal_lengths(task):
+        for batch_size in (1, 2, 33):
+            inputs, targets = task.sample(batch_size, length, seeded(length))
+            assert inputs.dtype == targets.dtype == torch.int64
+            assert inputs.shape[0] == batch_size
+            assert inputs.shape == targets.shape
+            assert inputs.is_contiguous()
+            assert targets.is_contiguous()
+            assert inputs.min() >= 0
+            assert inputs.max() < len(task.symbols)
+            assert ((targets == IGNORE) | ((targets >= 0) & (targets < len(task.classes)))).all()
+            assert (targets != IGNORE).any(dim=1).all()
+
+
+@of(SymbolTask)
+def test_names_of_symbols_and_classes_are_distinct(task: SymbolTask) -> None:
+    assert len(set(task.symbols)) == len(task.symbols)
+    assert len(set(task.classes)) == len(task.classes)
+    assert all(len(symbol) == 1 for symbol in task.symbols)
+
+
+@of(SymbolTask)
+def test_every_class_is_the_final_answer_exactly_at_balanced_lengths(task: SymbolTask) -> None:
+    for length in legal_lengths(task):
+        answers = final_answers(task.sample(4_000, length, seeded(length)).targets)
+        assert (len(answers.unique()) == len(task.classes)) == task.is_balanced_length(length)
+
+
+@of(SymbolTask)
+def test_baseline_is_the_share_of_the_likeliest_final_answer(task: SymbolTask) -> None:
+    for length in legal_lengths(task):
+        answers = final_answers(task.sample(10_000, length, seeded(length)).targets)
+        assert frequencies(task, answers).max() == pytest.approx(task.baseline(length), abs=0.02)
+
+
+@of(SymbolTask)
+def test_encode_and_decode_are_inverse(task: SymbolTask) -> None:
+    ids = task.sample(1, legal_lengths(task)[-1], seeded(0)).inputs[0]
+    assert torch.equal(task.encode(task.decode(ids)), ids)
+    assert task.decode(task.encode("".join(task.symbols))) == "".join(task.symbols)
+
+
+@of(SymbolTask)
+def test_encode_says_what_is_wrong_and_where(task: SymbolTask) -> None:
+    with pytest.raises(ValueError, match=f"text: {task.name} wants at least one of the symbols"):
+        task.encode("")
+    foreign = next(symbol for symbol in "?#~" if symbol not in task.symbols)
+    with pytest.raises(ValueError, match=rf"text: '\{foreign}' at position 3 is no symbol of {task.name}"):
+        task.encode(task.symbols[0] * 2 + foreign + task.symbols[0])
+
+
+@of(OracleTask)
+def test_the_oracle_answers_the_samples(task: OracleTask) -> None:
+    for length in legal_lengths(task):
+        inputs, targets = task.sample(64, length, seeded(length))
+        assert torch.equal(task.solve(inputs), targets)
+
+
+@of(OracleTask)
+def test_the_answer_to_a_prefix_ignores_what_follows(task: OracleTask) -> None:
+    inputs = torch.randint(len(task.symbols), (64, 12), generator=seeded(0))
+    answers = task.solve(inputs)
+    for length in LENGTHS:
+        assert torch.equal(task.solve(inputs[:, :length]), answers[:, :length])
+
+
+@of(RegularTask)
+def test_formula_and_transducer_agree_on_any_string(task: RegularTask) -> None:
+    assert task.transducer.symbols == task.symbols
+    for length in range(1, 8):
+        inputs = torch.randint(len(task.symbols), (500, length), generator=seeded(length))
+        np.testing.assert_array_equal(task.solve(inputs).numpy(), task.transducer.run(inputs.numpy()))
+
+
+@of(RegularTask)
+def test_formula_and_transducer_agree_on_long_samples(task: RegularTask) -> None:
+    length = 500 if task.is_legal_length(500) else 499
+    inputs, targets = task.sample(64, length, seeded(0))
+    np.testing.assert_array_equal(targets.numpy(), task.transducer.run(inputs.numpy()))
+
+
+@of(RegularTask)
+def test_prefixes_are_distributed_as_samples_where_that_is_claimed(task: RegularTask) -> None:
+    if not task.prefix_exchangeable:
+        return
+    rows = 20_000
+    *shorter, longest = legal_lengths(task)
+    whole = task.sample(rows, longest, seeded(0))
+    for length in shorter:
+        own = task.sample(rows, length, seeded(length))
+        symbols = [
+            torch.bincount(inputs[:, length - 1], minlength=len(task.symbols)) / rows
+            for inputs in (whole.inputs, own.inputs)
+        ]
+        torch.testing.assert_close(symbols[0], symbols[1], rtol=0, atol=0.02)
+        expected = frequencies(task, final_answers(own.targets))
+        np.testing.assert_allclose(frequencies(task, final_answers(whole.targets[:, :length])), expected, atol=0.02)

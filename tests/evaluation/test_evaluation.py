@@ -1,0 +1,174 @@
+"""Length curves against models whose accuracy is known beforehand."""
+
+import math
+from types import MappingProxyType
+from typing import ClassVar
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lengthwise.evaluation.length_curve import LengthCurve, length_curve, parse_protocol, wilson_interval
+from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
+from lengthwise.evaluation.structured import STRUCTURED
+from lengthwise.models.base import SequenceModel
+from lengthwise.tasks import make_task
+
+
+class Oracle(SequenceModel):
+    """Answers right up to a length, and 0 beyond."""
+
+    name: ClassVar[str] = "oracle"
+    presets = MappingProxyType({})
+
+    def __init__(self, task, right_up_to: float = math.inf) -> None:
+        super().__init__()
+        self.task, self.right_up_to = task, right_up_to
+        self.most_symbols = 0
+
+    def forward(self, inputs, perturb=None):
+        assert not self.training
+        self.most_symbols = max(self.most_symbols, inputs.numel())
+        answers = self.task.solve(inputs).clamp(min=0)
+        answers[:, torch.arange(inputs.shape[1]) >= self.right_up_to] = 0
+        return torch.nn.functional.one_hot(answers, len(self.task.classes)).float()
+
+    def last(self, inputs, perturb=None):
+        return self.forward(inputs)[:, -1]
+
+
+@pytest.mark.parametrize("protocol", ["independent", "one-pass", "structured"])
+def test_an_oracle_is_always_right(protocol: str) -> None:
+    task = make_task("cycle-navigation")
+    curve = length_curve(Oracle(task), task, [1, 7, 40, 99], num_strings=32, protocol=protocol)
+    assert curve.mean() == curve.min() == 1.0
+    assert {point.length for point in curve.points} == {1, 7, 40, 99}
+
+
+@pytest.mark.parametrize("protocol", ["independent", "one-pass"])
+def test_a_constant_answer_scores_the_baseline(protocol: str) -> None:
+    task = make_task("parity", p=0.02)
+    curve = length_curve(Oracle(task, right_up_to=0), task, [3, 30], num_strings=4000, protocol=protocol)
+    for point in curve.points:
+        assert point.accuracy == pytest.approx(point.baseline, abs=0.03)
+
+
+def test_a_net_that_fails_beyond_a_length_is_seen_to() -> None:
+    task = make_task("parity")
+    curve = length_curve(Oracle(task, right_up_to=20), task, range(10, 31), num_strings=400, protocol="one-pass")
+    assert curve.between(1, 20).min() == 1.0
+    assert curve.between(21, 30).mean() == pytest.approx(0.5, abs=0.1)
+
+
+def test_one_pass_needs_exchangeable_prefixes() -> None:
+    task = make_task("tomita", index=3)
+    with pytest.raises(ValueError, match=r"one-pass.*tomita.*independent"):
+        length_curve(Oracle(task), task, [5], protocol="one-pass")
+
+
+def test_strings_depend_on_seed_and_length_only() -> None:
+    task = make_task("parity")
+    one, same, other = (
+        length_curve(Oracle(task, right_up_to=0), task, [50], num_strings=300, seed=seed) for seed in (0, 0, 1)
+    )
+    assert one == same != other
+
+
+def test_memory_is_bounded_by_parts() -> None:
+    task, model = make_task("parity"), Oracle(make_task("parity"))
+    length_curve(model, task, [10_000], num_strings=100)
+    assert model.most_symbols <= 1 << 18
+
+
+def test_unbalanced_lengths_are_marked() -> None:
+    task = make_task("bounded-dyck", depth=2)
+    curve = length_curve(Oracle(task), task, range(1, 9), num_strings=8)
+    assert [point.balanced for point in curve.points] == [False, True] * 4
+    assert [point.length for point in curve.balanced().points] == [2, 4, 6, 8]
+
+
+def test_structured_strings_skip_malformed_ones() -> None:
+    """No constant string is an expression; "1+1+1..." is."""
+    task = make_task("modular-arithmetic")
+    curve = length_curve(Oracle(task), task, [31], num_strings=400, protocol="structured")
+    assert "constant" not in {point.family for point in curve.points}
+    assert "alternating" in {point.family for point in curve.points}
+
+
+@pytest.mark.parametrize("family", STRUCTURED)
+@given(st.integers(1, 6), st.integers(1, 60), st.integers(0, 10**6))
+def test_structured_strings_are_strings(family: str, num_symbols: int, length: int, seed: int) -> None:
+    strings = STRUCTURED[family](num_symbols, 9, length, torch.Generator().manual_seed(seed))
+    assert strings.shape == (9, length)
+    assert strings.dtype == torch.int64
+    assert 0 <= int(strings.min()) <= int(strings.max()) < num_symbols
+
+
+def test_structured_families_are_what_they_say() -> None:
+    draws = {name: family(2, 50, 40, torch.Generator().manual_seed(0)) for name, family in STRUCTURED.items()}
+    changes = {name: (strings[:, 1:] != strings[:, :-1]).sum(1) for name, strings in draws.items()}
+    assert (changes["constant"] == 0).all()
+    assert (changes["alternating"] == 39).all()
+    assert int(changes["few-runs"].max()) <= 4
+    assert int(changes["sparse"].max()) <= 8
+    periods = [next(p for p in range(1, 17) if torch.equal(row[p:], row[:-p])) for row in draws["periodic"]]
+    assert max(periods) > 8
+
+
+@given(st.integers(0, 300), st.integers(1, 300))
+def test_wilson_interval_contains_the_share(right: int, more: int) -> None:
+    low, high = wilson_interval(right, right + more)
+    assert 0 <= low <= right / (right + more) <= high <= 1
+    centre, spread = (low + high) / 2, high - low
+    assert spread < wilson_interval(right, right + more, z=3.0)[1] - wilson_interval(right, right + more, z=3.0)[0]
+    assert abs(centre - 0.5) <= abs(right / (right + more) - 0.5) + 1e-9
+
+
+def test_wilson_interval_solves_its_equation() -> None:
+    """Its ends are the p with |share - p| = z sqrt(p (1-p) / n)."""
+    for end in wilson_interval(37, 50):
+        assert abs(37 / 50 - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / 50))
+
+
+def test_an_empty_curve_has_no_mean() -> None:
+    empty = LengthCurve(protocol="independent", points=())
+    assert math.isnan(empty.mean())
+    assert math.isnan(empty.min())
+
+
+def test_plan_measures_what_the_task_has() -> None:
+    task = make_task("modular-arithmetic")
+    plan = EvaluationPlan(dense=(41, 60), dense_strings=8, long=((100, 8),), structured=((50, 200),))
+    dense, long, structured = plan.measure(Oracle(task), task)
+    assert dense.protocol == "one-pass"
+    assert [point.length for point in dense.points] == list(range(41, 60, 2))
+    assert [point.length for point in long.points] == [99]
+    assert {point.length for point in structured.points} == {49}
+
+
+def test_plan_draws_independent_strings_for_recognition() -> None:
+    task = make_task("tomita", index=4)
+    plan = EvaluationPlan(dense=(5, 8), dense_strings=8, long=(), structured=())
+    assert [curve.protocol for curve in plan.measure(Oracle(task), task)] == ["independent"]
+
+
+@pytest.mark.parametrize("text", ["", "a", "5-", "-5", "9-3", "1,,2", "1.5"])
+def test_bad_lengths_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="--lengths: wanted"):
+        parse_lengths(text)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "num_strings", "sentence"),
+    [([], 4, "at least one length"), ([5], 0, "num_strings"), ([0], 4, "no strings of length 0")],
+)
+def test_bad_requests_are_refused(lengths: list, num_strings: int, sentence: str) -> None:
+    task = make_task("parity")
+    with pytest.raises(ValueError, match=sentence):
+        length_curve(Oracle(task), task, lengths, num_strings=num_strings)
+
+
+def test_unknown_protocols_are_refused() -> None:
+    with pytest.raises(ValueError, match="did you mean 'one-pass'"):
+        parse_protocol("onepass")

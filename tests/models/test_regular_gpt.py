@@ -1,0 +1,63 @@
+"""RegularGPT beyond the shared contract."""
+
+import pytest
+import torch
+
+from lengthwise.models import make_model
+from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
+from lengthwise.tasks import make_task
+
+
+def make(**config) -> RegularGPT:
+    return make_model("regular-gpt", make_task("parity"), **config)
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        ({"chunk_size": 1}, "model.chunk_size: wanted greater than or equal to 2, got 1"),
+        ({"num_heads": 5}, r"num_heads: wanted a divisor of d_model=64, got 5; choose from \[1, 2, 4"),
+        ({"variant": "merged"}, "model.variant: wanted 'merge', 'paper' or 'code', got 'merged'"),
+        ({"d_modl": 8}, "model.d_modl: no such setting; did you mean 'd_model'?"),
+        ({"d_model": "wide"}, "model.d_model: wanted a valid integer.*got 'wide'"),
+    ],
+)
+def test_bad_sizes_are_refused_in_one_sentence(config: dict, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make(**config)
+
+
+def test_size_is_what_the_equations_say() -> None:
+    """4 D^2 in the attention, 8 D^2 + 5 D in the feed-forward net, two norms, r; embedding, read-out with its norm."""
+    width, heads, chunk, symbols, classes = 64, 4, 2, 2, 2
+    layer = 12 * width**2 + 5 * width + 4 * width + heads * chunk
+    outside = (symbols + 1) * width + 2 * width + classes * (width + 1)
+    assert sum(p.numel() for p in make().parameters()) == layer + outside
+
+
+@pytest.mark.parametrize("thickness", [1, 2])
+@pytest.mark.parametrize("variant", ["merge", "paper", "code"])
+def test_depth_adds_no_parameters(variant: str, thickness: int) -> None:
+    """Weights are shared: any length runs on the same ones."""
+    model = make(variant=variant, thickness=thickness)
+    with torch.no_grad():
+        assert model.last(torch.zeros(1, 3000, dtype=torch.int64)).shape == (1, 2)
+
+
+def test_merged_states_have_one_scale_at_every_depth() -> None:
+    model = make()
+    norms = []
+
+    def watch(states: torch.Tensor) -> torch.Tensor:
+        norms.append(states.norm(dim=-1))
+        return states
+
+    with torch.no_grad():
+        model.last(torch.zeros(1, 1000, dtype=torch.int64), watch)
+    for norm in norms:
+        torch.testing.assert_close(norm, torch.full_like(norm, 8.0), rtol=1e-3, atol=0)
+
+
+def test_the_default_generator_is_deterministic() -> None:
+    one, other = (RegularGPT(RegularGPTConfig(), vocab_size=2, num_classes=2).state_dict() for _ in range(2))
+    assert all(torch.equal(one[key], other[key]) for key in one)

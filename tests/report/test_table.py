@@ -1,0 +1,141 @@
+import csv
+import io
+import math
+import tomllib
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic_runs import PLAN, synthetic_run
+
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.report.settings import as_toml, repeating_preset, variations
+from lengthwise.report.table import NOTHING, as_csv, percent, run_rows, summary_table, unbalanced_table
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.spec import make_spec
+from lengthwise.training.recipe import PRESETS
+
+
+def one_wrong_at_50(length: int, num_strings: int) -> int:
+    return num_strings - (length == 50)
+
+
+@given(st.integers(1, 10**6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_a_percentage_is_cut_and_only_all_right_is_100(counts: tuple[int, int]) -> None:
+    num_correct, num_strings = counts
+    shown = Fraction(percent(num_correct / num_strings).removesuffix(" %")) / 100
+    share = Fraction(num_correct, num_strings)
+    assert shown <= share < shown + Fraction(1, 10_000)
+    assert (percent(num_correct / num_strings) == "100 %") == (num_correct == num_strings)
+
+
+def test_what_was_not_measured_is_no_percentage() -> None:
+    assert percent(math.nan) == NOTHING
+
+
+def test_rows_equal_the_result() -> None:
+    run = synthetic_run(num_correct=one_wrong_at_50)
+    result = run.result
+    (row,) = run_rows([result])
+    assert row.dense.mean() == result.curves[0].mean() < 1
+    assert row.lowest == result.curves[0].points[9]
+    assert row.long == {1_000: result.curves[1].points[0], 100_000: result.curves[1].points[1]}
+    assert (row.task, row.model, row.seed, row.steps) == ("parity", "regular-gpt", 0, result.spec["train"]["steps"])
+    table = summary_table([row])
+    said = dict(zip(table.header, table.lines[0], strict=True)) | dict(table.shared)
+    assert said["mean"] == "99.98 %"
+    assert said["lowest"] == "99.60 % at 50"
+    assert said["100,000"] == "100 %"
+    assert said["lowest structured"] == "100 %"
+    assert said["lengths"] == "41-60"
+    assert said["strings"] == "256, one-pass"
+    assert said["constant answer"] == "50.00 %"
+
+
+def test_the_lowest_structured_accuracy_names_its_family() -> None:
+    run = synthetic_run(num_correct=lambda length, num_strings: num_strings // 2 if length == 500 else num_strings)
+    table = summary_table(run_rows([run.result]))
+    assert table.lines[0][table.header.index("lowest structured")] == "50.00 % at 500, constant"
+
+
+def test_columns_that_differ_stay_and_others_fold() -> None:
+    rows = run_rows([synthetic_run(seed=seed).result for seed in (0, 1)])
+    assert "steps" not in summary_table(rows).header
+    rows.append(run_rows([synthetic_run(settings={"train": {"steps": 10}}, seed=2).result])[0])
+    assert "steps" in summary_table(rows).header
+
+
+def test_unbalanced_lengths_are_apart() -> None:
+    run = synthetic_run(
+        num_correct=lambda length, num_strings: num_strings * (length % 2 == 0), is_balanced=lambda n: n % 2 == 0
+    )
+    rows = run_rows([run.result])
+    assert rows[0].dense.mean() == 1
+    table = unbalanced_table(rows)
+    assert table is not None
+    assert dict(zip(table.header, table.lines[0], strict=True))["how many"] == "10"
+    assert table.lines[0][-2:] == ("0 %", "0 %")
+    assert unbalanced_table(run_rows([synthetic_run().result])) is None
+
+
+def with_curves(result: RunResult, *curves: LengthCurve) -> RunResult:
+    return result.model_copy(update={"curves": curves})
+
+
+def test_long_lengths_are_not_taken_for_the_dense_range() -> None:
+    point = LengthPoint(length=999, num_strings=4, num_correct=4, baseline=0.5)
+    only_long = with_curves(synthetic_run().result, LengthCurve(protocol="independent", points=(point,)))
+    table = summary_table(run_rows([only_long]))
+    said = dict(zip(table.header, table.lines[0], strict=True)) | dict(table.shared)
+    assert said["mean"] == said["lengths"] == said["lowest structured"] == NOTHING
+    assert said["1,000"] == "100 % at 999"
+
+
+def test_a_run_measured_at_fewer_long_lengths_has_a_gap() -> None:
+    shorter = EvaluationPlan(dense=(41, 60), long=((1_000, 256),))
+    rows = run_rows([synthetic_run(plan=plan, seed=seed).result for seed, plan in enumerate((PLAN, shorter))])
+    table = summary_table(rows)
+    assert [line[table.header.index("100,000")] for line in table.lines] == ["100 %", NOTHING]
+
+
+def test_csv_holds_every_point_in_full_precision() -> None:
+    results = [synthetic_run(seed=seed, num_correct=one_wrong_at_50).result for seed in (0, 1)]
+    lines = list(csv.DictReader(io.StringIO(as_csv(results))))
+    points = [(r, c.protocol, p) for r in results for c in r.curves for p in c.points]
+    assert len(lines) == len(points)
+    for line, (result, protocol, point) in zip(lines, points, strict=True):
+        assert (line["run_id"], line["protocol"], line["family"]) == (result.run_id, protocol, point.family)
+        assert (int(line["seed"]), int(line["length"])) == (result.spec["seed"], point.length)
+        assert (int(line["num_correct"]), int(line["num_strings"])) == (point.num_correct, point.num_strings)
+        assert (float(line["interval_low"]), float(line["interval_high"])) == point.interval
+        assert float(line["accuracy"]) == point.accuracy
+        assert (line["balanced"], float(line["baseline"])) == ("true", point.baseline)
+
+
+def test_variations_name_the_settings_that_differ() -> None:
+    alike = [synthetic_run(seed=seed).result for seed in (0, 1)]
+    assert set(variations(alike).values()) == {""}
+    other = synthetic_run(settings={"model": {"chunk_size": 3}, "train": {"augmentation": {"late_state_noise": None}}})
+    elsewhere = synthetic_run("even-pairs").result
+    found = variations([*alike, other.result, elsewhere])
+    assert found[alike[0].run_id] == "model.chunk_size=2, train.augmentation.late_state_noise=0.3"
+    assert found[other.result.run_id] == "model.chunk_size=3, train.augmentation.late_state_noise=unset"
+    assert found[elsewhere.run_id] == ""
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_file_of_a_configuration_repeats_it(preset: str) -> None:
+    settings = {"train": {"optimizer": {"learning_rate": 1e-5}}, "task": {"p": 0.3}}
+    spec = make_spec("parity", "regular-gpt", settings, preset=preset, seed=3)
+    found = repeating_preset(spec.to_json())
+    assert found is not None
+    again = make_spec("parity", "regular-gpt", tomllib.loads(as_toml(spec.to_json())), preset=found, seed=3)
+    assert again.id == spec.id
+
+
+def test_what_this_version_does_not_know_is_not_called_repeatable() -> None:
+    spec = make_spec("parity", "regular-gpt", {}).to_json()
+    assert repeating_preset(spec | {"task": {"name": "no-such-task"}}) is None
+    assert repeating_preset(spec | {"train": spec["train"] | {"no_such_setting": 1}}) is None

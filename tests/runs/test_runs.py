@@ -1,0 +1,285 @@
+"""Runs: specification, folder, interruption and resumption, damage, the pool."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.runs import execute as execute_module
+from lengthwise.runs.execute import Interrupted, Progress, execute
+from lengthwise.runs.folder import RunFolder, load_run
+from lengthwise.runs.pool import execute_all
+from lengthwise.runs.predict import predict_text
+from lengthwise.runs.spec import RunSpec, make_spec, merge, parse_assignments, read_settings, spec_from_json
+from lengthwise.training.loop import Diverged
+
+PLAN = EvaluationPlan(dense=(9, 12), dense_strings=8, long=((30, 4),), structured=((20, 2),))
+
+
+def small_spec(seed: int = 0, task: str = "parity", **train) -> RunSpec:
+    settings = {
+        "model": {"d_model": 8, "num_heads": 2},
+        "train": {"steps": 25, "batch_size": 4, "max_length": 8, "checkpoint_every": 10} | train,
+    }
+    return make_spec(task, "regular-gpt", settings, seed=seed)
+
+
+def contents(root: Path, spec: RunSpec) -> tuple[dict[str, torch.Tensor], str, list]:
+    folder = RunFolder(root / spec.id)
+    result = folder.read_result()
+    assert result is not None
+    return load_file(folder.checkpoint), folder.metrics.read_text(), list(result.curves)
+
+
+def assert_equal_runs(one: Path, other: Path, spec: RunSpec) -> None:
+    (weights, metrics, curves), (weights_, metrics_, curves_) = contents(one, spec), contents(other, spec)
+    assert weights.keys() == weights_.keys()
+    assert all(torch.equal(weights[name], weights_[name]) for name in weights)
+    assert metrics == metrics_
+    assert curves == curves_
+
+
+class StopAt:
+    """A listener that presses Ctrl-C when training reports a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.phase == "training" and progress.done >= self.step:
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("stops", [[10], [20], [10, 20]])
+def test_an_interrupted_and_resumed_run_equals_the_uninterrupted_one(tmp_path: Path, stops: list[int]) -> None:
+    spec = small_spec()
+    execute(spec, tmp_path / "whole", PLAN)
+    for stop in stops:
+        with pytest.raises(Interrupted, match=f"stopped at step {stop} of 25"):
+            execute(spec, tmp_path / "parts", PLAN, StopAt(stop))
+        assert RunFolder(tmp_path / "parts" / spec.id).read_status().status == "interrupted"
+    execute(spec, tmp_path / "parts", PLAN)
+    assert_equal_runs(tmp_path / "whole", tmp_path / "parts", spec)
+
+
+def test_a_run_that_dies_between_checkpoints_resumes_from_the_last(tmp_path: Path, monkeypatch) -> None:
+    """Metrics written after the checkpoint are dropped and written again."""
+    spec = small_spec()
+    execute(spec, tmp_path / "whole", PLAN)
+
+    def die(progress: Progress) -> None:
+        if progress.done >= 20:
+            raise MemoryError
+
+    monkeypatch.setattr(execute_module, "save_checkpoint", _saving_only_at(10))
+    with pytest.raises(MemoryError):
+        execute(spec, tmp_path / "parts", PLAN, die)
+    monkeypatch.undo()
+    folder = RunFolder(tmp_path / "parts" / spec.id)
+    with folder.metrics.open("a") as file:
+        file.write('{"step": 21, "lo')
+    execute(spec, tmp_path / "parts", PLAN)
+    assert_equal_runs(tmp_path / "whole", tmp_path / "parts", spec)
+
+
+def _saving_only_at(step: int):
+    save = execute_module.save_checkpoint
+
+    def save_once(state, path, fingerprint) -> None:
+        if state.step == step:
+            save(state, path, fingerprint)
+
+    return save_once
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
+    spec, seen = small_spec(), []
+    first = execute(spec, tmp_path, PLAN)
+    assert execute(spec, tmp_path, PLAN, seen.append) == first
+    assert [progress.phase for progress in seen] == ["done"]
+
+
+def test_another_plan_measures_again_without_training(tmp_path: Path) -> None:
+    spec, seen = small_spec(), []
+    first = execute(spec, tmp_path, PLAN)
+    plan = PLAN.model_copy(update={"dense_strings": 4})
+    second = execute(spec, tmp_path, plan, seen.append)
+    assert "training" not in {progress.phase for progress in seen}
+    assert second.plan == plan
+    assert second.training.step == first.training.step == 25
+
+
+def test_divergence_is_reported_and_keeps_the_last_good_checkpoint(tmp_path: Path, monkeypatch) -> None:
+    spec = small_spec()
+    real = execute_module.training_steps
+
+    def diverging(state, task, recipe, *, seed):
+        for record in real(state, task, recipe, seed=seed):
+            if record.step == 15:
+                raise Diverged("training diverged at step 15: loss nan")
+            yield record
+
+    monkeypatch.setattr(execute_module, "training_steps", diverging)
+    with pytest.raises(Diverged):
+        execute(spec, tmp_path, PLAN)
+    folder = RunFolder(tmp_path / spec.id)
+    assert folder.read_status().status == "diverged"
+    assert "step 15" in folder.read_status().message
+    assert all(tensor.isfinite().all() for tensor in load_file(folder.checkpoint).values())
+    assert load_run(folder.path).result is None
+
+
+def test_ids_are_hashes_of_the_whole_specification() -> None:
+    ids = {small_spec(seed).id for seed in range(3)} | {small_spec(steps=26).id, small_spec(task="even-pairs").id}
+    assert len(ids) == 5
+    assert small_spec().id == spec_from_json(json.loads(json.dumps(small_spec().to_json()))).id
+
+
+def test_a_run_is_read_back(tmp_path: Path) -> None:
+    spec = small_spec()
+    execute(spec, tmp_path, PLAN)
+    run = load_run(tmp_path / spec.id)
+    assert run.spec == spec
+    assert [record.step for record in run.metrics] == list(range(1, 26))
+    answer, probability = predict_text(run, "abba")
+    assert answer in ("0", "1")
+    assert 0.5 <= probability <= 1
+    average = load_file(run.folder.checkpoint)["average.embedding.weight"]
+    assert torch.equal(run.model.state_dict()["embedding.weight"], average)
+
+
+def test_result_says_how_it_came_about(tmp_path: Path) -> None:
+    result = execute(small_spec(), tmp_path, PLAN)
+    assert result.weights == "final weights, averaged over steps"
+    assert {"lengthwise", "torch", "python", "commit", "device"} <= result.versions.keys()
+    assert result.training.cpu_seconds > 0
+    assert result.peak_memory_mb > 10
+
+
+def test_damaged_files_are_named(tmp_path: Path) -> None:
+    spec = small_spec()
+    execute(spec, tmp_path, PLAN)
+    path = tmp_path / spec.id
+    whole = (path / "checkpoint.safetensors").read_bytes()
+    (path / "checkpoint.safetensors").write_bytes(whole[:200])
+    with pytest.raises(ValueError, match=r"checkpoint.safetensors: damaged checkpoint .*move it away"):
+        load_run(path)
+    (path / "checkpoint.safetensors").unlink()
+    with pytest.raises(ValueError, match="there is no checkpoint; train the run first"):
+        load_run(path)
+    (path / "result.json").write_text('{"run_id": 5}')
+    with pytest.raises(ValueError, match=r"result.json: not a result"):
+        execute(spec, tmp_path, PLAN)
+    (path / "run.json").write_text("{")
+    with pytest.raises(ValueError, match=r"run.json: damaged file"):
+        load_run(path)
+
+
+def test_a_missing_run_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"nowhere: wanted a run folder, but it has no run.json"):
+        load_run(tmp_path / "nowhere")
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    one, other = small_spec(0), small_spec(1)
+    execute(one, tmp_path, PLAN)
+    (tmp_path / other.id).mkdir()
+    (tmp_path / one.id / "checkpoint.safetensors").rename(tmp_path / other.id / "checkpoint.safetensors")
+    with pytest.raises(ValueError, match="belongs to another specification"):
+        execute(other, tmp_path, PLAN)
+
+
+def test_two_processes_cannot_work_on_one_run(tmp_path: Path) -> None:
+    spec = small_spec()
+    folder = RunFolder(tmp_path / spec.id)
+    folder.create(spec)
+    with folder.locked(), pytest.raises(ValueError, match="another process is working on this run"):
+        execute(spec, tmp_path, PLAN)
+
+
+def test_no_draft_is_left_behind(tmp_path: Path) -> None:
+    spec = small_spec()
+    execute(spec, tmp_path, PLAN)
+    names = {path.name for path in (tmp_path / spec.id).iterdir()}
+    assert names == {".lock", "run.json", "state.json", "metrics.jsonl", "checkpoint.safetensors", "result.json"}
+
+
+def test_the_pool_gives_the_same_bits_as_one_process(tmp_path: Path) -> None:
+    specs, seen = [small_spec(0), small_spec(1)], []
+    outcomes = execute_all(specs, tmp_path / "pool", PLAN, seen.append, num_workers=2)
+    assert all(outcome.result is not None for outcome in outcomes)
+    assert {progress.run_id for progress in seen} == {spec.id for spec in specs}
+    for spec in specs:
+        execute(spec, tmp_path / "one", PLAN)
+        assert_equal_runs(tmp_path / "pool", tmp_path / "one", spec)
+
+
+def test_a_failed_run_stops_no_other_and_says_why(tmp_path: Path) -> None:
+    specs = [small_spec(0), small_spec(1)]
+    (tmp_path / specs[0].id).mkdir()
+    (tmp_path / specs[0].id / "checkpoint.safetensors").write_text("rubbish")
+    failed, done = execute_all(specs, tmp_path, PLAN, lambda progress: None, num_workers=1)
+    assert failed.result is None
+    assert "damaged checkpoint" in failed.reason
+    assert done.result is not None
+
+
+def test_settings_merge_preset_file_and_assignments(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text("[train]\nsteps = 7\nbatch_size = 3\n[model]\nd_model = 8\nnum_heads = 2\n")
+    settings = merge(read_settings(tmp_path / "run.toml"), parse_assignments(["train.steps=9", "task.p=0.25"]))
+    spec = make_spec("parity", "regular-gpt", settings, preset="chi2023")
+    assert (spec.recipe.steps, spec.recipe.batch_size, spec.recipe.optimizer.name) == (9, 3, "adam")
+    assert spec.model_config.d_model == 8
+    assert spec.model_config.variant == "code"
+    assert spec.task.p == 0.25
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "settings", "preset", "sentence"),
+    [
+        ("partiy", "regular-gpt", {}, "fast", "unknown task 'partiy'; did you mean 'parity'?"),
+        ("parity", "regulargpt", {}, "fast", "unknown model 'regulargpt'; did you mean 'regular-gpt'?"),
+        ("parity", "regular-gpt", {}, "fats", "unknown preset 'fats'; did you mean 'fast'?"),
+        ("parity", "regular-gpt", {"trian": {}}, "fast", "trian: no such section; did you mean 'train'?"),
+        ("parity", "regular-gpt", {"train": 3}, "fast", "train: wanted a section of settings, got 3"),
+        ("parity", "regular-gpt", {"task": {"q": 1}}, "fast", "task.q: no such setting"),
+        (
+            "parity",
+            "regular-gpt",
+            {"model": {"chunk_size": 1}},
+            "fast",
+            "model.chunk_size: wanted greater than or equal",
+        ),
+        ("bounded-dyck", "regular-gpt", {"train": {"max_length": 1}}, "fast", "no balanced length between 1 and 1"),
+    ],
+)
+def test_bad_requests_are_one_sentence(task, model, settings, preset, sentence) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the sentence is compared below
+        make_spec(task, model, settings, preset=preset)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    with pytest.raises(ValueError, match=r"task.q") as caught:
+        make_spec("parity", "regular-gpt", {"task": {"q": 1}, "train": {"steps": 0, "batch_sz": 4}}, seed=-1)
+    assert len(str(caught.value).splitlines()) == 4
+
+
+@pytest.mark.parametrize("word", ["steps=5", "train.steps", "=3", "train.=3", ".steps=3"])
+def test_bad_assignments_are_refused(word: str) -> None:
+    with pytest.raises(ValueError, match=r"--set: wanted section.key=value"):
+        parse_assignments([word])
+
+
+@pytest.mark.parametrize("content", [b"[train\n", b"\xff\xfe", b"steps == 3"])
+def test_bad_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "run.toml").write_bytes(content)
+    with pytest.raises(ValueError, match=r"--config: .*cannot be read as TOML"):
+        read_settings(tmp_path / "run.toml")
+    with pytest.raises(ValueError, match="--config: there is no file"):
+        read_settings(tmp_path / "none.toml")

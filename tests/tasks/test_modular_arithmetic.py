@@ -1,0 +1,67 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from task_strings import all_strings, check_against_transducer, seeded
+
+from lengthwise.conventions import IGNORE
+from lengthwise.tasks import make_task
+
+
+def well_formed(modulus: int, length: int) -> torch.Tensor:
+    """Every expression of this length."""
+    columns = [torch.arange(modulus) if place % 2 == 0 else modulus + torch.arange(3) for place in range(length)]
+    return torch.cartesian_prod(*columns).reshape(-1, length)
+
+
+@pytest.mark.parametrize("modulus", [1, 2, 3])
+def test_formula_and_machine_agree_on_all_short_strings_malformed_ones_too(modulus: int) -> None:
+    check_against_transducer(make_task("modular-arithmetic", modulus=modulus), longest=5)
+
+
+@pytest.mark.parametrize("modulus", [2, 5])
+def test_formula_and_machine_agree_on_all_expressions_up_to_length_7(modulus: int) -> None:
+    task = make_task("modular-arithmetic", modulus=modulus)
+    for length in range(1, 8):
+        strings = well_formed(modulus, length)
+        np.testing.assert_array_equal(task.solve(strings).numpy(), task.transducer.run(strings.numpy()))
+
+
+@pytest.mark.parametrize("modulus", [2, 5, 10])
+def test_answers_are_pythons(modulus: int) -> None:
+    task = make_task("modular-arithmetic", modulus=modulus)
+    inputs, targets = task.sample(50, 21, seeded(0))
+    for string, answers in zip(inputs, targets.tolist(), strict=True):
+        text = task.decode(string)
+        assert answers[1::2] == [IGNORE] * 10
+        assert answers[0::2] == [eval(text[:end]) % modulus for end in range(1, 22, 2)]
+
+
+@pytest.mark.parametrize(("text", "answered"), [("12+3", 1), ("1+*2+1", 1), ("-1", 0), ("1+2-", 2), ("1*2*34*5", 3)])
+def test_nothing_is_asked_from_the_first_misplaced_symbol_on(text: str, answered: int) -> None:
+    task = make_task("modular-arithmetic", modulus=10)
+    assert (task.solve(task.encode(text)[None]) != IGNORE).sum() == answered
+
+
+@pytest.mark.parametrize("length", [1, 3, 5])
+def test_baseline_counts_all_expressions(length: int) -> None:
+    task = make_task("modular-arithmetic", modulus=3)
+    values = Counter(task.solve(well_formed(3, length))[:, -1].tolist())
+    assert task.baseline(length) == pytest.approx(max(values.values()) / values.total())
+
+
+def test_lengths_are_odd() -> None:
+    task = make_task("modular-arithmetic")
+    with pytest.raises(ValueError, match=r"no strings of length 40; legal lengths near it: \[37, 39, 41, 43\]"):
+        task.sample(1, 40, seeded(0))
+
+
+@pytest.mark.parametrize("modulus", [0, 11])
+def test_bad_moduli_are_refused(modulus: int) -> None:
+    with pytest.raises(ValueError, match=rf"^task\.modulus: wanted .*, got {modulus}$"):
+        make_task("modular-arithmetic", modulus=modulus)
+
+
+def test_all_symbols_are_used_by_the_alphabet() -> None:
+    assert all_strings(len(make_task("modular-arithmetic", modulus=10).symbols), 1).shape == (13, 1)

@@ -1,0 +1,166 @@
+"""The command line as its user meets it: output, exit codes, one sentence for every mistake."""
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lengthwise import __version__
+from lengthwise.cli import main
+
+SMALL = [
+    *("--set", "train.steps=12", "--set", "train.batch_size=4", "--set", "train.max_length=6"),
+    *("--set", "model.d_model=8", "--set", "model.num_heads=2"),
+]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+@pytest.fixture
+def small_plan(monkeypatch) -> None:
+    from lengthwise.evaluation import plan
+
+    fields = plan.EvaluationPlan.model_fields
+    small = {"dense": (7, 9), "dense_strings": 4, "long": ((20, 4),), "structured": ((12, 2),)}
+    for name, value in small.items():
+        monkeypatch.setattr(fields[name], "default", value)
+    plan.EvaluationPlan.model_rebuild(force=True)
+    yield
+    monkeypatch.undo()
+    plan.EvaluationPlan.model_rebuild(force=True)
+
+
+@pytest.fixture
+def trained(tmp_path: Path, small_plan, capsys) -> Path:
+    assert run("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
+    capsys.readouterr()
+    return next(tmp_path.glob("parity-*"))
+
+
+def test_help_lists_the_commands(capsys) -> None:
+    assert run("--help") == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in ("demo", "list", "train", "evaluate", "predict", "report"))
+    assert run("--version") == 0
+    assert capsys.readouterr().out.strip() == __version__
+
+
+def test_list_shows_every_member(capsys) -> None:
+    assert run("list") == 0
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("parity", "bounded-dyck", "regular-gpt", "d_model=64", "demo", "chi2023"))
+
+
+def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, monkeypatch) -> None:
+    assert run("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
+    text = capsys.readouterr().out
+    assert "already finished" in text
+    assert str(trained) in text
+    assert run("evaluate", str(trained), "--lengths", "3-5,8", "--strings", "16") == 0
+    text = capsys.readouterr().out
+    assert len(re.findall(r"\d+/16", text)) == 4
+    assert run("predict", str(trained), "abba", "b") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["abba", "b"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("ab\nba\n"))
+    assert run("predict", str(trained), "-") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert run("report", str(trained), "--out", str(tmp_path / "page.html")) == 0
+    assert (tmp_path / "page.html").stat().st_size > 100_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["train", "partiy", "regular-gpt"], "unknown task 'partiy'; did you mean 'parity'?"),
+        (["train", "parity", "regular-gtp"], "unknown model 'regular-gtp'; did you mean 'regular-gpt'?"),
+        (
+            ["train", "parity", "regular-gpt", "--set", "train.step=5"],
+            "train.step: no such setting; did you mean 'steps'?",
+        ),
+        (["train", "parity", "regular-gpt", "--set", "model.chunk_size=1"], "model.chunk_size: wanted greater than or"),
+        (["train", "parity", "regular-gpt", "--set", "model.num_heads=7"], "num_heads: wanted a divisor of d_model=64"),
+        (["train", "parity", "regular-gpt", "--config", "none.toml"], "--config: there is no file none.toml"),
+        (["train", "parity", "regular-gpt", "--seed", "-1"], "seed: wanted an integer of at least 0, got -1"),
+        (["train", "parity"], "model"),
+        (["trian", "parity"], "trian"),
+        (["train", "parity", "regular-gpt", "--sed", "5"], "--sed"),
+        (["evaluate", "nowhere"], "nowhere: wanted a run folder"),
+        (["predict", "nowhere", "ab"], "nowhere: wanted a run folder"),
+        (["report", "nowhere"], "nowhere: wanted a run folder"),
+        (["demo", "--scale", "huge"], "--scale: wanted small or smoke, got 'huge'"),
+        (["demo", "--scale", "smoke", "--workers", "0"], "workers: wanted at least 1, got 0"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.startswith("lengthwise: ")
+    assert "Traceback" not in error
+    assert not list(tmp_path.glob("runs/*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["predict", "{run}", "abcb"], "'c' at position 3 is no symbol of parity; use only a b"),
+        (["predict", "{run}", ""], "wants at least one of the symbols a b, got ''"),
+        (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
+        (["evaluate", "{run}", "--lengths", "5-x"], "--lengths: wanted lengths and ranges"),
+        (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
+        (["evaluate", "{run}", "--strings", "0"], "num_strings: wanted at least 1"),
+    ],
+)
+def test_mistakes_about_a_run(arguments, sentence, trained, capsys) -> None:
+    assert run(*(word.format(run=trained) for word in arguments)) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_typo_in_a_config_file_is_found(tmp_path: Path, capsys) -> None:
+    (tmp_path / "run.toml").write_text("[train]\nstepz = 3\n")
+    code = run(
+        "train", "parity", "regular-gpt", "--config", str(tmp_path / "run.toml"), "--runs", str(tmp_path / "runs")
+    )
+    assert code == 2
+    assert "train.stepz: no such setting; did you mean 'steps'?" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_ctrl_c_keeps_the_checkpoint(tmp_path: Path) -> None:
+    """A real process, a real SIGINT, and then the run goes on where it stopped."""
+    import signal
+    import time
+
+    command = [sys.executable, "-m", "lengthwise", "train", "parity", "regular-gpt", "--runs", str(tmp_path)]
+    command += [*SMALL, "--set", "train.steps=100000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("*/metrics.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "stopped at step" in error
+    assert "Traceback" not in error
+    assert list(tmp_path.glob("*/checkpoint.safetensors"))
+
+
+def test_demo_at_smoke_scale(tmp_path: Path) -> None:
+    """As its user runs it, in a narrow terminal."""
+    command = [sys.executable, "-m", "lengthwise", "demo", "--scale", "smoke", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"COLUMNS": "60", "PATH": ""})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert (tmp_path / "report.html").exists()
+    assert all(task in done.stdout for task in ("parity", "even-pairs", "cycle"))

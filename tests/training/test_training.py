@@ -1,0 +1,211 @@
+"""The loop, its recipe, and what it does to strings and states."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lengthwise.conventions import IGNORE, PAD
+from lengthwise.models import make_model
+from lengthwise.randomness import generator_for
+from lengthwise.tasks import Batch, make_task
+from lengthwise.training.augmentation import gaussian_noise, with_identity_padding, with_leading_pads
+from lengthwise.training.loop import Diverged, TrainingState, supervised_loss, train, training_lengths, training_steps
+from lengthwise.training.recipe import PRESETS, Recipe
+from lengthwise.validation import validated
+
+SMALL = {"d_model": 16, "num_heads": 2}
+
+
+def small_recipe(**changes) -> Recipe:
+    return Recipe(**{"steps": 30, "batch_size": 16, "max_length": 12, "checkpoint_every": 10} | changes)
+
+
+def small_state(task, recipe: Recipe) -> TrainingState:
+    return TrainingState(make_model("regular-gpt", task, **SMALL), recipe)
+
+
+@given(st.integers(1, 30), st.integers(0, 10**6))
+def test_identity_padding_keeps_the_string_and_repeats_the_answer(length: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    task = make_task("parity")
+    batch = task.sample(5, length, generator)
+    padded = with_identity_padding(batch, generator)
+    num_pads = padded.inputs.shape[1] - length
+    assert 0 <= num_pads <= length // 2
+    for row in range(5):
+        symbols = padded.inputs[row] != PAD
+        assert torch.equal(padded.inputs[row][symbols], batch.inputs[row])
+        assert torch.equal(padded.targets[row][symbols], batch.targets[row])
+        answer = IGNORE
+        for position in range(length + num_pads):
+            answer = int(padded.targets[row, position]) if symbols[position] else answer
+            assert int(padded.targets[row, position]) == answer
+
+
+def test_identity_padding_draws_places_anew_for_every_string() -> None:
+    generator = torch.Generator().manual_seed(0)
+    batch = make_task("parity").sample(200, 20, generator)
+    pads = next(p for p in (with_identity_padding(batch, generator).inputs == PAD for _ in range(99)) if p[0].sum() > 5)
+    assert (pads.sum(1) == pads[0].sum()).all()
+    assert pads.float().mean(0).std() < 0.1
+    assert len({tuple(row) for row in pads.tolist()}) > 150
+
+
+def test_leading_pads_stand_in_front_and_ask_nothing() -> None:
+    generator = torch.Generator().manual_seed(0)
+    batch = make_task("parity").sample(3, 7, generator)
+    numbers = []
+    for _ in range(300):
+        padded = with_leading_pads(batch, 64, generator)
+        numbers.append(padded.inputs.shape[1] - 7)
+        assert (padded.inputs[:, :-7] == PAD).all()
+        assert (padded.targets[:, :-7] == IGNORE).all()
+        assert torch.equal(padded.inputs[:, -7:], batch.inputs)
+    assert min(numbers) == 1
+    assert 32 < max(numbers) <= 64
+    assert 0.4 < sum(number < 8 for number in numbers) / 300 < 0.6  # log-uniform: half lie below the root
+
+
+def test_noise_has_the_deviation_asked_for() -> None:
+    noise = gaussian_noise(0.3, torch.Generator().manual_seed(0))
+    assert noise is not None
+    drawn = noise(torch.zeros(100, 100))
+    assert float(drawn.std()) == pytest.approx(0.3, rel=0.03)
+    assert gaussian_noise(0.0, torch.Generator()) is None
+
+
+def test_last_supervision_scores_the_last_question_only() -> None:
+    task = make_task("parity")
+    model = make_model("regular-gpt", task, **SMALL)
+    inputs = torch.tensor([[0, 1, 1], [1, 1, 0]])
+    targets = torch.tensor([[0, 1, IGNORE], [1, 0, IGNORE]])
+    expected = torch.nn.functional.cross_entropy(model(inputs)[:, 1], targets[:, 1])
+    torch.testing.assert_close(supervised_loss(model, Batch(inputs, targets), "last"), expected)
+
+
+def test_prefix_supervision_scores_every_question() -> None:
+    task = make_task("parity")
+    model = make_model("regular-gpt", task, **SMALL)
+    inputs = torch.tensor([[0, 1, 1], [1, 1, 0]])
+    targets = torch.tensor([[0, IGNORE, 0], [1, 0, 0]])
+    logits = model(inputs).log_softmax(-1)
+    asked = [(0, 0, 0), (0, 2, 0), (1, 0, 1), (1, 1, 0), (1, 2, 0)]
+    expected = -torch.stack([logits[row, position, answer] for row, position, answer in asked]).mean()
+    torch.testing.assert_close(supervised_loss(model, Batch(inputs, targets), "prefix"), expected)
+
+
+def test_training_depends_on_the_seed_alone() -> None:
+    task, recipe = make_task("parity"), small_recipe()
+    runs = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(len(runs))  # the global generator must not matter
+        runs.append(train(make_model("regular-gpt", task, **SMALL), task, recipe, seed=seed))
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+@pytest.mark.parametrize("supervision", ["last", "prefix"])
+def test_training_lowers_the_loss(supervision: str) -> None:
+    task = make_task("cycle-navigation", size=2)
+    records = train(
+        make_model("regular-gpt", task, **SMALL),
+        task,
+        small_recipe(steps=300, max_length=4, supervision=supervision, batch_size=64),
+    )
+    start, end = (sum(record.loss for record in part) / 20 for part in (records[:20], records[-20:]))
+    assert end < 0.5 * start
+
+
+def test_the_average_follows_the_weights() -> None:
+    task = make_task("parity")
+    recipe = small_recipe(steps=3, ema_decay=0.5)
+    state = small_state(task, recipe)
+    name, parameter = next(iter(state.model.named_parameters()))
+    expected = parameter.detach().clone()
+    for step, _ in enumerate(training_steps(state, task, recipe, seed=0), start=1):
+        decay = min(0.5, step / (step + 10))
+        expected = decay * expected + (1 - decay) * parameter.detach()
+        torch.testing.assert_close(state.average[name], expected)
+    state.load_final_weights()
+    torch.testing.assert_close(parameter.detach(), expected)
+
+
+def test_lengths_are_balanced_and_sampled_as_the_recipe_says() -> None:
+    dyck = make_task("bounded-dyck", depth=2)
+    assert training_lengths(dyck, small_recipe()) == [2, 4, 6, 8, 10, 12]
+    task = make_task("parity")
+    for sampling, share in (("uniform", 0.5), ("log-uniform", math.log(21) / math.log(41))):
+        recipe = Recipe(steps=400, batch_size=1, length_sampling=sampling, max_length=40, ema_decay=0)
+        state = small_state(task, recipe)
+        short = [record.length <= 20 for record in training_steps(state, task, recipe, seed=0)]
+        assert sum(short) / 400 == pytest.approx(share, abs=0.08)
+
+
+def test_divergence_stops_before_it_harms_the_weights() -> None:
+    task, recipe = make_task("parity"), small_recipe()
+    state = small_state(task, recipe)
+    steps = training_steps(state, task, recipe, seed=0)
+    next(steps)
+    with torch.no_grad():
+        state.model.readout[1].weight[0, 0] = math.inf
+    before = {name: p.clone() for name, p in state.model.named_parameters()}
+    with pytest.raises(Diverged, match=r"diverged at step 2.*learning_rate"):
+        next(steps)
+    assert state.step == 1
+    assert all(torch.equal(before[name], p) for name, p in state.model.named_parameters())
+
+
+def test_the_rate_rises_and_falls() -> None:
+    recipe = validated(Recipe, {"steps": 1000, "optimizer": {"learning_rate": 0.01, "warmup_steps": 100}})
+    rates = [recipe.learning_rate_at(step) for step in range(1000)]
+    assert rates[0] == pytest.approx(0.0001, rel=0.01)
+    assert max(rates) == rates[99]
+    assert rates[99:] == sorted(rates[99:], reverse=True)
+    assert rates[-1] < 1e-6
+    constant = Recipe(**PRESETS["chi2023"])
+    assert {constant.learning_rate_at(step) for step in (0, 5, 99_999)} == {3e-4}
+
+
+def test_late_noise_takes_over_at_half() -> None:
+    recipe = Recipe(steps=10, augmentation={"state_noise": 0.1, "late_state_noise": 0.4})
+    assert [recipe.state_noise_at(step) for step in (0, 4, 5, 9)] == [0.1, 0.1, 0.4, 0.4]
+    assert Recipe(steps=10, augmentation={"late_state_noise": None}).state_noise_at(9) == 0.1
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_recipes(name: str) -> None:
+    validated(Recipe, PRESETS[name])
+
+
+@given(st.integers(0, 2**70), st.lists(st.one_of(st.integers(), st.text()), max_size=3))
+def test_generators_are_named(seed: int, purpose: list) -> None:
+    one, same = generator_for(seed, *purpose), generator_for(seed, *purpose)
+    assert torch.equal(torch.rand(3, generator=one), torch.rand(3, generator=same))
+
+
+def test_generators_of_large_seeds_differ() -> None:
+    """torch's own seeding keeps 32 bits: seeds 1 and 1 + 2^32 would give the same numbers."""
+    draws = {tuple(torch.rand(2, generator=generator_for(seed)).tolist()) for seed in (1, 1 + 2**32, 1 + 2**33)}
+    assert len(draws) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"stps": 5}, "train.stps: no such setting; did you mean 'steps'?"),
+        (
+            {"optimizer": {"learning_rat": 1}},
+            "train.optimizer.learning_rat: no such setting; did you mean 'learning_rate'",
+        ),
+        ({"steps": 0}, "train.steps: wanted greater than or equal to 1, got 0"),
+        ({"min_length": 50}, "train: min_length: wanted at most max_length=40, got 50"),
+        ({"supervision": "all"}, "train.supervision: wanted 'last' or 'prefix', got 'all'"),
+    ],
+)
+def test_bad_recipes_are_refused_in_one_sentence(settings: dict, sentence: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the sentence is compared below
+        validated(Recipe, settings, path="train")
+    assert sentence in str(caught.value)
