@@ -144,11 +144,11 @@ _ACCURACY_NOTE = (
     "diamonds the long lengths with Wilson's 95 % interval, seeds side by side at the same length. Only lengths at "
     "which every class can occur. "
 )
-_LOSS_NOTE = "Logarithmic; medians over windows of steps, which hide single steps with a high loss. "
+_LOSS_NOTE = "Logarithmic. Where the axis says median, single steps with a high loss are hidden. "
 _FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn there. "
 _UNBALANCED_NOTE = (
-    "At these lengths some class cannot occur, so that a constant answer may be right; they are in none of the numbers "
-    "above."
+    "At these lengths some class cannot occur, so that a constant answer may be right; random strings of such lengths "
+    "are in none of the numbers above."
 )
 
 
@@ -161,9 +161,9 @@ def _summary(results: Sequence[RunResult], rows: Sequence[RunRow]) -> str:
         f"{_count(len(rows), 'run')} of {', '.join(models)} on {', '.join(tasks)}, trained at lengths {span(trained)} "
         f"and measured at lengths {span(measured)}, with {' or '.join(dict.fromkeys(r.weights for r in results))}."
     )
-    return text + (
-        f" Lowest accuracy of any run at any length of the dense range: {percent(min(lowest))}." * bool(lowest)
-    )
+    if lowest:
+        text += f" Lowest accuracy of any run at any length of the dense range: {percent(min(lowest))}."
+    return text
 
 
 def _reach_floor(panels: Sequence[_Panel]) -> bool:

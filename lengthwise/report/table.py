@@ -148,7 +148,7 @@ def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
     with_any = [row for row in rows if row.unbalanced.points]
     columns = [
         _Column("task", lambda row: row.task),
-        _Column("model", lambda row: row.model),
+        _Column("model", lambda row: row.model, foldable=True),
         _Column("settings", lambda row: row.variation, foldable=True),
         _Column("seed", lambda row: str(row.seed)),
         _Column("lengths", lambda row: span([point.length for point in row.unbalanced.points])),

@@ -119,3 +119,11 @@ def test_no_run_the_same_run_twice_and_other_endings_are_refused(tmp_path: Path)
 
 def test_a_run_without_metrics_still_has_a_report(tmp_path: Path) -> None:
     assert write_report([synthetic_run()._replace(metrics=[])], tmp_path / "report.html")
+
+
+def test_a_run_measured_at_long_lengths_only_still_has_a_report(tmp_path: Path) -> None:
+    run = synthetic_run()
+    long_only = run.result.model_copy(update={"curves": run.result.curves[1:2]})
+    page = tmp_path / "report.html"
+    write_report([run._replace(result=long_only)], page)
+    assert "dense range:" not in page.read_text(encoding="utf-8")
