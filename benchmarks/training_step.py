@@ -24,7 +24,7 @@ from lengthwise.tasks import make_task
 from lengthwise.training.loop import TrainingState, training_steps
 from lengthwise.training.recipe import Recipe
 
-BARE = {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": None}
+BARE = {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": 0.0}
 REPEATS = {40: 60, 500: 12}
 
 

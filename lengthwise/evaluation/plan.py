@@ -1,12 +1,15 @@
 """Which lengths are measured, with how many strings, by which protocol."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, Protocol, length_curve
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask
+
+Part = Literal["dense", "long", "structured"]
 
 LongLength = tuple[int, int]
 """A length and the number of strings measured at it."""
@@ -33,29 +36,33 @@ class EvaluationPlan(BaseModel):
             raise ValueError(f"dense: wanted two lengths in order, got {self.dense}")
         return self
 
-    def measure(self, model: SequenceModel, task: SymbolTask) -> Iterator[LengthCurve]:
-        """The curves of the plan, one after the other; lengths that the task does not have are left out."""
+    def measure(self, model: SequenceModel, task: SymbolTask) -> Iterator[tuple[Part, LengthCurve]]:
+        """The parts, one after the other; lengths that the task does not have are left out, so a part may be empty."""
         low, high = self.dense
         exchangeable = isinstance(task, RegularTask) and task.prefix_exchangeable
         protocol: Protocol = "one-pass" if exchangeable else "independent"
         lengths = [length for length in range(low, high + 1) if task.is_legal_length(length)]
+        dense = LengthCurve(protocol=protocol, points=())
         if lengths:
-            yield length_curve(model, task, lengths, num_strings=self.dense_strings, seed=self.seed, protocol=protocol)
-        yield from self._long(model, task, self.long, "independent")
-        if isinstance(task, OracleTask):
-            yield from self._long(model, task, self.structured, "structured")
+            dense = length_curve(
+                model, task, lengths, num_strings=self.dense_strings, seed=self.seed, protocol=protocol
+            )
+        yield "dense", dense
+        yield "long", self._at(self.long, model, task, "independent")
+        structured = self.structured if isinstance(task, OracleTask) else ()
+        yield "structured", self._at(structured, model, task, "structured")
 
-    def _long(
-        self, model: SequenceModel, task: SymbolTask, lengths: tuple[LongLength, ...], protocol: Protocol
-    ) -> Iterator[LengthCurve]:
+    def _at(
+        self, lengths: tuple[LongLength, ...], model: SequenceModel, task: SymbolTask, protocol: Protocol
+    ) -> LengthCurve:
+        """The points at some lengths; where the task has no strings of one, one symbol less."""
         points: list[LengthPoint] = []
         for length, num_strings in lengths:
             nearest = length if task.is_legal_length(length) else length - 1
             if task.is_legal_length(nearest):
                 curve = length_curve(model, task, [nearest], num_strings=num_strings, seed=self.seed, protocol=protocol)
                 points.extend(curve.points)
-        if points:
-            yield LengthCurve(protocol=protocol, points=tuple(points))
+        return LengthCurve(protocol=protocol, points=tuple(points))
 
 
 def parse_lengths(text: str) -> list[int]:

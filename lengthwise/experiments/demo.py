@@ -18,4 +18,4 @@ def demo(scale: Scale = "small") -> Experiment:
     else:
         settings, plan, seeds = {}, EvaluationPlan(), SEEDS
     specs = [make_spec(task, "regular-gpt", settings, seed=seed) for task in TASKS for seed in seeds]
-    return Experiment("Trained at lengths up to 40, measured up to 100,000", specs, plan)
+    return Experiment("RegularGPT, accuracy of the final answer by length", specs, plan)

@@ -14,7 +14,7 @@ import vl_convert
 
 from lengthwise.report.charts import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
 from lengthwise.report.protocol import protocol_sentences
-from lengthwise.report.settings import as_toml, repeating_preset
+from lengthwise.report.settings import as_toml
 from lengthwise.report.table import RunRow, Table, as_csv, percent, run_rows, span, summary_table, unbalanced_table
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.training.checkpoint import write_by_rename
@@ -200,14 +200,9 @@ def _runs(results: Sequence[RunResult]) -> str:
 
 def _configuration(panel: _Panel) -> str:
     row, spec = panel.rows[0], panel.results[0].spec
-    preset = repeating_preset(spec)
-    command = f"lengthwise train {row.task} {row.model} --preset {preset} --config FILE --seed SEED"
+    command = f"lengthwise train {row.task} {row.model} --config FILE --seed SEED"
     seeds = ", ".join(str(row.seed) for row in panel.rows)
-    how = (
-        f"Saved as FILE, this repeats the training with <code>{escape(command)}</code>, SEED {seeds}."
-        if preset
-        else f"SEED {seeds}. This version cannot repeat the training from these settings alone."
-    )
+    how = f"Saved as FILE, this repeats the training with <code>{escape(command)}</code>, SEED {seeds}."
     return (
         f"<details><summary>{escape(panel.title)}</summary><p class='note'>{how}</p>"
         f"<pre>{escape(as_toml(spec))}</pre></details>"

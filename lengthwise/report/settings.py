@@ -1,14 +1,12 @@
 """Specifications as a reader needs them: what tells runs apart, and the file that repeats them."""
 
 import json
-import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.spec import SECTIONS, make_spec
-from lengthwise.training.recipe import PRESETS
+from lengthwise.runs.spec import SECTIONS
 
 Settings = Mapping[str, Any]
 
@@ -59,7 +57,7 @@ def model_of(result: RunResult) -> str:
 def as_toml(spec: Settings) -> str:
     """The specification as a file for ``lengthwise train TASK MODEL --config FILE``.
 
-    A setting that is None is left out, since TOML cannot say it; `repeating_preset` tells where that does no harm.
+    It holds every setting, so that it says the same over any preset.
 
     Example:
         >>> print(as_toml({"task": {"name": "parity", "p": 0.5}, "model": {"name": "x"}, "train": {"steps": 10}}))
@@ -75,25 +73,8 @@ def as_toml(spec: Settings) -> str:
     return "\n\n".join(tables)
 
 
-def repeating_preset(spec: Settings) -> str | None:
-    """The preset over which `as_toml` gives just this specification again; None if there is none."""
-    for preset in PRESETS:
-        try:
-            settings = tomllib.loads(as_toml(spec))
-            again = make_spec(spec["task"]["name"], spec["model"]["name"], settings, preset=preset, seed=spec["seed"])
-        except ValueError:  # a task, model or setting that this version does not have
-            continue
-        if again.to_json() == spec:
-            return preset
-    return None
-
-
 def _toml_tables(settings: Settings, path: str) -> list[str]:
-    plain = [
-        f"{key} = {json.dumps(value)}"
-        for key, value in settings.items()
-        if value is not None and not isinstance(value, Mapping)
-    ]
+    plain = [f"{key} = {json.dumps(value)}" for key, value in settings.items() if not isinstance(value, Mapping)]
     tables = ["\n".join([f"[{path}]", *plain])] if plain else []
     for key, value in settings.items():
         if isinstance(value, Mapping):
@@ -102,4 +83,4 @@ def _toml_tables(settings: Settings, path: str) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else "unset" if value is None else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value)

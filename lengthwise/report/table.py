@@ -34,7 +34,6 @@ class RunRow(NamedTuple):
     unbalanced: LengthCurve
     structured: tuple[LengthPoint, ...]
     steps: int
-    cpu_seconds: float
 
     @property
     def baseline(self) -> float:
@@ -89,37 +88,23 @@ def run_rows(results: Sequence[RunResult]) -> list[RunRow]:
 
 
 def _run_row(result: RunResult, variation: str) -> RunRow:
-    random = [curve for curve in result.curves if curve.protocol != "structured"]
-    structured = [point for curve in result.curves if curve.protocol == "structured" for point in curve.points]
-    # The plan measures the dense range first, unless the task has no length there.
-    dense = next((curve for curve in random[:1] if curve == curve.between(*result.plan.dense)), None)
-    long = [point for curve in random if curve is not dense for point in curve.points]
+    random = (*result.dense.points, *result.long.points)
+    planned = [length for length, _ in result.plan.long]
     return RunRow(
         run_id=result.run_id,
         task=task_of(result),
         model=model_of(result),
         variation=variation,
         seed=int(result.spec["seed"]),
-        dense=(dense or LengthCurve(protocol="independent", points=())).balanced(),
-        long={
-            nominal: p for p in long if p.balanced for nominal, _ in result.plan.long if nominal - p.length in (0, 1)
-        },
+        dense=result.dense.balanced(),
+        # Where a task has no string of a planned length, the plan measures one symbol less.
+        long={n: point for point in result.long.balanced().points for n in planned if n - point.length in (0, 1)},
         unbalanced=LengthCurve(
-            protocol=dense.protocol if dense else "independent",
-            points=tuple(p for curve in random for p in curve.points if not p.balanced),
+            protocol=result.dense.protocol, points=tuple(point for point in random if not point.balanced)
         ),
-        structured=tuple(structured),
+        structured=result.structured.points,
         steps=result.training.step,
-        cpu_seconds=result.training.cpu_seconds,
     )
-
-
-def _by_planned_length(points: Sequence[LengthPoint], result: RunResult) -> dict[int, LengthPoint]:
-    # Where a task has no string of a planned length, the plan measures one symbol less.
-    planned = [length for length, _ in result.plan.long]
-    balanced = {point.length: point for point in points if point.balanced}
-    nearest = {length: length if length in balanced else length - 1 for length in planned}
-    return {length: balanced[measured] for length, measured in nearest.items() if measured in balanced}
 
 
 def summary_table(rows: Sequence[RunRow]) -> Table:
@@ -135,10 +120,9 @@ def summary_table(rows: Sequence[RunRow]) -> Table:
         _Column("mean", lambda row: percent(row.dense.mean())),
         _Column("lowest", lambda row: _at(row.lowest)),
         *long,
-        _Column("lowest structured", lambda row: _at(row.lowest_structured)),
-        _Column("constant answer", lambda row: percent(row.baseline), foldable=True),
+        _Column("structured", lambda row: _at(row.lowest_structured)),
+        _Column("chance", lambda row: percent(row.baseline), foldable=True),
         _Column("steps", lambda row: f"{row.steps:,}", foldable=True),
-        _Column("CPU s", lambda row: f"{row.cpu_seconds:,.1f}"),
     ]
     return _table(columns, rows)
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table as Grid
+from rich.text import Text
 
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.experiments import EXPERIMENTS
@@ -74,8 +75,10 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
             _print_grid(console, heading, table.header, table.lines)
             for name, text in table.shared:
                 console.print(f"  {name}: {text}", highlight=False, soft_wrap=True)
+    seconds = [result.training.cpu_seconds for result in results]
+    console.print(f"  CPU seconds of training: {min(seconds):.1f} to {max(seconds):.1f}", highlight=False)
     weights = " / ".join(sorted({result.weights for result in results}))
-    console.print(f"  accuracy of the final answer; {weights}; nothing selected on test data", soft_wrap=True)
+    console.print(f"  accuracy of the final answer; {weights}", highlight=False, soft_wrap=True)
 
 
 def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
@@ -122,9 +125,20 @@ def print_catalogue(console: Console) -> None:
 
 
 def _print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    grid = Grid(*header, title=title, title_justify="left")
+    """A table without frames; where the terminal is far too narrow, a sentence for each line. Nothing is cut off."""
+    lines = [list(line) for line in lines]
+    widths = [max(map(len, column)) + 2 for column in zip(header, *lines, strict=True)]
+    if console.width < 0.7 * sum(widths) and console.width < 70:
+        console.print(Text(title, style="italic"))
+        for line in lines:
+            told = (f"{name} {cell}" for name, cell in zip(header, line, strict=True) if cell)
+            console.print(Text("- " + "; ".join(told)))
+        return
+    grid = Grid(box=None, padding=(0, 1), pad_edge=False, title=title, title_justify="left", header_style="underline")
+    for name in header:
+        grid.add_column(name, overflow="fold")
     for line in lines:
-        grid.add_row(*(cell.replace("[", r"\[") for cell in line))
+        grid.add_row(*(Text(cell) for cell in line))
     console.print(grid)
 
 

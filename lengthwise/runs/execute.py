@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import torch
 
-from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.evaluation.length_curve import LengthCurve
+from lengthwise.evaluation.plan import EvaluationPlan, Part
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, metrics_line, versions
 from lengthwise.runs.spec import RunSpec
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
@@ -102,11 +103,11 @@ def _measure(
 ) -> RunResult:
     started = time.perf_counter()
     state.load_final_weights()
-    curves = []
+    measured: dict[Part, LengthCurve] = {}
     with _stop_requests() as stop_requested:
-        for curve in plan.measure(state.model, spec.task):
-            curves.append(curve)
-            listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, f"{curve.protocol} strings"))
+        for part, curve in plan.measure(state.model, spec.task):
+            measured[part] = curve
+            listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, f"{part} done"))
             if stop_requested():
                 raise Interrupted(f"stopped while measuring; {folder.path} is trained and saved")
     return RunResult(
@@ -115,7 +116,7 @@ def _measure(
         weights="final weights, averaged over steps" if state.average else "final weights",
         num_parameters=sum(p.numel() for p in state.model.parameters()),
         plan=plan,
-        curves=tuple(curves),
+        **measured,
         training=status,
         evaluation_seconds=time.perf_counter() - started,
         peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

@@ -42,19 +42,18 @@ class RunResult(BaseModel):
     weights: str
     num_parameters: int
     plan: EvaluationPlan
-    curves: tuple[LengthCurve, ...]
+    dense: LengthCurve
+    long: LengthCurve
+    structured: LengthCurve
     training: RunStatus
     evaluation_seconds: float
     peak_memory_mb: float
     versions: dict[str, str]
 
-    def dense(self) -> LengthCurve:
-        """The curve over the plan's dense range."""
-        return next((c for c in self.curves if c.protocol in ("one-pass", "independent")), self.curves[0])
-
-    def curve(self, protocol: str) -> LengthCurve | None:
-        """The last curve measured by a protocol (long lengths come after the dense range)."""
-        return next((c for c in reversed(self.curves) if c.protocol == protocol), None)
+    @property
+    def curves(self) -> tuple[LengthCurve, LengthCurve, LengthCurve]:
+        """All that was measured; a part that the plan or the task leaves out is empty."""
+        return self.dense, self.long, self.structured
 
 
 class RunFolder(NamedTuple):

@@ -33,15 +33,15 @@ class AugmentationRecipe(_Section):
 
     `padding`: probability that a batch gets identity padding, 0 to T/2 pads at random places of each string.
     `leading_padding`: probability that, besides, a run of 1 to `leading_pads` pads is put in front (log-uniform).
-    `state_noise`: standard deviation of the Gaussian noise on hidden states; `late_state_noise` replaces it in the
-    second half of training.
+    `state_noise`, `late_state_noise`: standard deviation of the Gaussian noise on hidden states in the first and in
+    the second half of training.
     """
 
     padding: float = Field(0.75, ge=0, le=1)
     leading_padding: float = Field(0.25, ge=0, le=1)
     leading_pads: int = Field(4096, ge=1)
     state_noise: float = Field(0.1, ge=0)
-    late_state_noise: float | None = Field(0.3, ge=0)
+    late_state_noise: float = Field(0.3, ge=0)
 
 
 class Recipe(_Section):
@@ -81,8 +81,8 @@ class Recipe(_Section):
 
     def state_noise_at(self, step: int) -> float:
         """The standard deviation of the state noise at a step."""
-        late = self.augmentation.late_state_noise
-        return self.augmentation.state_noise if late is None or 2 * step < self.steps else late
+        early, late = self.augmentation.state_noise, self.augmentation.late_state_noise
+        return early if 2 * step < self.steps else late
 
 
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -99,7 +99,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
                 "schedule": "constant",
                 "warmup_steps": 0,
             },
-            "augmentation": {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": None},
+            "augmentation": {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": 0.0},
             "ema_decay": 0.0,
             "checkpoint_every": 5000,
         },

@@ -123,7 +123,8 @@ def test_a_run_without_metrics_still_has_a_report(tmp_path: Path) -> None:
 
 def test_a_run_measured_at_long_lengths_only_still_has_a_report(tmp_path: Path) -> None:
     run = synthetic_run()
-    long_only = run.result.model_copy(update={"curves": run.result.curves[1:2]})
+    nothing = run.result.long.between(0, 0)
+    long_only = run.result.model_copy(update={"dense": nothing, "structured": nothing})
     page = tmp_path / "report.html"
     write_report([run._replace(result=long_only)], page)
     assert "dense range:" not in page.read_text(encoding="utf-8")

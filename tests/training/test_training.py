@@ -172,7 +172,6 @@ def test_the_rate_rises_and_falls() -> None:
 def test_late_noise_takes_over_at_half() -> None:
     recipe = Recipe(steps=10, augmentation={"state_noise": 0.1, "late_state_noise": 0.4})
     assert [recipe.state_noise_at(step) for step in (0, 4, 5, 9)] == [0.1, 0.1, 0.4, 0.4]
-    assert Recipe(steps=10, augmentation={"late_state_noise": None}).state_noise_at(9) == 0.1
 
 
 @pytest.mark.parametrize("name", PRESETS)
