@@ -32,14 +32,22 @@ def demo(
 
     from lengthwise.experiments import EXPERIMENTS
     from lengthwise.report.terminal import print_failures, print_results, progress_display
+    from lengthwise.runs.execute import stop_on_interrupt
     from lengthwise.runs.pool import execute_all
 
     if scale not in ("small", "smoke"):
         raise ValueError(f"--scale: wanted small or smoke, got {scale!r}")
     experiment = EXPERIMENTS["demo"]("smoke" if scale == "smoke" else "small")
     console = Console()
-    with progress_display(console) as listener:
-        outcomes = execute_all(experiment.specs, out / "runs", experiment.plan, listener, num_workers=workers)
+    with progress_display(console) as listener, stop_on_interrupt() as stop_requested:
+        outcomes = execute_all(
+            experiment.specs,
+            out / "runs",
+            experiment.plan,
+            listener,
+            num_workers=workers,
+            stop_requested=stop_requested,
+        )
     print_results(console, [outcome.result for outcome in outcomes if outcome.result], experiment.title)
     failed = print_failures(console, outcomes)
     finished = [out / "runs" / outcome.spec.id for outcome in outcomes if outcome.result]
@@ -80,14 +88,14 @@ def train(
     from rich.console import Console
 
     from lengthwise.report.terminal import print_results, progress_display
-    from lengthwise.runs.execute import execute
+    from lengthwise.runs.execute import execute, stop_on_interrupt
     from lengthwise.runs.spec import make_spec, merge, parse_assignments, read_settings
 
     settings = merge(read_settings(config) if config else {}, parse_assignments(set_))
     spec = make_spec(task, model, settings, preset=preset, seed=seed)
     console = Console()
-    with progress_display(console) as listener:
-        result = execute(spec, runs, listener=listener)
+    with progress_display(console) as listener, stop_on_interrupt() as stop_requested:
+        result = execute(spec, runs, listener=listener, stop_requested=stop_requested)
     print_results(console, [result], f"{task}, {model}, seed {seed}")
     console.print(f"run folder: {runs / spec.id}", soft_wrap=True)
     return 0

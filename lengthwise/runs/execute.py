@@ -31,6 +31,7 @@ class Progress(NamedTuple):
 
 
 Listener = Callable[[Progress], None]
+StopRequested = Callable[[], bool]
 
 
 class Interrupted(RuntimeError):
@@ -38,12 +39,17 @@ class Interrupted(RuntimeError):
 
 
 def execute(
-    spec: RunSpec, root: Path, plan: EvaluationPlan | None = None, listener: Listener = lambda progress: None
+    spec: RunSpec,
+    root: Path,
+    plan: EvaluationPlan | None = None,
+    listener: Listener = lambda progress: None,
+    stop_requested: StopRequested = lambda: False,
 ) -> RunResult:
     """Train and measure `spec` below `root`, continuing what is there; a finished run is only read.
 
-    Ctrl-C saves a checkpoint and raises `Interrupted`; a loss that is not finite raises `Diverged` and leaves the last
-    good checkpoint. Weights and metrics of an interrupted and continued run equal the uninterrupted one's.
+    `stop_requested` is asked between steps; when it says yes, a checkpoint is saved and `Interrupted` raised (see
+    `stop_on_interrupt`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint. Weights and
+    metrics of an interrupted and continued run equal the uninterrupted one's.
     """
     plan = plan or EvaluationPlan()
     folder = RunFolder(root / spec.id)
@@ -54,21 +60,23 @@ def execute(
             listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps, "already finished"))
             return result
         state = TrainingState(spec.make_model(), spec.recipe)
-        status = _train(state, spec, folder, listener)
-        result = _measure(state, spec, folder, plan, status, listener)
+        status = _train(state, spec, folder, listener, stop_requested)
+        result = _measure(state, spec, plan, status, listener, stop_requested)
         folder.write_result(result)
         listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps))
         return result
 
 
-def _train(state: TrainingState, spec: RunSpec, folder: RunFolder, listener: Listener) -> RunStatus:
+def _train(
+    state: TrainingState, spec: RunSpec, folder: RunFolder, listener: Listener, stop_requested: StopRequested
+) -> RunStatus:
     if folder.checkpoint.exists():
         load_checkpoint(state, folder.checkpoint, spec.id)
     folder.keep_metrics(state.step)
     before = folder.read_status() if state.step else RunStatus()
     clock = _Clock(before)
     every = spec.recipe.checkpoint_every
-    with folder.metrics.open("a", encoding="utf-8") as metrics, _stop_requests() as stop_requested:
+    with folder.metrics.open("a", encoding="utf-8") as metrics:
 
         def checkpoint(status: str, message: str = "") -> RunStatus:
             metrics.flush()
@@ -96,20 +104,19 @@ def _train(state: TrainingState, spec: RunSpec, folder: RunFolder, listener: Lis
 def _measure(
     state: TrainingState,
     spec: RunSpec,
-    folder: RunFolder,
     plan: EvaluationPlan,
     status: RunStatus,
     listener: Listener,
+    stop_requested: StopRequested,
 ) -> RunResult:
     started = time.perf_counter()
     state.load_final_weights()
     measured: dict[Part, LengthCurve] = {}
-    with _stop_requests() as stop_requested:
-        for part, curve in plan.measure(state.model, spec.task):
-            measured[part] = curve
-            listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, f"{part} done"))
-            if stop_requested():
-                raise Interrupted(f"stopped while measuring; {folder.path} is trained and saved")
+    for part, curve in plan.measure(state.model, spec.task):
+        measured[part] = curve
+        listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, f"{part} done"))
+        if stop_requested():
+            raise Interrupted(f"stopped while measuring; {spec.id} is trained and saved")
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),
@@ -142,12 +149,9 @@ class _Clock:
 
 
 @contextmanager
-def _stop_requests() -> Iterator[Callable[[], bool]]:
+def stop_on_interrupt() -> Iterator[StopRequested]:
     """Turn the first Ctrl-C into a request that is honoured between steps; a second one interrupts at once."""
     requested = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield requested.is_set
-        return
 
     def on_interrupt(number: int, frame: FrameType | None) -> None:
         if requested.is_set():

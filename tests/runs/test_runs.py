@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs import execute as execute_module
-from lengthwise.runs.execute import Interrupted, Progress, execute
+from lengthwise.runs.execute import Interrupted, Progress, execute, stop_on_interrupt
 from lengthwise.runs.folder import RunFolder, load_run
 from lengthwise.runs.pool import execute_all
 from lengthwise.runs.predict import predict_text
@@ -44,14 +44,13 @@ def assert_equal_runs(one: Path, other: Path, spec: RunSpec) -> None:
 
 
 class StopAt:
-    """A listener that presses Ctrl-C when training reports a step."""
+    """A listener that asks for a stop when training reports a step."""
 
     def __init__(self, step: int) -> None:
-        self.step = step
+        self.step, self.requested = step, False
 
     def __call__(self, progress: Progress) -> None:
-        if progress.phase == "training" and progress.done >= self.step:
-            signal.raise_signal(signal.SIGINT)
+        self.requested |= progress.phase == "training" and progress.done >= self.step
 
 
 @pytest.mark.parametrize("stops", [[10], [20], [10, 20]])
@@ -59,8 +58,9 @@ def test_an_interrupted_and_resumed_run_equals_the_uninterrupted_one(tmp_path: P
     spec = small_spec()
     execute(spec, tmp_path / "whole", PLAN)
     for stop in stops:
+        listener = StopAt(stop)
         with pytest.raises(Interrupted, match=f"stopped at step {stop} of 25"):
-            execute(spec, tmp_path / "parts", PLAN, StopAt(stop))
+            execute(spec, tmp_path / "parts", PLAN, listener, lambda: listener.requested)  # noqa: B023
         assert RunFolder(tmp_path / "parts" / spec.id).read_status().status == "interrupted"
     execute(spec, tmp_path / "parts", PLAN)
     assert_equal_runs(tmp_path / "whole", tmp_path / "parts", spec)
@@ -226,6 +226,25 @@ def test_a_failed_run_stops_no_other_and_says_why(tmp_path: Path) -> None:
     assert failed.result is None
     assert "damaged checkpoint" in failed.reason
     assert done.result is not None
+
+
+def test_the_pool_stops_when_asked_and_goes_on_later(tmp_path: Path) -> None:
+    specs = [small_spec(seed, steps=3000) for seed in range(4)]
+    seen: list[Progress] = []
+    with pytest.raises(Interrupted, match="the same command goes on"):
+        execute_all(specs, tmp_path, PLAN, seen.append, num_workers=2, stop_requested=lambda: len(seen) > 3)
+    statuses = [RunFolder(tmp_path / spec.id).read_status() for spec in specs]
+    assert {status.status for status in statuses} <= {"new", "interrupted"}
+    assert any(0 < status.step < 3000 for status in statuses)
+
+
+def test_the_first_interrupt_asks_and_the_second_insists() -> None:
+    with stop_on_interrupt() as stop_requested:
+        assert not stop_requested()
+        signal.raise_signal(signal.SIGINT)
+        assert stop_requested()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_settings_merge_preset_file_and_assignments(tmp_path: Path) -> None:
