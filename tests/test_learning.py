@@ -1,8 +1,10 @@
 """RegularGPT, trained by preset `fast` on the final answer at lengths up to 40, is right far beyond."""
 
 import pytest
+import torch
 
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.runs.spec import make_spec
 from lengthwise.training.loop import train
 
@@ -26,3 +28,25 @@ def test_a_larger_chunk_learns_too() -> None:
     model = spec.make_model()
     train(model, spec.task, spec.recipe, seed=0)
     assert dict(EvaluationPlan().measure(model, spec.task))["dense"].mean() >= 0.999
+
+
+@pytest.mark.slow
+def test_the_state_of_pads_settles() -> None:
+    """Long strings meet pads merged many times; preset `fast` makes them converge. States have norm 8."""
+    spec = make_spec("even-pairs", "regular-gpt", {}, seed=0)
+    model = spec.make_model()
+    train(model, spec.task, spec.recipe, seed=0)
+    assert pad_movements(model)[16] < 0.05
+
+
+def pad_movements(model: RegularGPT) -> list[float]:
+    """How far the state of a window of pads moves from each level to the next."""
+    layer, pad = model.layers[0], model.tree.leaves[0]
+    movements = []
+    with torch.no_grad():
+        for _ in range(17):
+            _, value = layer.key_value(layer.normalise(pad))
+            merged = layer.output(pad, value.flatten(-2))
+            movements.append(float((merged - pad).norm()))
+            pad = merged
+    return movements
