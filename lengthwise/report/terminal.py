@@ -134,7 +134,9 @@ def _print_grid(console: Console, title: str, header: Sequence[str], lines: Iter
             told = (f"{name} {cell}" for name, cell in zip(header, line, strict=True) if cell)
             console.print(Text("- " + "; ".join(told)))
         return
-    grid = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left", header_style="underline")
+    grid = Grid(
+        box=None, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left", header_style="underline"
+    )
     for name in header:
         grid.add_column(name, overflow="fold")
     for line in lines:

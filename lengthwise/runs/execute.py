@@ -55,7 +55,7 @@ def execute(
     folder = RunFolder(root / spec.id)
     folder.create(spec)
     with folder.locked(), _one_thread():
-        result = folder.read_result()
+        result = _earlier_result(folder)
         if result is not None and result.plan == plan:
             listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps, "already finished"))
             return result
@@ -65,6 +65,15 @@ def execute(
         folder.write_result(result)
         listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps))
         return result
+
+
+def _earlier_result(folder: RunFolder) -> RunResult | None:
+    """The result, or None where there is none; one of another version is set aside, to be measured again."""
+    try:
+        return folder.read_result()
+    except ValueError:
+        folder.set_result_aside()
+        return None
 
 
 def _train(

@@ -15,9 +15,11 @@ from lengthwise import __version__
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import SequenceModel
+from lengthwise.registry import UnknownName
 from lengthwise.runs.spec import RunSpec, spec_from_json
 from lengthwise.training.checkpoint import load_weights, write_by_rename
 from lengthwise.training.loop import StepRecord
+from lengthwise.validation import validated
 
 
 class RunStatus(BaseModel):
@@ -88,10 +90,17 @@ class RunFolder(NamedTuple):
             yield
 
     def read_spec(self) -> RunSpec:
-        return spec_from_json(self._read("run.json")["spec"])
+        try:
+            return spec_from_json(self._read("run.json")["spec"])
+        except (KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, UnknownName):
+                raise
+            raise ValueError(f"{self.path / 'run.json'}: damaged file (no complete specification)") from None
 
     def read_status(self) -> RunStatus:
-        return RunStatus(**self._read("state.json")) if (self.path / "state.json").exists() else RunStatus()
+        if not (self.path / "state.json").exists():
+            return RunStatus()
+        return validated(RunStatus, self._read("state.json"), path=str(self.path / "state.json"))
 
     def write_status(self, status: RunStatus) -> None:
         self._write("state.json", status.model_dump(mode="json"))
@@ -105,8 +114,12 @@ class RunFolder(NamedTuple):
         except ValidationError as error:
             raise ValueError(
                 f"{self.path / 'result.json'}: not a result of this version ({error.error_count()} problems); "
-                "delete it, and `lengthwise train` measures the trained run again"
+                "`lengthwise train` with the run's settings measures it again"
             ) from None
+
+    def set_result_aside(self) -> None:
+        """Keep a result that cannot be read under another name."""
+        (self.path / "result.json").replace(self.path / "result.unreadable.json")
 
     def write_result(self, result: RunResult) -> None:
         self._write("result.json", result.model_dump(mode="json"))
@@ -131,13 +144,15 @@ class RunFolder(NamedTuple):
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
-            content: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
+            content = json.loads((self.path / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise ValueError(
                 f"{self.path}: wanted a run folder, but it has no {name}; see `lengthwise train --help`"
             ) from None
         except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
             raise ValueError(f"{self.path / name}: damaged file ({error})") from None
+        if not isinstance(content, dict):
+            raise ValueError(f"{self.path / name}: damaged file (wanted a JSON object)")
         return content
 
     def _write(self, name: str, content: dict[str, Any]) -> None:

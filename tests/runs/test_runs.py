@@ -171,12 +171,27 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     (path / "checkpoint.safetensors").unlink()
     with pytest.raises(ValueError, match="there is no checkpoint; train the run first"):
         load_run(path)
-    (path / "result.json").write_text('{"run_id": 5}')
-    with pytest.raises(ValueError, match=r"result.json: not a result"):
-        execute(spec, tmp_path, PLAN)
-    (path / "run.json").write_text("{")
-    with pytest.raises(ValueError, match=r"run.json: damaged file"):
+    for content in ("{", "[]", "{}", '{"spec": 3}', '{"spec": {"task": 1, "model": {}, "train": {}}}'):
+        (path / "run.json").write_text(content)
+        with pytest.raises(ValueError, match=r"run.json: damaged file"):
+            load_run(path)
+    (path / "state.json").write_text('{"step": "many"}')
+    with pytest.raises(ValueError, match=r"state.json.step: wanted a valid integer"):
+        RunFolder(path).read_status()
+
+
+@pytest.mark.parametrize("content", ['{"run_id": 5}', "{", "[]"])
+def test_an_unreadable_result_is_set_aside_and_measured_again(tmp_path: Path, content: str) -> None:
+    spec, seen = small_spec(), []
+    result = execute(spec, tmp_path, PLAN)
+    path = tmp_path / spec.id
+    (path / "result.json").write_text(content)
+    with pytest.raises(ValueError, match=r"result.json: (not a result|damaged)"):
         load_run(path)
+    again = execute(spec, tmp_path, PLAN, seen.append)
+    assert again.curves == result.curves
+    assert "training" not in {progress.phase for progress in seen}
+    assert (path / "result.unreadable.json").read_text() == content
 
 
 def test_a_missing_run_folder_is_named(tmp_path: Path) -> None:
