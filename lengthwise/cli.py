@@ -20,39 +20,60 @@ Root = Annotated[Path, Parameter(help="Folder in which runs are kept.")]
 Seed = Annotated[int, Parameter(help="Seed of parameters, data and noise.")]
 
 
+Workers = Annotated[int, Parameter(help="Runs carried out at a time, one core each.")]
+
+
 @app.command
 def demo(
     *,
     out: Annotated[Path, Parameter(help="Folder for the runs and the report.")] = Path("demo"),
-    workers: Annotated[int, Parameter(help="Runs carried out at a time, one core each.")] = 2,
+    workers: Workers = 2,
     scale: Annotated[str, Parameter(help="small (the real thing) or smoke (seconds; numbers say nothing).")] = "small",
 ) -> int:
     """Train RegularGPT on three tasks at lengths up to 40 and measure it up to length 100,000."""
     from rich.console import Console
 
-    from lengthwise.experiments import EXPERIMENTS
-    from lengthwise.report.terminal import print_failures, print_results, progress_display
-    from lengthwise.runs.execute import stop_on_interrupt
-    from lengthwise.runs.pool import execute_all
+    from lengthwise.report.terminal import print_failures, print_results
 
-    if scale not in ("small", "smoke"):
-        raise ValueError(f"--scale: wanted small or smoke, got {scale!r}")
-    experiment = EXPERIMENTS["demo"]("smoke" if scale == "smoke" else "small")
     console = Console()
-    with progress_display(console) as listener, stop_on_interrupt() as stop_requested:
-        outcomes = execute_all(
-            experiment.specs,
-            out / "runs",
-            experiment.plan,
-            listener,
-            num_workers=workers,
-            stop_requested=stop_requested,
-        )
+    experiment, outcomes = _carry_out("demo", scale, out / "runs", workers, console)
     print_results(console, [outcome.result for outcome in outcomes if outcome.result], experiment.title)
     failed = print_failures(console, outcomes)
     finished = [out / "runs" / outcome.spec.id for outcome in outcomes if outcome.result]
     if finished:
         _write_report(console, finished, out / "report.html")
+    return 1 if failed else 0
+
+
+@app.command
+def reproduce(
+    name: Annotated[str, Parameter(help="Name of the experiment; see `lengthwise list`.")],
+    *,
+    scale: Annotated[str, Parameter(help="smoke (seconds), small (a laptop) or paper (the paper's sizes).")] = "small",
+    workers: Workers = 2,
+    runs: Root = Path("runs"),
+    pages: Annotated[Path, Parameter(help="Folder for the page with the results.")] = Path("docs/results"),
+) -> int:
+    """Carry out an experiment and write its page: our numbers beside the paper's.
+
+    Finished runs are not repeated; after an interruption the same command goes on.
+    """
+    from datetime import UTC, datetime
+
+    from rich.console import Console
+
+    from lengthwise.report.results_page import cell_lines, markdown_page
+    from lengthwise.report.terminal import print_failures, print_grid
+    from lengthwise.training.checkpoint import write_by_rename
+
+    console = Console()
+    experiment, outcomes = _carry_out(name, scale, runs, workers, console)
+    print_grid(console, experiment.title, *cell_lines(experiment, outcomes))
+    failed = print_failures(console, outcomes)
+    page = pages / f"{name.replace('/', '-')}{'' if scale == 'small' else '-' + scale}.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_by_rename(page, markdown_page(name, scale, experiment, outcomes, datetime.now(UTC).date()).encode())
+    console.print(f"wrote {page}", soft_wrap=True)
     return 1 if failed else 0
 
 
@@ -179,6 +200,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _fail(message: str, code: int) -> int:
     sys.stderr.write("".join(f"lengthwise: {line}\n" for line in message.splitlines()))
     return code
+
+
+def _carry_out(name: str, scale: str, root: Path, workers: int, console: Any) -> tuple[Any, Any]:
+    """Make the experiment of that name and carry out its runs; returns it and what became of each run."""
+    from lengthwise.experiments.base import EXPERIMENTS, parse_scale
+    from lengthwise.report.terminal import progress_display
+    from lengthwise.runs.execute import stop_on_interrupt
+    from lengthwise.runs.pool import execute_all
+
+    experiment = EXPERIMENTS[name](parse_scale(scale))
+    with progress_display(console) as listener, stop_on_interrupt() as stop_requested:
+        outcomes = execute_all(
+            experiment.specs, root, experiment.plan, listener, num_workers=workers, stop_requested=stop_requested
+        )
+    return experiment, outcomes
 
 
 def _write_report(console: Any, folders: Sequence[Path], page: Path) -> None:

@@ -96,7 +96,7 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
         (["evaluate", "nowhere"], "nowhere: wanted a run folder"),
         (["predict", "nowhere", "ab"], "nowhere: wanted a run folder"),
         (["report", "nowhere"], "nowhere: wanted a run folder"),
-        (["demo", "--scale", "huge"], "--scale: wanted small or smoke, got 'huge'"),
+        (["demo", "--scale", "huge"], "--scale: wanted one of smoke, small, paper, got 'huge'"),
         (["demo", "--scale", "smoke", "--workers", "0"], "workers: wanted at least 1, got 0"),
     ],
 )

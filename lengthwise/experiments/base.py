@@ -1,22 +1,61 @@
-"""What an experiment is."""
+"""What an experiment is: cells of runs, how each run is measured, and what the paper reports for the cell."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast, get_args
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.registry import Registry
-from lengthwise.runs.spec import RunSpec
+from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
-Scale = Literal["smoke", "small"]
-"""`small`: the real thing on a laptop. `smoke`: seconds, to see that everything fits together; numbers say nothing."""
+Scale = Literal["smoke", "small", "paper"]
+"""`small`: what a laptop does. `paper`: the paper's own sizes and steps. `smoke`: seconds; its numbers say nothing."""
+
+SMOKE: Settings = {"train": {"steps": 20, "batch_size": 16, "max_length": 8}, "model": {"d_model": 16, "num_heads": 2}}
+SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (128, 8)), structured=((20, 4),))
+
+
+class Cell(NamedTuple):
+    """One entry of a table: the same configuration over several seeds. `published` is the paper's entry, as printed."""
+
+    row: str
+    column: str
+    specs: tuple[RunSpec, ...]
+    published: str = ""
 
 
 class Experiment(NamedTuple):
-    """Runs to be carried out, and how each is measured."""
+    """Cells to be filled, how their runs are measured, and what a reader has to know to compare the numbers."""
 
     title: str
-    specs: Sequence[RunSpec]
+    about: str
+    cells: Sequence[Cell]
     plan: EvaluationPlan
+
+    @property
+    def specs(self) -> list[RunSpec]:
+        """All runs, cell by cell."""
+        return [spec for cell in self.cells for spec in cell.specs]
+
+
+class ScaledSpecs(NamedTuple):
+    """Makes the specifications of a cell at a scale: at `smoke` with one seed and tiny sizes."""
+
+    scale: Scale
+    seeds: Sequence[int]
+
+    def __call__(self, task: str, settings: Settings, *, preset: str = "fast") -> tuple[RunSpec, ...]:
+        smoke = self.scale == "smoke"
+        seeds = self.seeds[:1] if smoke else self.seeds
+        settings = merge(settings, SMOKE) if smoke else settings
+        return tuple(make_spec(task, "regular-gpt", settings, preset=preset, seed=seed) for seed in seeds)
+
+
+def parse_scale(name: str) -> Scale:
+    """The scale of that name; an unknown one is a ValueError."""
+    for known in get_args(Scale):
+        if name == known:
+            return cast(Scale, known)
+    raise ValueError(f"--scale: wanted one of {', '.join(get_args(Scale))}, got {name!r}")
 
 
 EXPERIMENTS: Registry[Callable[[Scale], Experiment]] = Registry("experiment", "lengthwise.experiments")

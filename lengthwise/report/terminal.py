@@ -72,7 +72,7 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
     rows = run_rows(results)
     for heading, table in ((title, summary_table(rows)), ("Lengths that one class has alone", unbalanced_table(rows))):
         if table is not None:
-            _print_grid(console, heading, table.header, table.lines)
+            print_grid(console, heading, table.header, table.lines)
             for name, text in table.shared:
                 console.print(f"  {name}: {text}", highlight=False, soft_wrap=True)
     seconds = [result.training.cpu_seconds for result in results]
@@ -103,7 +103,7 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int) -> Non
     header = ["length", "right", "accuracy", "95 % interval", "constant answer"]
     if curve.protocol == "structured":
         header.insert(1, "family")
-    _print_grid(
+    print_grid(
         console, f"Final answer, protocol {curve.protocol}, trained at lengths up to {trained_to}", header, lines
     )
     balanced = curve.balanced()
@@ -118,13 +118,13 @@ def print_catalogue(console: Console) -> None:
     """Tasks, models, presets and experiments: names, what they are, settings with their defaults."""
     tasks = [(name, _first_line(task), _defaults(task.model_fields)) for name, task in TASKS.items()]
     models = [(name, _first_line(model), _defaults(model.Config.model_fields)) for name, model in MODELS.items()]
-    _print_grid(console, "Tasks", ("name", "what", "settings"), tasks)
-    _print_grid(console, "Models", ("name", "what", "settings"), models)
-    _print_grid(console, "Experiments", ("name", "what"), [(name, _first_line(e)) for name, e in EXPERIMENTS.items()])
+    print_grid(console, "Tasks", ("name", "what", "settings"), tasks)
+    print_grid(console, "Models", ("name", "what", "settings"), models)
+    print_grid(console, "Experiments", ("name", "what"), [(name, _first_line(e)) for name, e in EXPERIMENTS.items()])
     console.print(f"Presets: {', '.join(PRESETS)}", highlight=False)
 
 
-def _print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
     """A table without frames; where the terminal is far too narrow, a sentence for each line. Nothing is cut off."""
     lines = [list(line) for line in lines]
     widths = [max(map(len, column)) + 2 for column in zip(header, *lines, strict=True)]

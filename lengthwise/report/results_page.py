@@ -1,0 +1,97 @@
+"""The page of an experiment: our numbers beside the paper's, with everything needed to judge and repeat them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+from lengthwise.evaluation.length_curve import LengthPoint
+from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.protocol import protocol_sentences
+from lengthwise.report.table import NOTHING, RunRow, percent, run_rows, span
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.pool import Outcome
+
+Line = tuple[str, ...]
+
+
+def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
+    """Header and one line for each cell: over its seeds, mean and extremes of the accuracy at balanced lengths.
+
+    `solved` counts the seeds that are right on every string of the dense range; `lowest` is over seeds and lengths.
+    """
+    results = {outcome.spec.id: outcome.result for outcome in outcomes}
+    low, high = experiment.plan.dense
+    long = [f"{length:,}" for length, _ in experiment.plan.long]
+    columns = ("row", "column", "seeds", f"mean, {low}-{high}", "best seed", "lowest", "solved")
+    header = (*columns, *long, "structured", "chance", "steps", "CPU s", "paper")
+    return header, [_cell_line(cell, results, experiment) for cell in experiment.cells]
+
+
+def _cell_line(cell: Cell, results: Mapping[str, RunResult | None], experiment: Experiment) -> Line:
+    found = [result for spec in cell.specs if (result := results.get(spec.id)) is not None]
+    seeds = str(len(found)) if len(found) == len(cell.specs) else f"{len(found)} of {len(cell.specs)}"
+    if not found:
+        return (cell.row, cell.column, seeds, *[NOTHING] * (8 + len(experiment.plan.long)), cell.published)
+    rows = run_rows(found)
+    means = [row.dense.mean() for row in rows]
+    solved = sum(row.dense.min() == 1.0 for row in rows)
+    return (
+        cell.row,
+        cell.column,
+        seeds,
+        percent(sum(means) / len(means)),
+        percent(max(means)),
+        percent(min(row.dense.min() for row in rows)),
+        f"{solved} of {len(rows)}",
+        *(_lowest([row.long[n] for row in rows if n in row.long]) for n, _ in experiment.plan.long),
+        _lowest([point for row in rows for point in row.structured]),
+        percent(max(row.baseline for row in rows)),
+        span([row.steps for row in rows]),
+        span([round(result.training.cpu_seconds) for result in found]),
+        cell.published,
+    )
+
+
+def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Sequence[Outcome], today: date) -> str:
+    """The page of an experiment that was carried out."""
+    header, lines = cell_lines(experiment, outcomes)
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    parts = [
+        f"# {experiment.title}",
+        experiment.about,
+        f"```console\nlengthwise reproduce {name} --scale {scale}\n```",
+        "\n".join([_markdown_line(header), _markdown_line(["---"] * len(header)), *map(_markdown_line, lines)]),
+        "Accuracy of the final answer at lengths at which every class can occur. *Mean* and *best seed* are over "
+        "lengths; *lowest* is the lowest accuracy of any seed at any of them; long lengths and *structured* show the "
+        "lowest seed. *Solved* counts seeds without a single error in the dense range. *Chance* is what the best "
+        "constant answer scores.",
+        *_failures(outcomes),
+        *_measured(results, run_rows(results)),
+        _provenance(results, today),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _failures(outcomes: Sequence[Outcome]) -> list[str]:
+    failed = [outcome for outcome in outcomes if outcome.result is None]
+    lines = [f"- {outcome.spec.id}: {outcome.reason}" for outcome in failed]
+    return ["## Failed\n\n" + "\n".join(lines)] if failed else []
+
+
+def _measured(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[str]:
+    sentences = [f"- {name}. {sentence}" for name, sentence in protocol_sentences(results, rows)]
+    return ["## How it was measured\n\n" + "\n".join(sentences)] if sentences else []
+
+
+def _provenance(results: Sequence[RunResult], today: date) -> str:
+    names = dict.fromkeys(name for result in results for name in result.versions)
+    found = [f"- {name}: {', '.join(dict.fromkeys(r.versions[name] for r in results))}" for name in names]
+    weights = dict.fromkeys(result.weights for result in results)
+    return "\n".join([f"## Where it comes from\n\n- date: {today}", f"- weights: {', '.join(weights)}", *found])
+
+
+def _lowest(points: Sequence[LengthPoint]) -> str:
+    return percent(min(point.accuracy for point in points)) if points else NOTHING
+
+
+def _markdown_line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"

@@ -1,0 +1,48 @@
+"""What every registered experiment promises, whatever its name."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from lengthwise.cli import main
+from lengthwise.experiments import EXPERIMENTS, Scale
+from lengthwise.registry import UnknownName
+
+
+@pytest.fixture(params=list(EXPERIMENTS))
+def name(request) -> str:
+    return request.param
+
+
+@pytest.mark.parametrize("scale", get_args(Scale))
+def test_makes_complete_and_different_runs(name: str, scale: Scale) -> None:
+    experiment = EXPERIMENTS[name](scale)
+    assert experiment.title
+    assert experiment.about
+    entries = [(cell.row, cell.column) for cell in experiment.cells]
+    assert len(set(entries)) == len(entries) > 0
+    for cell in experiment.cells:
+        assert len({spec.id for spec in cell.specs}) == len(cell.specs) > 0
+        assert len({spec.seed for spec in cell.specs}) == len(cell.specs)
+    assert (EXPERIMENTS[name].__doc__ or "").strip()
+
+
+def test_runs_at_smoke_scale_and_writes_its_page(name: str, tmp_path: Path) -> None:
+    arguments = ["reproduce", name, "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path)]
+    for _ in range(2):  # the second time, everything is finished already
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 0
+    page = (tmp_path / f"{name.replace('/', '-')}-smoke.md").read_text()
+    experiment = EXPERIMENTS[name]("smoke")
+    assert all(f"| {cell.row} | {cell.column} | 1 |" in page for cell in experiment.cells)
+    assert all(cell.published in page for cell in experiment.cells)
+    assert f"lengthwise reproduce {name} --scale smoke" in page
+    assert "commit:" in page
+    assert "## Failed" not in page
+
+
+def test_an_unknown_experiment_is_refused() -> None:
+    with pytest.raises(UnknownName, match=r"did you mean 'regular-gpt/ours'"):
+        EXPERIMENTS["regular-gpt/our"]
