@@ -125,23 +125,27 @@ def print_catalogue(console: Console) -> None:
 
 
 def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """A table without frames; where the terminal is far too narrow, a sentence for each line. Nothing is cut off."""
-    lines = [list(line) for line in lines]
-    widths = [max(map(len, column)) + 2 for column in zip(header, *lines, strict=True)]
-    if console.width < 0.7 * sum(widths) and console.width < 70:
+    """A table without frames, or a sentence for each line where the terminal is too narrow for its longest words."""
+    rows = [list(line) for line in lines]
+    columns = list(zip(header, *rows, strict=True))
+    if console.width < sum(1 + _least_width(column) for column in columns):
         console.print(Text(title, style="italic"))
-        for line in lines:
-            told = (f"{name} {cell}" for name, cell in zip(header, line, strict=True) if cell)
+        for row in rows:
+            told = (f"{name} {cell}" for name, cell in zip(header, row, strict=True) if cell)
             console.print(Text("- " + "; ".join(told)))
         return
-    grid = Grid(
-        box=None, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left", header_style="underline"
-    )
-    for name in header:
-        grid.add_column(name, overflow="fold")
-    for line in lines:
-        grid.add_row(*(Text(cell) for cell in line))
+    grid = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
+    grid.header_style = "underline"
+    for name, column in zip(header, columns, strict=True):
+        grid.add_column(name, overflow="fold", min_width=_least_width(column))
+    for row in rows:
+        grid.add_row(*(Text(cell) for cell in row))
     console.print(grid)
+
+
+def _least_width(column: Sequence[str]) -> int:
+    """What a column needs: short cells whole, such as "50.00 %", and of longer ones the longest word."""
+    return max(len(cell) if len(cell) <= len("50.00 %") else max(map(len, cell.split())) for cell in column)
 
 
 def _first_line(member: object) -> str:
