@@ -132,7 +132,7 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
             normed = layer.normalise(states)
             attended = attend_masked(layer.query(normed), *layer.key_value(normed), layer.bias, chunk**level)
             states = layer.output(states, attended)
-        answers.append(states[:, pads:][:, _read_after(level, chunk)])
+        answers.append(states[:, pads:][:, _read_after(level, chunk)[1]])
     return torch.cat(answers, 1)
 
 
@@ -146,13 +146,15 @@ def prefix_states(
 
     `perturb` is applied to the states of every level above the tabled ones, to that of the pads too.
     """
-    length, chunk = ids.shape[1], tree.chunk_size
-    levels, level = num_levels(length, chunk), 0
-    rows, codes, answers = tree.leaves, ids, []
+    chunk = tree.chunk_size
+    levels, level = num_levels(ids.shape[1], chunk), 0
+    skipped = _num_leading_pads(ids, tree)
+    rows, codes, answers = tree.leaves, ids[:, skipped:], []
     while level < levels and _worth_tabling(tree, len(rows), ids.numel(), perturb is not None, table_rows):
         codes = _window_code(_shifted(codes, chunk**level, chunk), tree, len(rows))
         rows = _next_rows(rows, tree)
-        answers.append(rows[codes[:, _read_after(level, chunk)]])
+        before, read = _read_after(level, chunk, skipped)
+        answers += [rows[0].expand(len(ids), before, -1), rows[codes[:, read]]]
         level += 1
     states, pad = None, rows[0]
     for upper in range(level, levels):
@@ -165,8 +167,9 @@ def prefix_states(
             pad = _merge_pad(layer, pad)
         assert states is not None
         states, pad = (perturb(states), perturb(pad)) if perturb else (states, pad)
+        before, read = _read_after(upper, chunk, skipped)
+        answers += [pad.expand(len(ids), before, -1), states[:, read]]
         pad = pad if tree.pad_rule == "merged" else tree.leaves[0]
-        answers.append(states[:, _read_after(upper, chunk)])
     return torch.cat(answers, 1)
 
 
@@ -182,7 +185,7 @@ def last_state(
     """
     chunk = tree.chunk_size
     levels, level = num_levels(ids.shape[1], chunk), 0
-    rows, codes = tree.leaves, _without_leading_pads(ids) if tree.pad_rule == "merged" else ids
+    rows, codes = tree.leaves, ids[:, _num_leading_pads(ids, tree) :]
     while level < levels and _worth_tabling(
         tree, len(rows), len(ids) * -(-codes.shape[1] // chunk), perturb is not None, table_rows
     ):
@@ -208,9 +211,13 @@ def last_state(
     return states[:, 0]
 
 
-def _read_after(level: int, chunk_size: int) -> slice:
-    """The positions whose prefixes are read after this level: those that no lower level reached."""
-    return slice(0 if level == 0 else chunk_size**level, chunk_size ** (level + 1))
+def _read_after(level: int, chunk_size: int, skipped: int = 0) -> tuple[int, slice]:
+    """The positions whose prefixes are read after this level: those that no lower level reached.
+
+    Of a string whose first `skipped` columns are left out: how many of the positions are among these, and the others.
+    """
+    start, stop = 0 if level == 0 else chunk_size**level, chunk_size ** (level + 1)
+    return max(0, min(stop, skipped) - start), slice(max(0, start - skipped), max(0, stop - skipped))
 
 
 def _merge_pad(layer: TreeLayer, pad: Float[Tensor, " D"]) -> Float[Tensor, " D"]:
@@ -293,10 +300,9 @@ def _window_code(window: Sequence[Int64[Tensor, "*N"]], tree: Tree, num_rows: in
     return code if tree.pad_rule == "merged" else code + 1
 
 
-def _without_leading_pads(ids: Int64[Tensor, "B T"]) -> Int64[Tensor, "B N"]:
-    """The columns from the first that is not all pads: where nodes are missing, merged pads stand anyway."""
-    first = int((ids != 0).any(0).int().argmax())
-    return ids[:, first:]
+def _num_leading_pads(ids: Int64[Tensor, "B T"], tree: Tree) -> int:
+    """Columns at the start that are pads in every string and need no computing: merged pads stand there anyway."""
+    return int((ids != 0).any(0).int().argmax()) if tree.pad_rule == "merged" else 0
 
 
 def _chunked(codes: Int64[Tensor, "B N"], chunk_size: int) -> Sequence[Int64[Tensor, "B M"]]:

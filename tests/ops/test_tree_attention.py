@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
@@ -83,12 +83,18 @@ def test_content_tables_change_nothing(form, table_rows: int) -> None:
     assert_same(gradients(model, tabled, weight), gradients(model, plain, weight), torch.float64)
 
 
-@given(st.integers(1, 70), st.integers(0, 300), st.sampled_from([2, 3, 5]))
-def test_leading_pads_are_read_at_their_own_depth(length: int, num_pads: int, chunk_size: int) -> None:
-    model = make_model(chunk_size=chunk_size)
+@settings(max_examples=40)
+@given(st.integers(1, 40), st.integers(0, 90), st.sampled_from([2, 3, 5]), st.sampled_from(["merge", "code"]))
+def test_leading_pads_cost_nothing_and_change_nothing(
+    length: int, num_pads: int, chunk_size: int, variant: str
+) -> None:
+    model = make_model(chunk_size=chunk_size, variant=variant)
     inputs = draw_inputs(length, batch_size=2)
     padded = torch.cat([inputs.new_full((2, num_pads), -1), inputs], 1)
-    torch.testing.assert_close(model.last(padded), model(padded)[:, -1])
+    defined, passed, last = model.forward_by_definition(padded), model(padded), model.last(padded)
+    weight = torch.randn(defined.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert_same([passed, last], [defined, defined[:, -1]], torch.float64)
+    assert_same(gradients(model, passed, weight), gradients(model, defined, weight), torch.float64)
 
 
 def test_a_string_of_pads_alone_has_a_state() -> None:
