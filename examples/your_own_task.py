@@ -1,4 +1,4 @@
-"""A task of your own: does the number of 1 leave remainder 2 modulo 3? Registered, it works everywhere.
+"""A task of your own: does the number of 1 leave remainder 2 modulo 3? Registered, it works in this script.
 
 python examples/your_own_task.py --steps 2000
 """

@@ -16,11 +16,21 @@ app = App(
     help_format="plaintext",
 )
 
+
+def _whole_number(kind: Any, tokens: Sequence[Any]) -> int:
+    """A whole number of at least 0; cyclopts would round 1.5."""
+    text = tokens[0].value
+    if not text.isdecimal():
+        raise ValueError(f"{tokens[0].keyword or 'argument'}: wanted a whole number of at least 0, got {text}")
+    return int(text)
+
+
 Root = Annotated[Path, Parameter(help="Folder in which runs are kept.")]
-Seed = Annotated[int, Parameter(help="Seed of parameters, data and noise.")]
+Seed = Annotated[int, Parameter(converter=_whole_number, help="Seed of parameters, data and noise.")]
 
 
-Workers = Annotated[int, Parameter(help="Runs carried out at a time, one core each.")]
+Longest = Annotated[int, Parameter(converter=_whole_number, help="Measure up to this length.")]
+Workers = Annotated[int, Parameter(converter=_whole_number, help="Runs carried out at a time, one core each.")]
 
 
 @app.command
@@ -28,7 +38,7 @@ def demo(
     *,
     out: Annotated[Path, Parameter(help="Folder for the runs and the report.")] = Path("demo"),
     workers: Workers = 2,
-    scale: Annotated[str, Parameter(help="small (the real thing) or smoke (seconds; numbers say nothing).")] = "small",
+    scale: Annotated[str, Parameter(help="small (the real thing), paper (the same) or smoke (seconds).")] = "small",
 ) -> int:
     """Train RegularGPT on three tasks at lengths up to 40 and measure it up to length 100,000."""
     from rich.console import Console
@@ -36,6 +46,7 @@ def demo(
     from lengthwise.report.terminal import print_failures, print_results
 
     console = Console()
+    out = out if scale != "smoke" else out / "smoke"
     experiment, outcomes = _carry_out("demo", scale, out / "runs", workers, console)
     print_results(console, [outcome.result for outcome in outcomes if outcome.result], experiment.title)
     failed = print_failures(console, outcomes)
@@ -101,25 +112,31 @@ def train(
     ] = (),
     seed: Seed = 0,
     runs: Root = Path("runs"),
+    longest: Longest = 100_000,
 ) -> int:
     """Train and measure one run; settings come from the preset, then the file, then --set.
 
     A run that was interrupted goes on where it stopped; a finished one is only shown.
     """
-    from rich.console import Console
-
-    from lengthwise.report.terminal import print_results, progress_display
-    from lengthwise.runs.execute import execute, stop_on_interrupt
     from lengthwise.runs.spec import make_spec, merge, parse_assignments, read_settings
 
     settings = merge(read_settings(config) if config else {}, parse_assignments(set_))
-    spec = make_spec(task, model, settings, preset=preset, seed=seed)
-    console = Console()
-    with progress_display(console) as listener, stop_on_interrupt() as stop_requested:
-        result = execute(spec, runs, listener=listener, stop_requested=stop_requested)
-    print_results(console, [result], f"{task}, {model}, seed {seed}")
-    console.print(f"run folder: {runs / spec.id}", soft_wrap=True)
-    return 0
+    return _train(make_spec(task, model, settings, preset=preset, seed=seed), runs, longest)
+
+
+@app.command
+def resume(
+    run: Annotated[Path, Parameter(help="Folder of a run.")],
+    *,
+    longest: Longest = 100_000,
+) -> int:
+    """Go on with an interrupted run; its settings are in its folder."""
+    from lengthwise.runs.folder import RunFolder
+
+    spec = RunFolder(run).read_spec()
+    if run.resolve().name != spec.id:
+        raise ValueError(f"{run}: wanted a folder named {spec.id}, as its run.json says; rename it")
+    return _train(spec, run.resolve().parent, longest)
 
 
 @app.command
@@ -127,24 +144,36 @@ def evaluate(
     run: Annotated[Path, Parameter(help="Folder of a trained run.")],
     *,
     lengths: Annotated[str, Parameter(help="Lengths and ranges, as in 41-500,1000.")] = "41-500",
-    strings: Annotated[int, Parameter(help="Strings at each length.")] = 256,
+    strings: Annotated[int, Parameter(converter=_whole_number, help="Strings at each length.")] = 256,
     protocol: Annotated[str, Parameter(help="independent, one-pass or structured.")] = "independent",
-    seed: Annotated[int, Parameter(help="Seed of the strings.")] = 1,
+    seed: Annotated[int, Parameter(converter=_whole_number, help="Seed of the strings.")] = 1,
+    csv: Annotated[Path | None, Parameter(help="File for all points.")] = None,
 ) -> int:
     """Measure a trained run at other lengths, on strings drawn anew."""
     from rich.console import Console
 
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
     from lengthwise.evaluation.plan import parse_lengths
+    from lengthwise.report.table import curves_as_csv
     from lengthwise.report.terminal import print_curve
     from lengthwise.runs.folder import load_run
+    from lengthwise.training.checkpoint import write_by_rename
 
     loaded = load_run(run)
-    wanted = [n for n in parse_lengths(lengths) if loaded.spec.task.is_legal_length(n)] or parse_lengths(lengths)
+    task, asked = loaded.spec.task, parse_lengths(lengths)
+    legal = [length for length in asked if length >= 1 and task.is_legal_length(length)]
     curve = length_curve(
-        loaded.model, loaded.spec.task, wanted, num_strings=strings, seed=seed, protocol=parse_protocol(protocol)
+        loaded.model, task, legal or asked, num_strings=strings, seed=seed, protocol=parse_protocol(protocol)
     )
-    print_curve(Console(), curve, trained_to=loaded.spec.recipe.max_length)
+    console = Console()
+    print_curve(console, curve, trained_to=loaded.spec.recipe.max_length)
+    steps = f"after step {loaded.steps_done:,} of {loaded.spec.recipe.steps:,}"
+    console.print(f"{loaded.spec.id}, weights {steps}, strings of seed {seed}", highlight=False, soft_wrap=True)
+    if len(legal) < len(asked):
+        console.print(f"{len(asked) - len(legal)} lengths left out: {task.name} has no strings of them")
+    if csv is not None:
+        write_by_rename(csv, curves_as_csv([(loaded.spec.id, loaded.spec.to_json(), curve)]).encode())
+        console.print(f"wrote {csv}", soft_wrap=True)
     return 0
 
 
@@ -156,16 +185,19 @@ def predict(
         Parameter(allow_leading_hyphen=True, help="Strings over the task's symbols; - reads lines from input."),
     ],
 ) -> int:
-    """Answer strings: one line each, the answer and the probability that the model gives it."""
+    """Answer strings, a line each: the model's answer, the probability it gives, and what the task says is right."""
     from lengthwise.runs.folder import load_run
     from lengthwise.runs.predict import predict_text
 
     loaded = load_run(run)
-    given = [line.rstrip("\n") for line in sys.stdin] if list(texts) == ["-"] else list(texts)
-    answers = [predict_text(loaded, text) for text in given]
-    for text, (answer, probability) in zip(given, answers, strict=True):
+    given = (line.rstrip("\r\n") for line in sys.stdin) if list(texts) == ["-"] else texts
+    for number, text in enumerate(given, start=1):
+        try:
+            said = predict_text(loaded, text)
+        except ValueError as error:
+            raise ValueError(f"string {number}: {error}") from None
         shown = text if len(text) <= 60 else f"{text[:40]}... ({len(text)} symbols)"
-        sys.stdout.write(f"{shown}\t{answer}\t{probability:.4f}\n")
+        sys.stdout.write(f"{shown}\t{said.answer}\t{said.probability:.4f}\t{said.verdict}\n")
     return 0
 
 
@@ -188,10 +220,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         code = _fail(str(error), 2)
-    except (ValueError, FileNotFoundError) as error:
+    except ValueError as error:
         code = _fail(str(error), 2)
     except KeyboardInterrupt:
         code = _fail("stopped", 1)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        sys.stderr.close()
+        code = 0
+    except MemoryError:
+        code = _fail("out of memory; ask for fewer or shorter strings", 1)
     except (RuntimeError, OSError) as error:
         code = _fail(str(error), 1)
     sys.exit(code if isinstance(code, int) else 0)
@@ -215,6 +252,23 @@ def _carry_out(name: str, scale: str, root: Path, workers: int, console: Any) ->
             experiment.specs, root, experiment.plan, listener, num_workers=workers, stop_requested=stop_requested
         )
     return experiment, outcomes
+
+
+def _train(spec: Any, root: Path, longest: int) -> int:
+    """Carry out one run and show its result."""
+    from rich.console import Console
+
+    from lengthwise.evaluation.plan import EvaluationPlan
+    from lengthwise.report.terminal import print_results, progress_display
+    from lengthwise.runs.execute import execute, stop_on_interrupt
+
+    plan = EvaluationPlan().up_to(longest)
+    console = Console()
+    with progress_display(console) as listener, stop_on_interrupt() as stop_requested:
+        result = execute(spec, root, plan, listener, stop_requested)
+    print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
+    console.print(f"run folder: {root / spec.id}", soft_wrap=True)
+    return 0
 
 
 def _write_report(console: Any, folders: Sequence[Path], page: Path) -> None:

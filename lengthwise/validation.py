@@ -31,9 +31,12 @@ def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
     if problem["type"] == "missing":
         return f"{full}: wanted a value, got none; give one"
     wanted = problem["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    if problem["type"] == "value_error":
-        return f"{full}: {wanted}" if full else wanted
-    return f"{full}: wanted {wanted}, got {problem['input']!r}"
+    if problem["type"] == "value_error":  # ours: they begin with the setting's own name
+        return f"{full}.{wanted}" if full else wanted
+    if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        wanted = f"a section of settings such as {full}.key"
+    article = "a number " if wanted.startswith(("greater", "less")) else ""
+    return f"{full}: wanted {article}{wanted}, got {problem['input']!r}"
 
 
 def _fields_at(kind: type[BaseModel], location: list[str]) -> list[str]:

@@ -67,10 +67,22 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     assert run("evaluate", str(trained), "--lengths", "3-5,8", "--strings", "16") == 0
     text = capsys.readouterr().out
     assert len(re.findall(r"\d+/16", text)) == 4
+    assert run("resume", str(trained)) == 0
+    assert "already finished" in capsys.readouterr().out
+    points = str(tmp_path / "points.csv")
+    assert run("evaluate", str(trained), "--lengths", "0-70,90", "--strings", "2", "--csv", points) == 0
+    text = capsys.readouterr().out
+    assert "of 71 points; --csv FILE writes all" in text
+    assert "1 lengths left out" in text
+    assert re.search(r"^90 ", text, flags=re.MULTILINE)
+    assert len(Path(points).read_text().splitlines()) == 72
     assert run("predict", str(trained), "abba", "b") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["abba", "b"]
-    monkeypatch.setattr(sys, "stdin", io.StringIO("ab\nba\n"))
+    for line, truth in zip(lines, ("0", "1"), strict=True):
+        _, answer, _, verdict = line.split("\t")
+        assert verdict == ("right" if answer == truth else f"wrong, it is {truth}")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("ab\r\nba\n"))
     assert run("predict", str(trained), "-") == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
     assert run("report", str(trained), "--out", str(tmp_path / "page.html")) == 0
@@ -86,10 +98,13 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
             ["train", "parity", "regular-gpt", "--set", "train.step=5"],
             "train.step: no such setting; did you mean 'steps'?",
         ),
-        (["train", "parity", "regular-gpt", "--set", "model.chunk_size=1"], "model.chunk_size: wanted greater than or"),
+        (
+            ["train", "parity", "regular-gpt", "--set", "model.chunk_size=1"],
+            "model.chunk_size: wanted a number greater than or",
+        ),
         (["train", "parity", "regular-gpt", "--set", "model.num_heads=7"], "num_heads: wanted a divisor of d_model=64"),
         (["train", "parity", "regular-gpt", "--config", "none.toml"], "--config: there is no file none.toml"),
-        (["train", "parity", "regular-gpt", "--seed", "-1"], "seed: wanted an integer of at least 0, got -1"),
+        (["train", "parity", "regular-gpt", "--seed", "-1"], "--seed: wanted a whole number of at least 0, got -1"),
         (["train", "parity"], "model"),
         (["trian", "parity"], "trian"),
         (["train", "parity", "regular-gpt", "--sed", "5"], "--sed"),
@@ -97,6 +112,16 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
         (["predict", "nowhere", "ab"], "nowhere: wanted a run folder"),
         (["report", "nowhere"], "nowhere: wanted a run folder"),
         (["demo", "--scale", "huge"], "--scale: wanted one of smoke, small, paper, got 'huge'"),
+        (["train", "parity", "regular-gpt", "--seed", "1.5"], "--seed: wanted a whole number of at least 0, got 1.5"),
+        (
+            ["train", "parity", "regular-gpt", "--set", "train.optimizer.learning_rate=inf"],
+            "learning_rate: wanted a finite",
+        ),
+        (
+            ["train", "parity", "regular-gpt", "--set", "train.optimizer=3"],
+            "train.optimizer: wanted a section of settings",
+        ),
+        (["train", "parity", "regular-gpt", "--longest", "5"], "--longest: wanted at least 41"),
         (["demo", "--scale", "smoke", "--workers", "0"], "workers: wanted at least 1, got 0"),
     ],
 )
@@ -113,7 +138,8 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["predict", "{run}", "abcb"], "'c' at position 3 is no symbol of parity; use only a b"),
+        (["evaluate", "{run}", "--lengths", "99999999999"], "--lengths: wanted lengths of at most 10,000,000"),
+        (["predict", "{run}", "ab", "abcb"], "string 2: text: 'c' at position 3 is no symbol of parity; use only a b"),
         (["predict", "{run}", ""], "wants at least one of the symbols a b, got ''"),
         (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
         (["evaluate", "{run}", "--lengths", "5-x"], "--lengths: wanted lengths and ranges"),
@@ -162,5 +188,5 @@ def test_demo_at_smoke_scale(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={"COLUMNS": "60", "PATH": ""})
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert (tmp_path / "report.html").exists()
+    assert (tmp_path / "smoke" / "report.html").exists()
     assert all(task in done.stdout for task in ("parity", "even-pairs", "cycle"))

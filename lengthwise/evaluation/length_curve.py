@@ -6,7 +6,7 @@ from typing import Literal, cast, get_args
 
 import torch
 from jaxtyping import Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
@@ -15,6 +15,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask
+from lengthwise.threads import one_thread
 
 Protocol = Literal["independent", "one-pass", "structured"]
 """How the strings of a length were drawn.
@@ -39,6 +40,12 @@ class LengthPoint(BaseModel):
     baseline: float
     balanced: bool = True
     family: str = "random"
+
+    @model_validator(mode="after")
+    def _not_more_right_than_asked(self) -> "LengthPoint":
+        if self.num_correct > self.num_strings:
+            raise ValueError(f"num_correct: wanted at most num_strings={self.num_strings}, got {self.num_correct}")
+        return self
 
     @property
     def accuracy(self) -> float:
@@ -103,6 +110,7 @@ def wilson_interval(num_correct: int, num_strings: int, z: float = 1.959964) -> 
     return low, high
 
 
+@one_thread()
 def length_curve(
     model: SequenceModel,
     task: SymbolTask,
@@ -112,7 +120,7 @@ def length_curve(
     seed: int = 0,
     protocol: Protocol = "independent",
 ) -> LengthCurve:
-    """Measure the final answer at each length; strings depend on `seed` and the protocol, never on the model.
+    """Measure the final answer at each length; strings depend on `seed` and length, never on the model.
 
     Errors: a length that is not legal, no length at all, or a protocol that the task does not allow is a ValueError.
     """
@@ -121,7 +129,7 @@ def length_curve(
         raise ValueError("lengths: wanted at least one length, got none")
     if num_strings < 1:
         raise ValueError(f"num_strings: wanted at least 1, got {num_strings}")
-    measure = {"independent": _independent, "one-pass": _one_pass, "structured": _structured}[protocol]
+    measure = {"independent": _independent, "one-pass": _one_pass, "structured": _structured}[parse_protocol(protocol)]
     was_training = model.training
     model.eval()
     try:
@@ -176,6 +184,7 @@ def _structured(
         raise ValueError(f"protocol: 'structured' wants a task that can answer any string, which {task.name} cannot")
     points = []
     for length in lengths:
+        task.check_length(length)
         for family, draw in STRUCTURED.items():
             inputs = draw(len(task.symbols), num_strings, length, generator_for(seed, family, length))
             targets = task.solve(inputs)[:, -1]

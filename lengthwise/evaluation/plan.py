@@ -36,6 +36,19 @@ class EvaluationPlan(BaseModel):
             raise ValueError(f"dense: wanted two lengths in order, got {self.dense}")
         return self
 
+    def up_to(self, longest: int) -> "EvaluationPlan":
+        """The plan without what is longer than `longest`."""
+        low, high = self.dense
+        if longest < low:
+            raise ValueError(f"--longest: wanted at least {low}, the first length that is measured, got {longest}")
+        return self.model_copy(
+            update={
+                "dense": (low, min(high, longest)),
+                "long": tuple(pair for pair in self.long if pair[0] <= longest),
+                "structured": tuple(pair for pair in self.structured if pair[0] <= longest),
+            }
+        )
+
     def measure(self, model: SequenceModel, task: SymbolTask) -> Iterator[tuple[Part, LengthCurve]]:
         """The parts, one after the other; lengths that the task does not have are left out, so a part may be empty."""
         low, high = self.dense
@@ -65,6 +78,10 @@ class EvaluationPlan(BaseModel):
         return LengthCurve(protocol=protocol, points=tuple(points))
 
 
+LONGEST = 10_000_000
+"""Longer lengths are taken for a slip."""
+
+
 def parse_lengths(text: str) -> list[int]:
     """Lengths from words like ``41-500,1000``; anything else is a ValueError.
 
@@ -79,5 +96,7 @@ def parse_lengths(text: str) -> list[int]:
             raise ValueError(f"--lengths: wanted lengths and ranges such as 41-500,1000, got {part.strip()!r}")
         if dash and int(low) > int(high):
             raise ValueError(f"--lengths: wanted a range in order, got {part.strip()}; write {high}-{low}")
+        if int(high or low) > LONGEST:
+            raise ValueError(f"--lengths: wanted lengths of at most {LONGEST:,}, got {part.strip()}")
         lengths.extend(range(int(low), int(high or low) + 1))
     return lengths

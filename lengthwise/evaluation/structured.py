@@ -38,7 +38,7 @@ def few_runs(num_symbols: int, batch_size: int, length: int, generator: torch.Ge
 
 
 def sparse(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """One symbol throughout but for one to four positions."""
+    """One symbol throughout but for four positions at most."""
     strings = torch.randint(num_symbols, (batch_size, 1), generator=generator).repeat(1, length)
     places = torch.randint(length, (batch_size, 4), generator=generator)
     others = torch.randint(num_symbols, (batch_size, 4), generator=generator)

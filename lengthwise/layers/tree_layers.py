@@ -21,6 +21,20 @@ class TreeAttentionLayer(nn.Module):
         self.norm_2 = nn.LayerNorm(d_model)
         self.bias = nn.Parameter(torch.zeros(num_heads, chunk_size))
 
+    @property
+    def linears(self) -> list[nn.Linear]:
+        """All weight matrices."""
+        return [self.to_query, self.to_key_value, self.to_output, self.widen, self.narrow]
+
+    def reset_shared_parameters(self) -> None:
+        """What starts alike in every layer: gains 1, biases 0, r 0."""
+        self.norm_1.reset_parameters()
+        self.norm_2.reset_parameters()
+        for linear in self.linears:
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
+        nn.init.zeros_(self.bias)
+
     def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         """What queries, keys and values are projected from."""
         normed: Tensor = self.norm_1(states)
@@ -47,11 +61,10 @@ class MergeLayer(TreeAttentionLayer):
         super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Linear weights N(0, 0.08^2); everything else as a norm starts: gains 1, biases 0."""
-        for linear in (self.to_query, self.to_key_value, self.to_output, self.widen, self.narrow):
+        """Linear weights N(0, 0.08^2), gains 1, biases and r 0."""
+        self.reset_shared_parameters()
+        for linear in self.linears:
             nn.init.normal_(linear.weight, std=0.08, generator=generator)
-        for linear in (self.widen, self.narrow):
-            nn.init.zeros_(linear.bias)
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         mixed = self.to_output(attended)
@@ -70,10 +83,10 @@ class PreNormLayer(TreeAttentionLayer):
         super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=True)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """GPT-2's initialisation: weights N(0, 0.02^2), biases 0."""
-        for linear in (self.to_query, self.to_key_value, self.to_output, self.widen, self.narrow):
+        """GPT-2's initialisation: weights N(0, 0.02^2), gains 1, biases and r 0."""
+        self.reset_shared_parameters()
+        for linear in self.linears:
             nn.init.normal_(linear.weight, std=0.02, generator=generator)
-            nn.init.zeros_(linear.bias)
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         mixed: Tensor = newest + self.to_output(attended)
@@ -92,11 +105,10 @@ class PostNormLayer(TreeAttentionLayer):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Weights from a normal truncated at two deviations with sd 1/sqrt(fan-in), biases 0, r from N(0, 0.02^2)."""
-        for linear in (self.to_query, self.to_key_value, self.to_output, self.widen, self.narrow):
+        self.reset_shared_parameters()
+        for linear in self.linears:
             std = linear.in_features**-0.5
             nn.init.trunc_normal_(linear.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
-        for linear in (self.widen, self.narrow):
-            nn.init.zeros_(linear.bias)
         nn.init.normal_(self.bias, std=0.02, generator=generator)
 
     def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:

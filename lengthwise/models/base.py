@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
+from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry
 from lengthwise.validation import validated
 
@@ -19,7 +21,7 @@ Perturbation = Callable[[Tensor], Tensor]
 class ModelConfig(BaseModel):
     """A frozen, validated description of a model; unknown fields are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SequenceModel(nn.Module, ABC):
@@ -36,6 +38,10 @@ class SequenceModel(nn.Module, ABC):
     accepts_pad: ClassVar[bool] = False
     accepts_perturbation: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+
+    @abstractmethod
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all parameters anew."""
 
     @abstractmethod
     def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
@@ -59,8 +65,10 @@ class Alphabet(Protocol):
     def classes(self) -> tuple[str, ...]: ...
 
 
-def make_model(name: str, task: Alphabet, **config: Any) -> SequenceModel:
+def make_model(name: str, task: Alphabet, *, seed: int = 0, **config: Any) -> SequenceModel:
     """Make the model registered under `name` for a task's symbols and answers; problems are one ValueError.
+
+    Its parameters are drawn from `seed`, as in a run of that seed.
 
     Example:
         >>> from lengthwise.tasks import make_task
@@ -69,7 +77,16 @@ def make_model(name: str, task: Alphabet, **config: Any) -> SequenceModel:
         2
     """
     model: type[Any] = MODELS[name]
+    return build_model(name, validated(model.Config, config, path="model"), task, seed)
+
+
+def build_model(name: str, config: ModelConfig, task: Alphabet, seed: int) -> SequenceModel:
+    """`make_model` from a configuration that is validated already."""
+    model: type[Any] = MODELS[name]
     made: SequenceModel = model(
-        validated(model.Config, config, path="model"), vocab_size=len(task.symbols), num_classes=len(task.classes)
+        config,
+        vocab_size=len(task.symbols),
+        num_classes=len(task.classes),
+        generator=generator_for(seed, "parameters"),
     )
     return made

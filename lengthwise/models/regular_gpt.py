@@ -90,6 +90,8 @@ class RegularGPT(SequenceModel):
         linear = self.readout[1]
         assert isinstance(linear, nn.Linear)
         nn.init.zeros_(linear.bias)
+        if isinstance(self.readout[0], nn.LayerNorm):
+            self.readout[0].reset_parameters()
         with torch.no_grad():
             if self.config.variant == "code":
                 std = 0.02 * width**0.5  # the code multiplies its embeddings, drawn with sd 0.02, by sqrt(D)

@@ -10,7 +10,7 @@ after L(t) = max(1, least L with C^L >= t) levels. With thickness K, a level app
 Positions before the start are pads. Under the pad rule `"merged"` they pass through the layers like everything else;
 under `"raw"` every level finds the same raw pad there again.
 
-`masked_states` is the definition: a [T, T] mask per level, eq. (1) to the letter. `prefix_states` computes the same
+`masked_states` is the definition: a [T, T] mask per level, as in eq. (1). `prefix_states` computes the same
 without a mask; `last_state` only the answer for the whole string, visiting at level l just the positions congruent to
 T - 1 modulo C^l. These two compute each distinct window of symbols of their lowest levels once ("content tables") and
 gather; this is exact, in training too.
@@ -118,7 +118,11 @@ def attend_masked(
 
 
 def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:
-    """The definition: every prefix's state, by eq. (1) with pads written out before the start. O(T^2) memory."""
+    """The definition: every prefix's state, by the mask of eq. (1) with pads written out before the start.
+
+    O(T^2) memory. The pads reach as far back as the widest window of a symbol; windows of pads cut off at the left edge
+    are no loss, since attention over equal states gives their common value, however many there are.
+    """
     length, chunk = ids.shape[1], tree.chunk_size
     levels = num_levels(length, chunk)
     pads = (chunk - 1) * chunk ** (levels - 1)

@@ -179,7 +179,14 @@ def _results(rows: Sequence[RunRow]) -> str:
 
 
 def _runs(results: Sequence[RunResult]) -> str:
-    header = ("run", "parameters", "CPU s, training", "wall s, training", "wall s, measuring", "peak memory, MB")
+    header = (
+        "run",
+        "parameters",
+        "CPU s, training",
+        "wall s, training",
+        "wall s, measuring",
+        "peak memory of its process, MB",
+    )
     lines = tuple(
         (
             result.run_id,
@@ -187,7 +194,7 @@ def _runs(results: Sequence[RunResult]) -> str:
             f"{result.training.cpu_seconds:,.1f}",
             f"{result.training.wall_seconds:,.1f}",
             f"{result.evaluation_seconds:,.1f}",
-            f"{result.peak_memory_mb:,.0f}",
+            f"{result.process_peak_memory_mb:,.0f}",
         )
         for result in results
     )

@@ -5,7 +5,7 @@ import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_FLOOR, Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.settings import model_of, task_of, variations
@@ -145,16 +145,20 @@ def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
 
 def as_csv(results: Sequence[RunResult]) -> str:
     """Every measured point as comma-separated values, numbers in full precision."""
+    return curves_as_csv([(result.run_id, result.spec, curve) for result in results for curve in result.curves])
+
+
+def curves_as_csv(curves: Iterable[tuple[str, Mapping[str, Any], LengthCurve]]) -> str:
+    """The points of curves, each given with its run's id and specification, under `CSV_COLUMNS`."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
-    for result in results:
-        run = (result.run_id, task_of(result), model_of(result), result.spec["seed"])
-        for curve in result.curves:
-            for point in curve.points:
-                counts = (point.family, point.length, point.num_strings, point.num_correct, point.accuracy)
-                balanced = "true" if point.balanced else "false"
-                writer.writerow((*run, curve.protocol, *counts, *point.interval, point.baseline, balanced))
+    for run_id, spec, curve in curves:
+        run = (run_id, spec["task"]["name"], spec["model"]["name"], spec["seed"])
+        for point in curve.points:
+            counts = (point.family, point.length, point.num_strings, point.num_correct, point.accuracy)
+            balanced = "true" if point.balanced else "false"
+            writer.writerow((*run, curve.protocol, *counts, *point.interval, point.baseline, balanced))
     return file.getvalue()
 
 

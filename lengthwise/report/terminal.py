@@ -10,15 +10,16 @@ from rich.progress import Progress as Bars
 from rich.table import Table as Grid
 from rich.text import Text
 
-from lengthwise.evaluation.length_curve import LengthCurve
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
+from lengthwise.report.settings import flat
 from lengthwise.report.table import percent, run_rows, summary_table, unbalanced_table
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
 from lengthwise.tasks.base import TASKS
-from lengthwise.training.recipe import PRESETS
+from lengthwise.training.recipe import PRESETS, Recipe
 
 
 @contextmanager
@@ -75,8 +76,12 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
             print_grid(console, heading, table.header, table.lines)
             for name, text in table.shared:
                 console.print(f"  {name}: {text}", highlight=False, soft_wrap=True)
+    plans = {", ".join(f"{count} at {n:,}" for n, count in result.plan.long) for result in results}
+    for plan in sorted(plans - {""}):
+        console.print(f"  strings at long lengths: {plan}", highlight=False, soft_wrap=True)
     seconds = [result.training.cpu_seconds for result in results]
-    console.print(f"  CPU seconds of training: {min(seconds):.1f} to {max(seconds):.1f}", highlight=False)
+    span = f"{min(seconds):.1f}" + f" to {max(seconds):.1f}" * (len(seconds) > 1)
+    console.print(f"  CPU seconds of training: {span}", highlight=False)
     weights = " / ".join(sorted({result.weights for result in results}))
     console.print(f"  accuracy of the final answer; {weights}", highlight=False, soft_wrap=True)
 
@@ -89,29 +94,44 @@ def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
     return bool(failed)
 
 
+ROWS = 24
+"""A curve of more points is shown at so many of them."""
+
+
 def print_curve(console: Console, curve: LengthCurve, *, trained_to: int) -> None:
-    """Accuracy at up to 20 lengths of a curve, and its mean and minimum."""
-    shown = curve.points[:: max(1, len(curve.points) // 20)]
-    lines = []
-    for point in shown:
-        low, high = point.interval
-        family = () if curve.protocol != "structured" else (point.family,)
-        counts = (f"{point.num_correct}/{point.num_strings}", percent(point.accuracy))
-        lines.append(
-            (f"{point.length:,}", *family, *counts, f"{percent(low)} to {percent(high)}", percent(point.baseline))
-        )
-    header = ["length", "right", "accuracy", "95 % interval", "constant answer"]
-    if curve.protocol == "structured":
-        header.insert(1, "family")
-    print_grid(
-        console, f"Final answer, protocol {curve.protocol}, trained at lengths up to {trained_to}", header, lines
-    )
+    """Accuracy at the points of a curve (of many, at some: the first, the last, the lowest), its mean and minimum."""
+    shown = _some(curve.points)
+    lines = [_curve_line(point) for point in shown]
+    header = ["length", "family", "right", "accuracy", "95 % interval", "chance"]
+    title = f"Final answer, protocol {curve.protocol}, trained at lengths up to {trained_to}"
+    print_grid(console, title, header, lines)
+    if len(shown) < len(curve.points):
+        console.print(f"{len(shown)} of {len(curve.points)} points; --csv FILE writes all", highlight=False)
     balanced = curve.balanced()
-    summary = f"mean {percent(balanced.mean())}, lowest {percent(balanced.min())}"
-    console.print(f"{summary} over {len(balanced.points)} balanced points", highlight=False)
-    if len(balanced.points) < len(curve.points):
-        apart = len(curve.points) - len(balanced.points)
-        console.print(f"{apart} points at lengths that one class has alone are not counted", highlight=False)
+    apart = len(curve.points) - len(balanced.points)
+    summary = f"mean {percent(balanced.mean())}, lowest {percent(balanced.min())}, of {len(balanced.points)}"
+    console.print(f"{summary} with every class possible" + f", {apart} others apart" * bool(apart), highlight=False)
+
+
+def _some(points: Sequence[LengthPoint]) -> list[LengthPoint]:
+    """At most about `ROWS` points, the last and the lowest among them."""
+    stride = -(-len(points) // ROWS)
+    lowest = min(points, key=lambda point: point.accuracy)
+    # A stride that is a multiple of the number of families would show one family only.
+    stride += stride % 5 == 0
+    return [p for place, p in enumerate(points) if place % stride == 0 or p is lowest or place == len(points) - 1]
+
+
+def _curve_line(point: LengthPoint) -> list[str]:
+    low, high = point.interval
+    return [
+        f"{point.length:,}",
+        point.family,
+        f"{point.num_correct}/{point.num_strings}",
+        percent(point.accuracy),
+        f"{percent(low)} to {percent(high)}",
+        percent(point.baseline),
+    ]
 
 
 def print_catalogue(console: Console) -> None:
@@ -121,31 +141,47 @@ def print_catalogue(console: Console) -> None:
     print_grid(console, "Tasks", ("name", "what", "settings"), tasks)
     print_grid(console, "Models", ("name", "what", "settings"), models)
     print_grid(console, "Experiments", ("name", "what"), [(name, _first_line(e)) for name, e in EXPERIMENTS.items()])
+    settings = [(f"train.{name}", str(value)) for name, value in flat(Recipe().model_dump()).items()]
+    print_grid(console, "Training, as preset fast does it", ("setting", "default"), settings)
     console.print(f"Presets: {', '.join(PRESETS)}", highlight=False)
 
 
 def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
     """A table without frames, or a sentence for each line where the terminal is too narrow for its longest words."""
     rows = [list(line) for line in lines]
-    columns = list(zip(header, *rows, strict=True))
-    if console.width < sum(1 + _least_width(column) for column in columns):
+    widths = _fitted([[name, *column] for name, *column in zip(header, *rows, strict=True)], console.width)
+    if widths is None:
         console.print(Text(title, style="italic"))
         for row in rows:
             told = (f"{name} {cell}" for name, cell in zip(header, row, strict=True) if cell)
             console.print(Text("- " + "; ".join(told)))
         return
-    grid = Grid(box=None, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
-    grid.header_style = "underline"
-    for name, column in zip(header, columns, strict=True):
-        grid.add_column(name, overflow="fold", min_width=_least_width(column))
+    grid = Grid(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left", header_style="underline")
+    for name, width in zip(header, widths, strict=True):
+        grid.add_column(name, overflow="fold", width=width)
     for row in rows:
         grid.add_row(*(Text(cell) for cell in row))
     console.print(grid)
 
 
-def _least_width(column: Sequence[str]) -> int:
-    """What a column needs: short cells whole, such as "50.00 %", and of longer ones the longest word."""
-    return max(len(cell) if len(cell) <= len("50.00 %") else max(map(len, cell.split())) for cell in column)
+def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | None:
+    """Widths of columns with a space behind each: the longest cell where there is room; None if words must break.
+
+    Short cells such as "50.00 %" stay whole, longer ones may break between words.
+    """
+    wanted = [max(map(len, column)) for column in columns]
+    least = [
+        max(len(cell) if len(cell) <= len("50.00 %") else max(map(len, cell.split())) for cell in column)
+        for column in columns
+    ]
+    room = available - sum(least) - len(columns)
+    if room < 0:
+        return None
+    widths = list(least)
+    for place in sorted(range(len(columns)), key=lambda place: wanted[place] - least[place]):
+        more = min(room, wanted[place] - least[place])
+        widths[place], room = widths[place] + more, room - more
+    return widths
 
 
 def _first_line(member: object) -> str:

@@ -10,12 +10,11 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-import torch
-
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan, Part
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, metrics_line, versions
 from lengthwise.runs.spec import RunSpec
+from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthwise.training.loop import Diverged, TrainingState, training_steps
 
@@ -40,7 +39,7 @@ class Interrupted(RuntimeError):
 
 def execute(
     spec: RunSpec,
-    root: Path,
+    root: str | Path,
     plan: EvaluationPlan | None = None,
     listener: Listener = lambda progress: None,
     stop_requested: StopRequested = lambda: False,
@@ -52,9 +51,10 @@ def execute(
     metrics of an interrupted and continued run equal the uninterrupted one's.
     """
     plan = plan or EvaluationPlan()
-    folder = RunFolder(root / spec.id)
-    folder.create(spec)
-    with folder.locked(), _one_thread():
+    folder = RunFolder(Path(root) / spec.id)
+    with one_thread():
+        folder.create(spec)
+    with folder.locked(), one_thread():
         result = _earlier_result(folder)
         if result is not None and result.plan == plan:
             listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps, "already finished"))
@@ -76,13 +76,21 @@ def _earlier_result(folder: RunFolder) -> RunResult | None:
         return None
 
 
+def _earlier_status(folder: RunFolder) -> RunStatus:
+    """How far the run had come, or a new status where that cannot be read: it only adds up times."""
+    try:
+        return folder.read_status()
+    except ValueError:
+        return RunStatus()
+
+
 def _train(
     state: TrainingState, spec: RunSpec, folder: RunFolder, listener: Listener, stop_requested: StopRequested
 ) -> RunStatus:
     if folder.checkpoint.exists():
         load_checkpoint(state, folder.checkpoint, spec.id)
     folder.keep_metrics(state.step)
-    before = folder.read_status() if state.step else RunStatus()
+    before = _earlier_status(folder) if state.step else RunStatus()
     clock = _Clock(before)
     every = spec.recipe.checkpoint_every
     with folder.metrics.open("a", encoding="utf-8") as metrics:
@@ -103,7 +111,8 @@ def _train(
                     listener(Progress(spec.id, "training", record.step, spec.recipe.steps, f"loss {record.loss:.4f}"))
                 if stop_requested():
                     checkpoint("interrupted")
-                    raise Interrupted(f"stopped at step {state.step} of {spec.recipe.steps}; {folder.path} is saved")
+                    way_on = f"`lengthwise resume {folder.path}` goes on"
+                    raise Interrupted(f"stopped at step {state.step} of {spec.recipe.steps}; {way_on}")
         except Diverged as error:
             folder.write_status(clock.status("diverged", state.step, str(error)))
             raise
@@ -125,7 +134,9 @@ def _measure(
         measured[part] = curve
         listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, f"{part} done"))
         if stop_requested():
-            raise Interrupted(f"stopped while measuring; {spec.id} is trained and saved")
+            raise Interrupted(
+                f"stopped while measuring; {spec.id} is trained and saved, `lengthwise resume` measures it"
+            )
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),
@@ -135,7 +146,7 @@ def _measure(
         **measured,
         training=status,
         evaluation_seconds=time.perf_counter() - started,
-        peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        process_peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         versions=versions(),
     )
 
@@ -172,14 +183,3 @@ def stop_on_interrupt() -> Iterator[StopRequested]:
         yield requested.is_set
     finally:
         signal.signal(signal.SIGINT, previous)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One torch thread: sums then have one order, and a run gives the same bits wherever it is repeated."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from lengthwise import __version__
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import UnknownName
-from lengthwise.runs.spec import RunSpec, spec_from_json
+from lengthwise.runs.spec import SECTIONS, RunSpec, spec_from_json
 from lengthwise.training.checkpoint import load_weights, write_by_rename
 from lengthwise.training.loop import StepRecord
 from lengthwise.validation import validated
@@ -49,13 +49,26 @@ class RunResult(BaseModel):
     structured: LengthCurve
     training: RunStatus
     evaluation_seconds: float
-    peak_memory_mb: float
+    process_peak_memory_mb: float
     versions: dict[str, str]
+
+    @field_validator("spec")
+    @classmethod
+    def _complete(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        for section in SECTIONS:
+            if not isinstance(spec.get(section), dict):
+                raise ValueError(f"wanted a section {section}")
+        if not (isinstance(spec["task"].get("name"), str) and isinstance(spec["model"].get("name"), str)):
+            raise ValueError("wanted names of task and model")
+        return spec
 
     @property
     def curves(self) -> tuple[LengthCurve, LengthCurve, LengthCurve]:
         """All that was measured; a part that the plan or the task leaves out is empty."""
         return self.dense, self.long, self.structured
+
+
+_WAY_OUT = "`lengthwise train` with the run's settings mends result.json and state.json"
 
 
 class RunFolder(NamedTuple):
@@ -114,7 +127,7 @@ class RunFolder(NamedTuple):
         except ValidationError as error:
             raise ValueError(
                 f"{self.path / 'result.json'}: not a result of this version ({error.error_count()} problems); "
-                "`lengthwise train` with the run's settings measures it again"
+                f"{_WAY_OUT}"
             ) from None
 
     def set_result_aside(self) -> None:
@@ -125,14 +138,20 @@ class RunFolder(NamedTuple):
         self._write("result.json", result.model_dump(mode="json"))
 
     def read_metrics(self) -> list[StepRecord]:
-        """The records of the steps; a line cut short by a crash ends them."""
+        """The records of the steps; a last line cut short by a crash is left out, other damage is a ValueError."""
+        if not self.metrics.exists():
+            return []
+        lines = self.metrics.read_bytes().splitlines()
         records = []
-        if self.metrics.exists():
-            for line in self.metrics.read_text(encoding="utf-8").splitlines():
-                try:
-                    records.append(StepRecord(**json.loads(line)))
-                except (json.JSONDecodeError, TypeError):
+        for number, line in enumerate(lines, start=1):
+            try:
+                records.append(_parse_record(line))
+            except (ValueError, TypeError):
+                if number == len(lines):
                     break
+                raise ValueError(
+                    f"{self.metrics}: damaged at line {number}; move it away to go on without it"
+                ) from None
         return records
 
     def keep_metrics(self, steps: int) -> None:
@@ -147,12 +166,12 @@ class RunFolder(NamedTuple):
             content = json.loads((self.path / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise ValueError(
-                f"{self.path}: wanted a run folder, but it has no {name}; see `lengthwise train --help`"
+                f"{self.path}: wanted a run folder, but there is no {name} in it; `lengthwise train` makes run folders"
             ) from None
         except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
-            raise ValueError(f"{self.path / name}: damaged file ({error})") from None
+            raise ValueError(f"{self.path / name}: damaged file ({error}); {_WAY_OUT}") from None
         if not isinstance(content, dict):
-            raise ValueError(f"{self.path / name}: damaged file (wanted a JSON object)")
+            raise ValueError(f"{self.path / name}: damaged file (wanted a JSON object); {_WAY_OUT}")
         return content
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
@@ -160,13 +179,22 @@ class RunFolder(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run read back: specification, model with its final weights, metrics, and the result if there is one."""
+    """A run read back: its specification, its model with final weights, and on demand metrics and result."""
 
     folder: RunFolder
     spec: RunSpec
     model: SequenceModel
-    metrics: list[StepRecord]
-    result: RunResult | None
+    steps_done: int
+
+    @property
+    def metrics(self) -> list[StepRecord]:
+        """What each step of training reported."""
+        return self.folder.read_metrics()
+
+    @property
+    def result(self) -> RunResult | None:
+        """What was measured; None where the run is not finished."""
+        return self.folder.read_result()
 
 
 def load_run(path: str | Path) -> Run:
@@ -174,9 +202,16 @@ def load_run(path: str | Path) -> Run:
     folder = RunFolder(Path(path))
     spec = folder.read_spec()
     model = spec.make_model()
-    load_weights(model, folder.checkpoint)
+    steps_done = load_weights(model, folder.checkpoint, spec.id)
     model.eval()
-    return Run(folder, spec, model, folder.read_metrics(), folder.read_result())
+    return Run(folder, spec, model, steps_done)
+
+
+def _parse_record(line: bytes) -> StepRecord:
+    record = StepRecord(**json.loads(line))
+    if not all(isinstance(value, int | float) for value in record):
+        raise TypeError("wanted numbers")
+    return record
 
 
 def metrics_line(record: StepRecord) -> str:
@@ -191,7 +226,8 @@ def versions() -> dict[str, str]:
         "torch": torch.__version__,
         "python": platform.python_version(),
         "commit": _commit() or "unknown (not run from a checkout)",
-        "device": f"cpu ({platform.machine()}), {torch.get_num_threads()} thread",
+        "device": f"cpu ({platform.machine()})",
+        "torch threads": str(torch.get_num_threads()),
     }
 
 

@@ -1,15 +1,32 @@
 """Answers of a trained run to strings given as text."""
 
+from typing import NamedTuple
+
 import torch
 
+from lengthwise.conventions import IGNORE
 from lengthwise.runs.folder import Run
+from lengthwise.tasks.base import OracleTask
 
 
-def predict_text(run: Run, text: str) -> tuple[str, float]:
-    """The run's answer to `text` and the probability it gives; a symbol outside the alphabet is a ValueError."""
+class Prediction(NamedTuple):
+    """The model's answer, the probability it gives it, and what the task says of it."""
+
+    answer: str
+    probability: float
+    verdict: str
+
+
+def predict_text(run: Run, text: str) -> Prediction:
+    """The run's answer to `text`; a symbol outside the alphabet is a ValueError."""
     task = run.spec.task
     inputs = task.encode(text)[None]
     with torch.no_grad():
         probabilities = run.model.last(inputs)[0].softmax(-1)
     best = int(probabilities.argmax())
-    return task.classes[best], float(probabilities[best])
+    verdict = ""
+    if isinstance(task, OracleTask):
+        target = int(task.solve(inputs)[0, -1])
+        right = "right" if target == best else f"wrong, it is {task.classes[target]}"
+        verdict = "the task asks nothing here" if target == IGNORE else right
+    return Prediction(task.classes[best], float(probabilities[best]), verdict)

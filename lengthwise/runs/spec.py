@@ -7,8 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lengthwise.models.base import MODELS, ModelConfig, SequenceModel
-from lengthwise.randomness import generator_for
+from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import TASKS, SymbolTask
 from lengthwise.training.loop import check_model, training_lengths
@@ -39,20 +38,15 @@ class RunSpec(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Readable, and unique by a hash of the specification."""
-        digest = blake2b(json.dumps(self.to_json(), sort_keys=True).encode(), digest_size=5).hexdigest()
+        """Readable, and unique by a hash of all that changes a number (how often to save does not)."""
+        specification = self.to_json()
+        del specification["train"]["checkpoint_every"]
+        digest = blake2b(json.dumps(specification, sort_keys=True).encode(), digest_size=5).hexdigest()
         return f"{self.task.name}-{self.model_name}-seed{self.seed}-{digest}"
 
     def make_model(self) -> SequenceModel:
         """The untrained model, its parameters drawn from the seed."""
-        model: type[Any] = MODELS[self.model_name]
-        made: SequenceModel = model(
-            self.model_config,
-            vocab_size=len(self.task.symbols),
-            num_classes=len(self.task.classes),
-            generator=generator_for(self.seed, "parameters"),
-        )
-        return made
+        return build_model(self.model_name, self.model_config, self.task, self.seed)
 
 
 def make_spec(task: str, model: str, settings: Mapping[str, Any], *, preset: str = "fast", seed: int = 0) -> RunSpec:
@@ -73,7 +67,7 @@ def make_spec(task: str, model: str, settings: Mapping[str, Any], *, preset: str
     problems = [
         f"{s}: no such section{nearest(s, SECTIONS)} (known: {', '.join(SECTIONS)})"
         for s in settings
-        if s not in SECTIONS
+        if s not in (*SECTIONS, "seed", "preset")
     ]
     built: dict[str, Any] = {}
     for section, kind in (("task", task_class), ("model", model_class.Config), ("train", Recipe)):
@@ -81,6 +75,7 @@ def make_spec(task: str, model: str, settings: Mapping[str, Any], *, preset: str
             built[section] = validated(kind, _section(merged, section), path=section)
         except ValueError as error:
             problems.append(str(error))
+    problems += [f"{name}: not a section; give it as --{name}" for name in ("seed", "preset") if name in settings]
     if seed < 0:
         problems.append(f"seed: wanted an integer of at least 0, got {seed}")
     if problems:

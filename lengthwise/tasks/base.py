@@ -27,7 +27,7 @@ class Task(BaseModel, ABC):
     `length` is the task's own size parameter; for tasks over symbols it is the number of symbols.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: ClassVar[str]
 

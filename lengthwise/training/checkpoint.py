@@ -1,6 +1,7 @@
 """Checkpoints: all that training changes, in one safetensors file that appears by rename."""
 
 import os
+from hashlib import blake2b
 from pathlib import Path
 
 import torch
@@ -32,15 +33,14 @@ def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
     for name, parameter in state.model.named_parameters():
         for key, tensor in state.optimizer.state[parameter].items():
             tensors[f"optimizer.{name}.{key}"] = tensor
-    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    write_by_rename(path, save(tensors, {"step": str(state.step), "fingerprint": fingerprint}))
+    tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
+    metadata = {"step": str(state.step), "fingerprint": fingerprint, "digest": _digest(tensors)}
+    write_by_rename(path, save(tensors, metadata))
 
 
 def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
     """Bring `state` to where the checkpoint was saved; a damaged or foreign file is a ValueError, nothing changes."""
-    tensors, metadata = _read(path)
-    if metadata.get("fingerprint") != fingerprint:
-        raise ValueError(f"{path}: this checkpoint belongs to another specification; move it away to train afresh")
+    tensors, metadata = _read(path, fingerprint)
     weights = {name: tensors[f"weights.{name}"] for name in state.model.state_dict()}
     state.model.load_state_dict(weights)
     for name in state.average:
@@ -53,20 +53,38 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
     state.step = int(metadata["step"])
 
 
-def load_weights(model: SequenceModel, path: Path) -> int:
+def load_weights(model: SequenceModel, path: Path, fingerprint: str) -> int:
     """Put a checkpoint's final weights (the average, where one was kept) into `model`; return the steps done."""
-    tensors, metadata = _read(path)
+    tensors, metadata = _read(path, fingerprint)
     weights = {name: tensors.get(f"average.{name}", tensors[f"weights.{name}"]) for name in model.state_dict()}
     model.load_state_dict(weights)
     return int(metadata["step"])
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+def _read(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata, after making sure that nothing is damaged and that they belong to the specification."""
     try:
         with safe_open(path, framework="pt") as file:
             tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return tensors, file.metadata() or {}
+            metadata: dict[str, str] = file.metadata() or {}
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no checkpoint; train the run first") from None
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path}: damaged checkpoint ({error}); move it away to train afresh") from None
+    if metadata.get("digest") != _digest(tensors):
+        raise ValueError(f"{path}: damaged checkpoint (its contents have changed); move it away to train afresh")
+    if metadata["fingerprint"] != fingerprint:
+        raise ValueError(
+            f"{path}: this checkpoint belongs to another specification, {metadata['fingerprint']}; move it away to "
+            "train afresh"
+        )
+    return tensors, metadata
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    """A hash of names, shapes and bits, which tells a flipped bit."""
+    digest = blake2b(digest_size=16)
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

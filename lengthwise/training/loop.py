@@ -13,6 +13,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.models.base import Perturbation, SequenceModel
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask
+from lengthwise.threads import one_thread
 from lengthwise.training.augmentation import gaussian_noise, with_identity_padding, with_leading_pads
 from lengthwise.training.recipe import Recipe
 
@@ -48,8 +49,11 @@ class TrainingState:
                     parameter.copy_(self.average[name])
 
 
+@one_thread()
 def train(model: SequenceModel, task: SymbolTask, recipe: Recipe, *, seed: int = 0) -> list[StepRecord]:
     """Train `model` in place by `recipe`, leave it with its final weights, and return what each step reported.
+
+    Data and noise come from `seed`; the initial weights are the model's own. Runs on one torch thread.
 
     Example:
         >>> from lengthwise.models import make_model

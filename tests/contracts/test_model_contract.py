@@ -70,6 +70,23 @@ def test_parameters_come_from_the_generator_alone(name: str) -> None:
     assert any(not torch.equal(one[key], other[key]) for key in one)
 
 
+def test_parameters_are_all_drawn_anew(name: str) -> None:
+    model = make(name)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(7.0)
+    model.reset_parameters(torch.Generator().manual_seed(0))
+    fresh = make(name).state_dict()
+    assert all(torch.equal(fresh[key], tensor) for key, tensor in model.state_dict().items())
+
+
+def test_seeds_name_the_parameters(name: str) -> None:
+    task = make_task("parity")
+    one, same, other = (make_model(name, task, seed=seed).state_dict() for seed in (0, 0, 1))
+    assert all(torch.equal(one[key], same[key]) for key in one)
+    assert any(not torch.equal(one[key], other[key]) for key in one)
+
+
 def test_every_parameter_gets_a_gradient_somewhere(name: str) -> None:
     model = make(name)
     model(draw(9)).logsumexp(-1).square().sum().backward()

@@ -27,6 +27,9 @@ class Oracle(SequenceModel):
         self.task, self.right_up_to = task, right_up_to
         self.most_symbols = 0
 
+    def reset_parameters(self, generator):
+        """It has none."""
+
     def forward(self, inputs, perturb=None):
         assert not self.training
         self.most_symbols = max(self.most_symbols, inputs.numel())
@@ -161,7 +164,11 @@ def test_bad_lengths_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("lengths", "num_strings", "sentence"),
-    [([], 4, "at least one length"), ([5], 0, "num_strings"), ([0], 4, "no strings of length 0")],
+    [
+        ([], 4, "at least one length"),
+        ([5], 0, "num_strings"),
+        ([0], 4, "no strings of length 0"),
+    ],
 )
 def test_bad_requests_are_refused(lengths: list, num_strings: int, sentence: str) -> None:
     task = make_task("parity")

@@ -15,7 +15,7 @@ def make(**config) -> RegularGPT:
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        ({"chunk_size": 1}, "model.chunk_size: wanted greater than or equal to 2, got 1"),
+        ({"chunk_size": 1}, "model.chunk_size: wanted a number greater than or equal to 2, got 1"),
         ({"num_heads": 5}, r"num_heads: wanted a divisor of d_model=64, got 5; choose from \[1, 2, 4"),
         ({"variant": "merged"}, "model.variant: wanted 'merge', 'paper' or 'code', got 'merged'"),
         ({"d_modl": 8}, "model.d_modl: no such setting; did you mean 'd_model'?"),

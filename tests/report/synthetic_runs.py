@@ -60,7 +60,7 @@ def synthetic_run(
         structured=LengthCurve(protocol="structured", points=structured),
         training=RunStatus(status="trained", step=spec.recipe.steps, wall_seconds=31.5, cpu_seconds=30.25),
         evaluation_seconds=4.5,
-        peak_memory_mb=412.0,
+        process_peak_memory_mb=412.0,
         versions={"lengthwise": "0.1.0", "torch": "2.13.0", "commit": "0123abc"},
     )
     steps = range(1, spec.recipe.steps + 1)

@@ -145,9 +145,10 @@ def test_a_run_is_read_back(tmp_path: Path) -> None:
     run = load_run(tmp_path / spec.id)
     assert run.spec == spec
     assert [record.step for record in run.metrics] == list(range(1, 26))
-    answer, probability = predict_text(run, "abba")
-    assert answer in ("0", "1")
-    assert 0.5 <= probability <= 1
+    said = predict_text(run, "abba")
+    assert said.answer in ("0", "1")
+    assert 0.5 <= said.probability <= 1
+    assert said.verdict == ("right" if said.answer == "0" else "wrong, it is 0")
     average = load_file(run.folder.checkpoint)["average.embedding.weight"]
     assert torch.equal(run.model.state_dict()["embedding.weight"], average)
 
@@ -157,7 +158,7 @@ def test_result_says_how_it_came_about(tmp_path: Path) -> None:
     assert result.weights == "final weights, averaged over steps"
     assert {"lengthwise", "torch", "python", "commit", "device"} <= result.versions.keys()
     assert result.training.cpu_seconds > 0
-    assert result.peak_memory_mb > 10
+    assert result.process_peak_memory_mb > 10
 
 
 def test_damaged_files_are_named(tmp_path: Path) -> None:
@@ -187,15 +188,58 @@ def test_an_unreadable_result_is_set_aside_and_measured_again(tmp_path: Path, co
     path = tmp_path / spec.id
     (path / "result.json").write_text(content)
     with pytest.raises(ValueError, match=r"result.json: (not a result|damaged)"):
-        load_run(path)
+        load_run(path).result
     again = execute(spec, tmp_path, PLAN, seen.append)
     assert again.curves == result.curves
     assert "training" not in {progress.phase for progress in seen}
     assert (path / "result.unreadable.json").read_text() == content
 
 
+def test_a_flipped_bit_in_a_checkpoint_is_found(tmp_path: Path) -> None:
+    spec = small_spec()
+    execute(spec, tmp_path, PLAN)
+    path = tmp_path / spec.id / "checkpoint.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"damaged checkpoint .its contents have changed"):
+        load_run(tmp_path / spec.id)
+
+
+def test_a_checkpoint_put_into_another_run_is_not_read(tmp_path: Path) -> None:
+    one, other = small_spec(0), small_spec(1)
+    for spec in (one, other):
+        execute(spec, tmp_path, PLAN)
+    stray = tmp_path / one.id / "checkpoint.safetensors"
+    stray.replace(tmp_path / other.id / "checkpoint.safetensors")
+    with pytest.raises(ValueError, match="belongs to another specification, parity-regular-gpt-seed0"):
+        load_run(tmp_path / other.id)
+
+
+@pytest.mark.parametrize("line", [b'{"step": "x"}', b"\xff\xfe", b'{"step": 3}', b"[]", b"7"])
+def test_damage_in_the_middle_of_the_metrics_is_named(tmp_path: Path, line: bytes) -> None:
+    spec = small_spec()
+    execute(spec, tmp_path, PLAN)
+    metrics = tmp_path / spec.id / "metrics.jsonl"
+    lines = metrics.read_bytes().splitlines()
+    lines[2] = line
+    metrics.write_bytes(b"\n".join(lines))
+    run = load_run(tmp_path / spec.id)  # answers strings without its metrics
+    with pytest.raises(ValueError, match=r"metrics.jsonl: damaged at line 3"):
+        run.metrics
+
+
+def test_a_damaged_state_file_stops_nothing(tmp_path: Path) -> None:
+    spec = small_spec()
+    listener = StopAt(10)
+    with pytest.raises(Interrupted):
+        execute(spec, tmp_path, PLAN, listener, lambda: listener.requested)
+    (tmp_path / spec.id / "state.json").write_text("{")
+    assert execute(spec, tmp_path, PLAN).training.step == 25
+
+
 def test_a_missing_run_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"nowhere: wanted a run folder, but it has no run.json"):
+    with pytest.raises(ValueError, match=r"nowhere: wanted a run folder, but there is no run.json in it"):
         load_run(tmp_path / "nowhere")
 
 
@@ -279,6 +323,14 @@ def test_settings_merge_preset_file_and_assignments(tmp_path: Path) -> None:
         ("parity", "regulargpt", {}, "fast", "unknown model 'regulargpt'; did you mean 'regular-gpt'?"),
         ("parity", "regular-gpt", {}, "fats", "unknown preset 'fats'; did you mean 'fast'?"),
         ("parity", "regular-gpt", {"trian": {}}, "fast", "trian: no such section; did you mean 'train'?"),
+        ("parity", "regular-gpt", {"seed": 3}, "fast", "seed: not a section; give it as --seed"),
+        (
+            "parity",
+            "regular-gpt",
+            {"train": {"optimizer": {"betas": [0.9, 2]}}},
+            "fast",
+            "train.optimizer.betas.1: wanted",
+        ),
         ("parity", "regular-gpt", {"train": 3}, "fast", "train: wanted a section of settings, got 3"),
         ("parity", "regular-gpt", {"task": {"q": 1}}, "fast", "task.q: no such setting"),
         (
@@ -286,7 +338,7 @@ def test_settings_merge_preset_file_and_assignments(tmp_path: Path) -> None:
             "regular-gpt",
             {"model": {"chunk_size": 1}},
             "fast",
-            "model.chunk_size: wanted greater than or equal",
+            "model.chunk_size: wanted a number greater than or equal",
         ),
         ("bounded-dyck", "regular-gpt", {"train": {"max_length": 1}}, "fast", "no balanced length between 1 and 1"),
     ],

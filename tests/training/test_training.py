@@ -199,8 +199,8 @@ def test_generators_of_large_seeds_differ() -> None:
             {"optimizer": {"learning_rat": 1}},
             "train.optimizer.learning_rat: no such setting; did you mean 'learning_rate'",
         ),
-        ({"steps": 0}, "train.steps: wanted greater than or equal to 1, got 0"),
-        ({"min_length": 50}, "train: min_length: wanted at most max_length=40, got 50"),
+        ({"steps": 0}, "train.steps: wanted a number greater than or equal to 1, got 0"),
+        ({"min_length": 50}, "train.min_length: wanted at most max_length=40, got 50"),
         ({"supervision": "all"}, "train.supervision: wanted 'last' or 'prefix', got 'all'"),
     ],
 )

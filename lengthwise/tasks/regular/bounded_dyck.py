@@ -41,7 +41,7 @@ class BoundedDyck(RecognitionTask):
         below 0, ten standard deviations away, is taken as 0.
     """
 
-    depth: Annotated[int, Field(ge=1)] = 2
+    depth: Annotated[int, Field(ge=1, le=50)] = 2
 
     @property
     def language(self) -> DFA:
