@@ -15,6 +15,12 @@ without a mask; `last_state` only the answer for the whole string, visiting at l
 T - 1 modulo C^l. These two compute each distinct window of symbols of their lowest levels once ("content tables") and
 gather; this is exact, in training too.
 
+Both begin with the tables: `rows` holds the distinct states of a level, `codes` says which row stands where. From the
+first level that is not tabled, `states` holds one state for each node. `pad` is always the current level's pad.
+
+Letters: B strings, T symbols, N or M nodes of a level, V symbols with the pad, R rows, D width, H heads of E = D / H,
+C chunk size, K thickness.
+
 Source: Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning, section 3, eq. (1).
 Differs from the source: the pads that its footnote 1 puts in to fill a chunk are states that take part in attention.
 Masked away instead, one symbol and the same symbol twice would be indistinguishable, whatever the weights.
@@ -148,7 +154,8 @@ def prefix_states(
 ) -> Float[Tensor, "B T D"]:
     """Every prefix's state, read at that prefix's own depth, in one pass: T K C log_C T attention terms.
 
-    `perturb` is applied to the states of every level above the tabled ones, to that of the pads too.
+    `perturb` is applied to the states of every level above the tabled ones, to that of the pads too. If it is random, the
+    forms draw in different orders and differ.
     """
     chunk = tree.chunk_size
     levels, level = num_levels(ids.shape[1], chunk), 0
