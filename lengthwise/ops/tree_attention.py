@@ -154,8 +154,8 @@ def prefix_states(
 ) -> Float[Tensor, "B T D"]:
     """Every prefix's state, read at that prefix's own depth, in one pass: T K C log_C T attention terms.
 
-    `perturb` is applied to the states of every level above the tabled ones, to that of the pads too. If it is random, the
-    forms draw in different orders and differ.
+    `perturb` is applied to the states of every level above the tabled ones, to that of the pads too. If it is random,
+    the forms draw in different orders and differ.
     """
     chunk = tree.chunk_size
     levels, level = num_levels(ids.shape[1], chunk), 0
