@@ -86,7 +86,7 @@ def _provenance(results: Sequence[RunResult], today: date) -> str:
     names = dict.fromkeys(name for result in results for name in result.versions)
     found = [f"- {name}: {', '.join(dict.fromkeys(r.versions[name] for r in results))}" for name in names]
     weights = dict.fromkeys(result.weights for result in results)
-    return "\n".join([f"## Where it comes from\n\n- date: {today}", f"- weights: {', '.join(weights)}", *found])
+    return "\n".join([f"## Where it comes from\n\n- date: {today}", f"- weights: {' or '.join(weights)}", *found])
 
 
 def _lowest(points: Sequence[LengthPoint]) -> str:
