@@ -27,8 +27,6 @@ def _whole_number(kind: Any, tokens: Sequence[Any]) -> int:
 
 Root = Annotated[Path, Parameter(help="Folder in which runs are kept.")]
 Seed = Annotated[int, Parameter(converter=_whole_number, help="Seed of parameters, data and noise.")]
-
-
 Longest = Annotated[int, Parameter(converter=_whole_number, help="Measure up to this length.")]
 Workers = Annotated[int, Parameter(converter=_whole_number, help="Runs carried out at a time, one core each.")]
 
@@ -60,7 +58,9 @@ def demo(
 def reproduce(
     name: Annotated[str, Parameter(help="Name of the experiment; see `lengthwise list`.")],
     *,
-    scale: Annotated[str, Parameter(help="smoke (seconds), small (a laptop) or paper (the paper's sizes).")] = "small",
+    scale: Annotated[
+        str, Parameter(help="smoke (seconds), small (a laptop) or paper (where an experiment has it).")
+    ] = "small",
     workers: Workers = 2,
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(help="Folder for the page with the results.")] = Path("docs/results"),

@@ -8,7 +8,8 @@ from lengthwise.registry import Registry
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
 Scale = Literal["smoke", "small", "paper"]
-"""`small`: what a laptop does. `paper`: the paper's own sizes and steps. `smoke`: seconds; its numbers say nothing."""
+"""`small`: what a laptop does. `smoke`: seconds; its numbers say nothing. `paper`: the paper's own sizes and steps,
+where an experiment re-runs a paper's; those of our own protocol have no larger size, and `paper` is `small` to them."""
 
 SMOKE: Settings = {"train": {"steps": 20, "batch_size": 16, "max_length": 8}, "model": {"d_model": 16, "num_heads": 2}}
 SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (128, 8)), structured=((20, 4),))

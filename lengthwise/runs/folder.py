@@ -3,7 +3,7 @@
 import json
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -127,7 +127,7 @@ class RunFolder(NamedTuple):
         except ValidationError as error:
             raise ValueError(
                 f"{self.path / 'result.json'}: not a result of this version ({error.error_count()} problems); "
-                f"{_WAY_OUT}"
+                + _WAY_OUT
             ) from None
 
     def set_result_aside(self) -> None:
@@ -156,10 +156,8 @@ class RunFolder(NamedTuple):
 
     def keep_metrics(self, steps: int) -> None:
         """Drop the records of steps after the checkpoint: they will be taken again."""
-        self.write_metrics(record for record in self.read_metrics() if record.step <= steps)
-
-    def write_metrics(self, records: Iterable[StepRecord]) -> None:
-        write_by_rename(self.metrics, "".join(metrics_line(record) for record in records).encode())
+        kept = (metrics_line(record) for record in self.read_metrics() if record.step <= steps)
+        write_by_rename(self.metrics, "".join(kept).encode())
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
