@@ -17,7 +17,6 @@ class TreeAttentionLayer(nn.Module):
         self.to_output = nn.Linear(d_model, d_model, bias=attention_bias)
         self.widen = nn.Linear(d_model, 4 * d_model)
         self.narrow = nn.Linear(4 * d_model, d_model)
-        self.norm_1 = nn.LayerNorm(d_model)
         self.norm_2 = nn.LayerNorm(d_model)
         self.bias = nn.Parameter(torch.zeros(num_heads, chunk_size))
 
@@ -27,18 +26,14 @@ class TreeAttentionLayer(nn.Module):
         return [self.to_query, self.to_key_value, self.to_output, self.widen, self.narrow]
 
     def reset_shared_parameters(self) -> None:
-        """What starts alike in every layer: gains 1, biases 0, r 0."""
-        self.norm_1.reset_parameters()
-        self.norm_2.reset_parameters()
+        """What starts alike in every layer: gains of norms 1, biases 0, r 0."""
+        for module in self.children():
+            if isinstance(module, nn.LayerNorm):
+                module.reset_parameters()
         for linear in self.linears:
             if linear.bias is not None:
                 nn.init.zeros_(linear.bias)
         nn.init.zeros_(self.bias)
-
-    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """What queries, keys and values are projected from."""
-        normed: Tensor = self.norm_1(states)
-        return normed
 
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]:
         return torch.unflatten(self.to_query(normed), -1, (self.num_heads, -1))
@@ -51,20 +46,36 @@ class TreeAttentionLayer(nn.Module):
 class MergeLayer(TreeAttentionLayer):
     """Merges a window into one state of fixed scale, without a residual around the attention.
 
-    o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  out = norm(o + W_2 GELU(W_1 n2(o))) with `norm` free of parameters.
-    With a residual the newest state would pass through unmixed; with a free scale, states would drift with depth.
+    n1(y) = tanh(g y);  o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  out = norm(o + W_2 GELU(W_1 n2(o))) with `norm`
+    free of parameters and a learned gain g for each number of the state.
+
+    - With a residual the newest state would pass through unmixed; with a free scale, states would drift with depth.
+    - The tanh saturates: what a state says with large numbers arrives unchanged however often it is merged, and small
+      changes are forgotten. A linear map in its place passes on what the labels never ask for, say how many symbols
+      were read, and that grows beyond anything training has shown.
+    - r[h, j] starts at 8 for j = h mod C, so that every head reads mostly one part of the window. With r = 0 the layer
+      starts as a function of the sum of its window, blind to order, and r moves by about a learning rate a step.
 
     Source: ours. Differs from Chi et al. (2023): their layer is GPT-2's (`PreNormLayer`).
     """
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
         super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False)
+        self.gain = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Linear weights N(0, 0.08^2), gains 1, biases and r 0."""
+        """Linear weights N(0, 0.08^2), biases 0, g = 2, r = 8 for each head's own place in the window, else 0."""
         self.reset_shared_parameters()
+        nn.init.constant_(self.gain, 2.0)
+        heads = torch.arange(self.num_heads)
+        with torch.no_grad():
+            self.bias[heads, heads % self.bias.shape[1]] = 8.0
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=0.08, generator=generator)
+
+    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        """What queries, keys and values are projected from: tanh(g y)."""
+        return torch.tanh(self.gain * states)
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         mixed = self.to_output(attended)
@@ -81,12 +92,18 @@ class PreNormLayer(TreeAttentionLayer):
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
         super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=True)
+        self.norm_1 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """GPT-2's initialisation: weights N(0, 0.02^2), gains 1, biases and r 0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=0.02, generator=generator)
+
+    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        """What queries, keys and values are projected from."""
+        normed: Tensor = self.norm_1(states)
+        return normed
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         mixed: Tensor = newest + self.to_output(attended)
@@ -102,6 +119,7 @@ class PostNormLayer(TreeAttentionLayer):
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
         super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False)
+        self.norm_1 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Weights from a normal truncated at two deviations with sd 1/sqrt(fan-in), biases 0, r from N(0, 0.02^2)."""

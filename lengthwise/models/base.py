@@ -1,7 +1,7 @@
 """The contract of a model, and how one is made from its name for a task's alphabet."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -38,6 +38,11 @@ class SequenceModel(nn.Module, ABC):
     accepts_pad: ClassVar[bool] = False
     accepts_perturbation: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+
+    @property
+    def hidden_matrices(self) -> Sequence[nn.Parameter]:
+        """The weight matrices between hidden states, which the optimizer `"muon"` treats apart; none by default."""
+        return ()
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:

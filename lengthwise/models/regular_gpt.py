@@ -1,5 +1,6 @@
 """RegularGPT: one attention layer applied log_C T times over a tree whose leaves are the symbols."""
 
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
 
@@ -18,7 +19,7 @@ class RegularGPTConfig(ModelConfig):
     """Sizes of a RegularGPT: width D, heads H (a divisor of D), chunk size C, thickness K, and which layer it uses."""
 
     d_model: int = Field(64, ge=1)
-    num_heads: int = Field(4, ge=1)
+    num_heads: int = Field(8, ge=1)
     chunk_size: int = Field(2, ge=2)
     thickness: int = Field(1, ge=1)
     variant: Literal["merge", "paper", "code"] = "merge"
@@ -104,6 +105,11 @@ class RegularGPT(SequenceModel):
                 nn.init.normal_(
                     linear.weight, std={"merge": 0.08, "paper": 0.02}[self.config.variant], generator=generator
                 )
+
+    @property
+    def hidden_matrices(self) -> Sequence[nn.Parameter]:
+        """The projections and the feed-forward matrices of all layers."""
+        return [linear.weight for layer in self.layers for linear in layer.linears]  # type: ignore[union-attr]
 
     @property
     def tree(self) -> Tree:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from lengthwise.evaluation.length_curve import LengthPoint
+from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.protocol import protocol_sentences
 from lengthwise.report.table import NOTHING, RunRow, percent, run_rows, span
@@ -16,13 +17,15 @@ Line = tuple[str, ...]
 def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
     """Header and one line for each cell: over its seeds, mean and extremes of the accuracy at balanced lengths.
 
-    `solved` counts the seeds that are right on every string of the dense range; `lowest` is over seeds and lengths.
+    `solved` counts the seeds that are right on every string of the dense range; `lowest` is over seeds and lengths; `at
+    step` and `after CPU s` are the span over the solved seeds of where the first flawless probe stood.
     """
     results = {outcome.spec.id: outcome.result for outcome in outcomes}
     low, high = experiment.plan.dense
     long = [f"{length:,}" for length, _ in experiment.plan.long]
-    columns = ("row", "column", "seeds", f"mean, {low}-{high}", "best seed", "lowest", "solved")
-    header = (*columns, *long, "structured", "chance", "steps", "CPU s", "paper")
+    columns = ("row", "column", "seeds", f"mean, {low}-{high}", "best seed", "lowest")
+    solved = ("solved", "at step", "after CPU s")
+    header = (*columns, *solved, *long, "structured", "chance", "steps", "CPU s", "paper")
     return header, [_cell_line(cell, results, experiment) for cell in experiment.cells]
 
 
@@ -30,10 +33,11 @@ def _cell_line(cell: Cell, results: Mapping[str, RunResult | None], experiment: 
     found = [result for spec in cell.specs if (result := results.get(spec.id)) is not None]
     seeds = str(len(found)) if len(found) == len(cell.specs) else f"{len(found)} of {len(cell.specs)}"
     if not found:
-        return (cell.row, cell.column, seeds, *[NOTHING] * (8 + len(experiment.plan.long)), cell.published)
+        return (cell.row, cell.column, seeds, *[NOTHING] * (10 + len(experiment.plan.long)), cell.published)
     rows = run_rows(found)
     means = [row.dense.mean() for row in rows]
-    solved = sum(row.dense.min() == 1.0 for row in rows)
+    solved_at = [probe for result in found if (probe := result.solved_at)]
+    num_solved = sum(row.dense.min() == 1.0 for row in rows)
     return (
         cell.row,
         cell.column,
@@ -41,7 +45,9 @@ def _cell_line(cell: Cell, results: Mapping[str, RunResult | None], experiment: 
         percent(sum(means) / len(means)),
         percent(max(means)),
         percent(min(row.dense.min() for row in rows)),
-        f"{solved} of {len(rows)}",
+        f"{num_solved} of {len(rows)}",
+        span([probe.step for probe in solved_at]),
+        span([round(probe.cpu_seconds) for probe in solved_at]),
         *(_lowest([row.long[n] for row in rows if n in row.long]) for n, _ in experiment.plan.long),
         _lowest([point for row in rows for point in row.structured]),
         percent(max(row.baseline for row in rows)),
@@ -62,8 +68,9 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         "\n".join([_markdown_line(header), _markdown_line(["---"] * len(header)), *map(_markdown_line, lines)]),
         "Accuracy of the final answer at lengths at which every class can occur. *Mean* and *best seed* are over "
         "lengths; *lowest* is the lowest accuracy of any seed at any of them; long lengths and *structured* show the "
-        "lowest seed. *Solved* counts seeds without a single error in the dense range. *Chance* is what the best "
-        "constant answer scores.",
+        "lowest seed. *Solved* counts seeds without a single error in the dense range; *at step* and *after CPU s* say "
+        f"from where on these seeds made no error on a fixed probe of other strings, taken every {PROBE_EVERY} steps. "
+        "*Chance* is what the best constant answer scores.",
         *_failures(outcomes),
         *_measured(results, run_rows(results)),
         _provenance(results, today),

@@ -5,14 +5,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan, Part
-from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, metrics_line, versions
+from lengthwise.evaluation.probe import PROBE_EVERY, probe_accuracy
+from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, versions
+from lengthwise.runs.journal import Probe
 from lengthwise.runs.spec import RunSpec
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
@@ -61,7 +63,7 @@ def execute(
             return result
         state = TrainingState(spec.make_model(), spec.recipe)
         status = _train(state, spec, folder, listener, stop_requested)
-        result = _measure(state, spec, plan, status, listener, stop_requested)
+        result = _measure(state, spec, folder, plan, status, listener, stop_requested)
         folder.write_result(result)
         listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps))
         return result
@@ -89,23 +91,27 @@ def _train(
 ) -> RunStatus:
     if folder.checkpoint.exists():
         load_checkpoint(state, folder.checkpoint, spec.id)
-    folder.keep_metrics(state.step)
-    before = _earlier_status(folder) if state.step else RunStatus()
-    clock = _Clock(before)
-    every = spec.recipe.checkpoint_every
-    with folder.metrics.open("a", encoding="utf-8") as metrics:
+    folder.metrics.keep(state.step)
+    folder.probes.keep(state.step)
+    clock = _Clock(_earlier_status(folder) if state.step else RunStatus())
+    with ExitStack() as open_files:
+        files = (folder.metrics.path, folder.probes.path)
+        metrics, probes = (open_files.enter_context(path.open("a", encoding="utf-8")) for path in files)
 
-        def checkpoint(status: str, message: str = "") -> RunStatus:
+        def checkpoint(status: str) -> RunStatus:
             metrics.flush()
+            probes.flush()
             save_checkpoint(state, folder.checkpoint, spec.id)
-            now = clock.status(status, state.step, message)
+            now = clock.status(status, state.step)
             folder.write_status(now)
             return now
 
         try:
             for record in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
-                metrics.write(metrics_line(record))
-                if record.step % every == 0:
+                metrics.write(folder.metrics.line(record))
+                if record.step % PROBE_EVERY == 0:
+                    probes.write(folder.probes.line(_probe(state, spec, clock)))
+                if record.step % spec.recipe.checkpoint_every == 0:
                     checkpoint("training")
                 if record.step % 10 == 0 or record.step == spec.recipe.steps:
                     listener(Progress(spec.id, "training", record.step, spec.recipe.steps, f"loss {record.loss:.4f}"))
@@ -119,9 +125,17 @@ def _train(
         return checkpoint("trained")
 
 
+def _probe(state: TrainingState, spec: RunSpec, clock: "_Clock") -> Probe:
+    """Measure what the final weights would be; the clock stands still meanwhile."""
+    cost = clock.status("training", state.step).cpu_seconds
+    with clock.stopped(), state.with_final_weights() as model:
+        return Probe(state.step, probe_accuracy(model, spec.task), cost)
+
+
 def _measure(
     state: TrainingState,
     spec: RunSpec,
+    folder: RunFolder,
     plan: EvaluationPlan,
     status: RunStatus,
     listener: Listener,
@@ -144,6 +158,7 @@ def _measure(
         num_parameters=sum(p.numel() for p in state.model.parameters()),
         plan=plan,
         **measured,
+        probes=tuple(folder.probes.read()),
         training=status,
         evaluation_seconds=time.perf_counter() - started,
         process_peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -155,15 +170,23 @@ class _Clock:
     """Wall and CPU seconds, going on from an earlier status."""
 
     def __init__(self, before: RunStatus) -> None:
-        self._before = before
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self._wall = time.perf_counter() - before.wall_seconds
+        self._cpu = time.process_time() - before.cpu_seconds
 
-    def status(self, status: str, step: int, message: str) -> RunStatus:
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Leave out what is done meanwhile."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        self._wall += time.perf_counter() - wall
+        self._cpu += time.process_time() - cpu
+
+    def status(self, status: str, step: int, message: str = "") -> RunStatus:
         return RunStatus(
             status=status,
             step=step,
-            wall_seconds=round(self._before.wall_seconds + time.perf_counter() - self._wall, 3),
-            cpu_seconds=round(self._before.cpu_seconds + time.process_time() - self._cpu, 3),
+            wall_seconds=round(time.perf_counter() - self._wall, 3),
+            cpu_seconds=round(time.process_time() - self._cpu, 3),
             message=message,
         )
 

@@ -1,10 +1,14 @@
-"""A run on disk: ``run.json``, ``metrics.jsonl``, ``checkpoint.safetensors``, ``state.json``, ``result.json``."""
+"""A run on disk.
+
+``run.json``, ``metrics.jsonl``, ``probes.jsonl``, ``checkpoint.safetensors``, ``state.json``, ``result.json``.
+"""
 
 import json
 import platform
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +20,7 @@ from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import UnknownName
+from lengthwise.runs.journal import Journal, Probe
 from lengthwise.runs.spec import SECTIONS, RunSpec, spec_from_json
 from lengthwise.training.checkpoint import load_weights, write_by_rename
 from lengthwise.training.loop import StepRecord
@@ -47,6 +52,7 @@ class RunResult(BaseModel):
     dense: LengthCurve
     long: LengthCurve
     structured: LengthCurve
+    probes: tuple[Probe, ...]
     training: RunStatus
     evaluation_seconds: float
     process_peak_memory_mb: float
@@ -67,6 +73,14 @@ class RunResult(BaseModel):
         """All that was measured; a part that the plan or the task leaves out is empty."""
         return self.dense, self.long, self.structured
 
+    @property
+    def solved_at(self) -> Probe | None:
+        """The first probe from which on no probe and, in the end, no string of the dense range was answered wrongly."""
+        if not self.dense.points or self.dense.balanced().min() < 1:
+            return None
+        flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))
+        return flawless[-1] if flawless else None
+
 
 _WAY_OUT = "`lengthwise train` with the run's settings mends result.json and state.json"
 
@@ -81,8 +95,12 @@ class RunFolder(NamedTuple):
         return self.path / "checkpoint.safetensors"
 
     @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.jsonl"
+    def metrics(self) -> Journal[StepRecord]:
+        return Journal(self.path / "metrics.jsonl", StepRecord)
+
+    @property
+    def probes(self) -> Journal[Probe]:
+        return Journal(self.path / "probes.jsonl", Probe)
 
     def create(self, spec: RunSpec) -> None:
         """Make the folder and write down the specification."""
@@ -137,28 +155,6 @@ class RunFolder(NamedTuple):
     def write_result(self, result: RunResult) -> None:
         self._write("result.json", result.model_dump(mode="json"))
 
-    def read_metrics(self) -> list[StepRecord]:
-        """The records of the steps; a last line cut short by a crash is left out, other damage is a ValueError."""
-        if not self.metrics.exists():
-            return []
-        lines = self.metrics.read_bytes().splitlines()
-        records = []
-        for number, line in enumerate(lines, start=1):
-            try:
-                records.append(_parse_record(line))
-            except (ValueError, TypeError):
-                if number == len(lines):
-                    break
-                raise ValueError(
-                    f"{self.metrics}: damaged at line {number}; move it away to go on without it"
-                ) from None
-        return records
-
-    def keep_metrics(self, steps: int) -> None:
-        """Drop the records of steps after the checkpoint: they will be taken again."""
-        kept = (metrics_line(record) for record in self.read_metrics() if record.step <= steps)
-        write_by_rename(self.metrics, "".join(kept).encode())
-
     def _read(self, name: str) -> dict[str, Any]:
         try:
             content = json.loads((self.path / name).read_text(encoding="utf-8"))
@@ -187,7 +183,7 @@ class Run(NamedTuple):
     @property
     def metrics(self) -> list[StepRecord]:
         """What each step of training reported."""
-        return self.folder.read_metrics()
+        return self.folder.metrics.read()
 
     @property
     def result(self) -> RunResult | None:
@@ -203,18 +199,6 @@ def load_run(path: str | Path) -> Run:
     steps_done = load_weights(model, folder.checkpoint, spec.id)
     model.eval()
     return Run(folder, spec, model, steps_done)
-
-
-def _parse_record(line: bytes) -> StepRecord:
-    record = StepRecord(**json.loads(line))
-    if not all(isinstance(value, int | float) for value in record):
-        raise TypeError("wanted numbers")
-    return record
-
-
-def metrics_line(record: StepRecord) -> str:
-    """One line of ``metrics.jsonl``."""
-    return json.dumps(record._asdict()) + "\n"
 
 
 def versions() -> dict[str, str]:

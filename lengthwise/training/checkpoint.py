@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
 from lengthwise.models.base import SequenceModel
 from lengthwise.training.loop import TrainingState
@@ -31,7 +31,7 @@ def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
     tensors = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
     for name, parameter in state.model.named_parameters():
-        for key, tensor in state.optimizer.state[parameter].items():
+        for key, tensor in _moments(state, parameter).items():
             tensors[f"optimizer.{name}.{key}"] = tensor
     tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
     metadata = {"step": str(state.step), "fingerprint": fingerprint, "digest": _digest(tensors)}
@@ -47,9 +47,8 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         state.average[name] = tensors[f"average.{name}"]
     for name, parameter in state.model.named_parameters():
         prefix = f"optimizer.{name}."
-        state.optimizer.state[parameter] = {
-            key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)
-        }
+        saved = {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
+        _moments(state, parameter).update(saved)
     state.step = int(metadata["step"])
 
 
@@ -59,6 +58,15 @@ def load_weights(model: SequenceModel, path: Path, fingerprint: str) -> int:
     weights = {name: tensors.get(f"average.{name}", tensors[f"weights.{name}"]) for name in model.state_dict()}
     model.load_state_dict(weights)
     return int(metadata["step"])
+
+
+def _moments(state: TrainingState, parameter: nn.Parameter) -> dict[str, Tensor]:
+    """What the optimizer that moves this parameter keeps for it."""
+    for optimizer in state.optimizers:
+        if any(parameter is moved for group in optimizer.param_groups for moved in group["params"]):
+            moments: dict[str, Tensor] = optimizer.state[parameter]
+            return moments
+    raise AssertionError("every parameter is moved by an optimizer")
 
 
 def _read(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -15,6 +16,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask
 from lengthwise.threads import one_thread
 from lengthwise.training.augmentation import gaussian_noise, with_identity_padding, with_leading_pads
+from lengthwise.training.muon import Muon
 from lengthwise.training.recipe import Recipe
 
 
@@ -33,11 +35,11 @@ class StepRecord(NamedTuple):
 
 
 class TrainingState:
-    """All that training changes: the model's weights, their average, the optimizer's moments, the steps done."""
+    """All that training changes: the model's weights, their average, the optimizers' moments, the steps done."""
 
     def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
         self.model = model
-        self.optimizer = _make_optimizer(model, recipe)
+        self.optimizers = _make_optimizers(model, recipe)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()} if recipe.ema_decay else {}
         self.step = 0
 
@@ -47,6 +49,17 @@ class TrainingState:
             for name, parameter in self.model.named_parameters():
                 if name in self.average:
                     parameter.copy_(self.average[name])
+
+    @contextmanager
+    def with_final_weights(self) -> Iterator[SequenceModel]:
+        """The model as it would be if training ended here; afterwards it has its own weights again."""
+        own = [p.detach().clone() for p in self.model.parameters()]
+        self.load_final_weights()
+        try:
+            yield self.model
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_([p.detach() for p in self.model.parameters()], own)
 
 
 @one_thread()
@@ -77,11 +90,11 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
     uninterrupted one. Raises `Diverged` before an update that is not finite.
     """
     lengths = training_lengths(task, recipe)
-    odds = torch.tensor([1.0 if recipe.length_sampling == "uniform" else 1.0 / n for n in lengths])
     check_model(state.model, recipe)
     state.model.train()
     while state.step < recipe.steps:
         generator = generator_for(seed, "step", state.step)
+        odds = torch.tensor(recipe.length_odds_at(state.step, lengths))
         length = lengths[int(odds.multinomial(1, generator=generator))]
         batch = _augmented(task.sample(recipe.batch_size, length, generator), recipe, generator)
         perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
@@ -138,7 +151,7 @@ def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator) -> Batc
 
 
 def _update(state: TrainingState, recipe: Recipe, loss: Tensor, length: int) -> StepRecord:
-    state.optimizer.zero_grad()
+    state.model.zero_grad()
     loss.backward()
     norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), recipe.optimizer.clip_norm))
     value = float(loss.detach())
@@ -147,14 +160,15 @@ def _update(state: TrainingState, recipe: Recipe, loss: Tensor, length: int) -> 
             f"training diverged at step {state.step + 1}: loss {value}, gradient norm {norm}; "
             "lower train.optimizer.learning_rate or train.optimizer.clip_norm"
         )
-    rate = recipe.learning_rate_at(state.step)
-    for group in state.optimizer.param_groups:
-        group["lr"] = rate
-    state.optimizer.step()
+    factor = recipe.rate_factor_at(state.step)
+    for optimizer in state.optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = group["full_rate"] * factor
+        optimizer.step()
     state.step += 1
     if state.average:
         _average_in(state, recipe.ema_decay)
-    return StepRecord(state.step, value, length, norm, rate)
+    return StepRecord(state.step, value, length, norm, factor * recipe.optimizer.learning_rate)
 
 
 def _average_in(state: TrainingState, decay: float) -> None:
@@ -164,13 +178,19 @@ def _average_in(state: TrainingState, decay: float) -> None:
         torch._foreach_lerp_(list(state.average.values()), [p.detach() for p in state.model.parameters()], 1 - decay)
 
 
-def _make_optimizer(model: SequenceModel, recipe: Recipe) -> torch.optim.Optimizer:
+def _make_optimizers(model: SequenceModel, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Adam or AdamW for all parameters, or Muon for the hidden matrices and AdamW for the rest."""
     settings = recipe.optimizer
-    kind: type[torch.optim.Adam] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[settings.name]
-    return kind(
-        model.parameters(),
-        lr=settings.learning_rate,
-        betas=settings.betas,
-        weight_decay=settings.weight_decay,
-        fused=True,
-    )
+    matrices = list(model.hidden_matrices) if settings.name == "muon" else []
+    others = [p for p in model.parameters() if not any(p is matrix for matrix in matrices)]
+    kind: type[torch.optim.Adam] = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
+    decay = settings.weight_decay
+    optimizers: list[torch.optim.Optimizer] = [
+        kind(others, lr=settings.learning_rate, betas=settings.betas, weight_decay=decay, fused=True)
+    ]
+    if matrices:
+        optimizers.append(Muon(matrices, lr=settings.matrix_learning_rate, weight_decay=decay))
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["full_rate"] = group["lr"]
+    return optimizers

@@ -1,7 +1,7 @@
 """The recipe: everything about training that is not the task, the model or the seed."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -16,14 +16,16 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class OptimizerRecipe(_Section):
-    """Adam or AdamW, its rate over the steps, and the norm at which gradients are clipped.
+    """The optimizer, its rate over the steps, and the norm at which gradients are clipped.
 
-    The rate rises linearly over `warmup_steps`; then it stays (`"constant"`) or falls to 0 as half a cosine
-    (`"cosine"`).
+    `"muon"` moves a model's `hidden_matrices` by Muon (momentum, with all singular values of the update made about
+    equal) at `matrix_learning_rate`, and everything else by AdamW at `learning_rate`. Both rates rise linearly over
+    `warmup_steps`; then they stay (`"constant"`) or fall to 0 as half a cosine (`"cosine"`).
     """
 
-    name: Literal["adamw", "adam"] = "adamw"
+    name: Literal["muon", "adamw", "adam"] = "muon"
     learning_rate: float = Field(1e-3, gt=0)
+    matrix_learning_rate: float = Field(0.01, gt=0)
     betas: tuple[Share, Share] = (0.9, 0.98)
     weight_decay: float = Field(0.01, ge=0)
     schedule: Literal["cosine", "constant"] = "cosine"
@@ -41,7 +43,7 @@ class AugmentationRecipe(_Section):
     and 2 for two symbols and C=2).
     """
 
-    padding: float = Field(0.75, ge=0, le=1)
+    padding: float = Field(0.25, ge=0, le=1)
     leading_padding: float = Field(0.25, ge=0, le=1)
     leading_pads: int = Field(4096, ge=1)
     state_noise: float = Field(0.1, ge=0)
@@ -51,17 +53,18 @@ class AugmentationRecipe(_Section):
 class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
-    Each batch has one length, drawn from the balanced lengths of the task in [min_length, max_length] with equal odds
-    (`"uniform"`) or with odds 1/length (`"log-uniform"`: short strings teach the structure, long ones test it).
+    Each batch has one length, drawn from the balanced lengths of the task in [min_length, max_length]: with equal odds
+    (`"uniform"`), with odds 1/length (`"log-uniform"`), or with odds that go from the second to the first over
+    training (`"short-first"`: short strings teach the structure, long ones test it).
     `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. With `ema_decay`
     > 0 the final weights are the exponential moving average of the weights.
     """
 
-    steps: int = Field(4000, ge=1)
-    batch_size: int = Field(128, ge=1)
+    steps: int = Field(6000, ge=1)
+    batch_size: int = Field(256, ge=1)
     min_length: int = Field(1, ge=1)
     max_length: int = Field(40, ge=1)
-    length_sampling: Literal["log-uniform", "uniform"] = "log-uniform"
+    length_sampling: Literal["short-first", "log-uniform", "uniform"] = "short-first"
     supervision: Literal["last", "prefix"] = "last"
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
@@ -77,11 +80,17 @@ class Recipe(_Section):
             )
         return self
 
-    def learning_rate_at(self, step: int) -> float:
-        """The rate of step 0, 1, ..., steps - 1."""
-        optimizer = self.optimizer
-        rate = optimizer.learning_rate * min(1.0, (step + 1) / max(1, optimizer.warmup_steps))
-        return rate if optimizer.schedule == "constant" else rate * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+    def rate_factor_at(self, step: int) -> float:
+        """What the learning rates are multiplied by at step 0, 1, ..., steps - 1."""
+        rising = min(1.0, (step + 1) / max(1, self.optimizer.warmup_steps))
+        if self.optimizer.schedule == "constant":
+            return rising
+        return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+
+    def length_odds_at(self, step: int, lengths: Sequence[int]) -> list[float]:
+        """The odds of each of these lengths at a step."""
+        exponent = {"uniform": 0.0, "log-uniform": 1.0, "short-first": 1.0 - step / self.steps}[self.length_sampling]
+        return [length**-exponent for length in lengths]
 
     def state_noise_at(self, step: int) -> float:
         """The standard deviation of the state noise at a step."""
@@ -114,7 +123,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 """Recipes by name, as changes to the defaults of `Recipe`.
 
-`fast` (the defaults): ours, half a minute on a laptop. `plain`: the same without what it does to strings and states,
+`fast` (the defaults): ours, a minute and a half on a laptop. `plain`: the same without what it does to strings and states,
 for models that accept neither pads nor noise. `chi2023`: Chi et al. (2023), Table 4, at the middle one of its three
 learning rates; clipping at 1 is the published code's.
 """

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
+from lengthwise.runs.journal import Probe
 from lengthwise.runs.spec import make_spec
 from lengthwise.training.loop import StepRecord
 
@@ -58,6 +59,7 @@ def synthetic_run(
         dense=LengthCurve(protocol="one-pass", points=dense),
         long=LengthCurve(protocol="independent", points=long),
         structured=LengthCurve(protocol="structured", points=structured),
+        probes=(Probe(500, 0.75, 1.5), Probe(1000, 1.0, 3.0)),
         training=RunStatus(status="trained", step=spec.recipe.steps, wall_seconds=31.5, cpu_seconds=30.25),
         evaluation_seconds=4.5,
         process_peak_memory_mb=412.0,

@@ -32,7 +32,7 @@ def contents(root: Path, spec: RunSpec) -> tuple[dict[str, torch.Tensor], str, l
     folder = RunFolder(root / spec.id)
     result = folder.read_result()
     assert result is not None
-    return load_file(folder.checkpoint), folder.metrics.read_text(), list(result.curves)
+    return load_file(folder.checkpoint), folder.metrics.path.read_text(), list(result.curves)
 
 
 def assert_equal_runs(one: Path, other: Path, spec: RunSpec) -> None:
@@ -80,7 +80,7 @@ def test_a_run_that_dies_between_checkpoints_resumes_from_the_last(tmp_path: Pat
         execute(spec, tmp_path / "parts", PLAN, die)
     monkeypatch.undo()
     folder = RunFolder(tmp_path / "parts" / spec.id)
-    with folder.metrics.open("a") as file:
+    with folder.metrics.path.open("a") as file:
         file.write('{"step": 21, "lo')
     execute(spec, tmp_path / "parts", PLAN)
     assert_equal_runs(tmp_path / "whole", tmp_path / "parts", spec)
@@ -264,7 +264,15 @@ def test_no_draft_is_left_behind(tmp_path: Path) -> None:
     spec = small_spec()
     execute(spec, tmp_path, PLAN)
     names = {path.name for path in (tmp_path / spec.id).iterdir()}
-    assert names == {".lock", "run.json", "state.json", "metrics.jsonl", "checkpoint.safetensors", "result.json"}
+    assert names == {
+        ".lock",
+        "run.json",
+        "state.json",
+        "metrics.jsonl",
+        "probes.jsonl",
+        "checkpoint.safetensors",
+        "result.json",
+    }
 
 
 def test_the_pool_gives_the_same_bits_as_one_process(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks import Batch, make_task
 from lengthwise.training.augmentation import gaussian_noise, with_identity_padding, with_leading_pads
 from lengthwise.training.loop import Diverged, TrainingState, supervised_loss, train, training_lengths, training_steps
+from lengthwise.training.muon import Muon, orthogonalised
 from lengthwise.training.recipe import PRESETS, Recipe
 from lengthwise.validation import validated
 
@@ -160,13 +161,67 @@ def test_divergence_stops_before_it_harms_the_weights() -> None:
 
 def test_the_rate_rises_and_falls() -> None:
     recipe = validated(Recipe, {"steps": 1000, "optimizer": {"learning_rate": 0.01, "warmup_steps": 100}})
-    rates = [recipe.learning_rate_at(step) for step in range(1000)]
+    rates = [recipe.optimizer.learning_rate * recipe.rate_factor_at(step) for step in range(1000)]
     assert rates[0] == pytest.approx(0.0001, rel=0.01)
     assert max(rates) == rates[99]
     assert rates[99:] == sorted(rates[99:], reverse=True)
     assert rates[-1] < 1e-6
     constant = Recipe(**PRESETS["chi2023"])
-    assert {constant.learning_rate_at(step) for step in (0, 5, 99_999)} == {3e-4}
+    assert {constant.rate_factor_at(step) for step in (0, 5, 99_999)} == {1.0}
+
+
+def test_short_strings_come_first() -> None:
+    recipe = Recipe(steps=100, length_sampling="short-first")
+    assert recipe.length_odds_at(0, [1, 2, 4]) == [1.0, 0.5, 0.25]
+    assert recipe.length_odds_at(50, [1, 4]) == [1.0, 0.5]
+    assert recipe.length_odds_at(99, [1, 40])[1] > 0.95
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (12, 4), (4, 12)])
+def test_muon_equals_that_of_torch_up_to_its_bfloat16(shape: tuple[int, int]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    ours, theirs = (torch.nn.Parameter(torch.ones(shape)) for _ in range(2))
+    settings = {"lr": 0.1, "weight_decay": 0.1}
+    optimizers = [Muon([ours], **settings), torch.optim.Muon([theirs], **settings)]
+    for _ in range(4):
+        ours.grad = torch.randn(shape, generator=generator)
+        theirs.grad = ours.grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+    torch.testing.assert_close(ours, theirs, rtol=0.02, atol=0.01)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 8), (8, 3), (64, 64)])
+def test_orthogonalised_keeps_singular_vectors(shape: tuple[int, int]) -> None:
+    matrix = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    left, values, right = torch.linalg.svd(matrix, full_matrices=False)
+    rotated = left.T @ orthogonalised(matrix) @ right.T
+    torch.testing.assert_close(rotated, torch.diag(rotated.diagonal()), rtol=0, atol=1e-9)
+    assert (rotated.diagonal()[values > 0.1 * values[0]] > 0.6).all()
+    assert (rotated.diagonal() < 1.3).all()
+    assert not orthogonalised(torch.zeros(shape)).any()
+
+
+def test_muon_moves_the_hidden_matrices_only() -> None:
+    task = make_task("parity")
+    state = small_state(task, small_recipe())
+    adamw, muon = state.optimizers
+    moved = [[id(p) for group in optimizer.param_groups for p in group["params"]] for optimizer in (adamw, muon)]
+    assert sorted(moved[0] + moved[1]) == sorted(id(p) for p in state.model.parameters())
+    assert set(moved[1]) == {id(p) for p in state.model.hidden_matrices}
+    assert len(small_state(task, small_recipe(optimizer={"name": "adamw"})).optimizers) == 1
+
+
+def test_final_weights_are_lent_and_taken_back() -> None:
+    task, recipe = make_task("parity"), small_recipe(ema_decay=0.5)
+    state = small_state(task, recipe)
+    for _ in range(3):
+        next(training_steps(state, task, recipe, seed=0))
+    own = {name: p.detach().clone() for name, p in state.model.named_parameters()}
+    with state.with_final_weights() as model:
+        assert all(torch.equal(p, state.average[name]) for name, p in model.named_parameters())
+        assert not all(torch.equal(p, own[name]) for name, p in model.named_parameters())
+    assert all(torch.equal(p, own[name]) for name, p in state.model.named_parameters())
 
 
 def test_late_noise_takes_over_at_half() -> None:
