@@ -106,6 +106,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         },
         "chi2023": {
             "steps": 100_000,
+            "batch_size": 128,
             "length_sampling": "uniform",
             "optimizer": {
                 "name": "adam",
@@ -123,7 +124,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 """Recipes by name, as changes to the defaults of `Recipe`.
 
-`fast` (the defaults): ours, a minute and a half on a laptop. `plain`: the same without what it does to strings and states,
-for models that accept neither pads nor noise. `chi2023`: Chi et al. (2023), Table 4, at the middle one of its three
-learning rates; clipping at 1 is the published code's.
+`fast` (the defaults): ours, a minute and a half on a laptop. `plain`: the same without what it does to strings and
+states, for models that accept neither pads nor noise. `chi2023`: Chi et al. (2023), Table 4, at the middle one of its
+three learning rates; clipping at 1 is the published code's.
 """
