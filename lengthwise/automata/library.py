@@ -45,13 +45,14 @@ def cycle(size: int) -> Transducer:
 
 
 @cache
-def modular_arithmetic(modulus: int) -> Transducer:
+def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
     """Value modulo `modulus` of an expression of digits below it and the operators + - *, with * before + and -.
 
     After an operand the state is (total of the finished terms, signed product that may still grow), and the answer is
     their sum; after an operator it is what the next operand needs, and nothing is asked. An operand after an operand,
     or an operator where an operand is due, leads to a sink. There are modulus**2 states after an operand and as many
-    after *, `modulus` after each of + and - (the start is the state after "0+"), and the sink.
+    after *, `modulus` after each of + and - (the start is the state after "0+"), and the sink. With `leading_plus`
+    every expression begins with a +, for which there is one more state.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -63,6 +64,8 @@ def modular_arithmetic(modulus: int) -> Transducer:
 
     def step(state: tuple[str, int, int], symbol: str) -> tuple[str, int, int]:
         due, total, term = state
+        if due == "leading +" and symbol == "+":
+            return "+", 0, 0
         if due == "operator" and symbol == "*":
             return "factor", total, term
         if due == "operator" and symbol in "+-":
@@ -72,7 +75,8 @@ def modular_arithmetic(modulus: int) -> Transducer:
             return "operator", total, factor * int(symbol) % modulus
         return malformed
 
-    machine, states = explore((*digits, "+", "-", "*"), ("+", 0, 0), step)
+    start = ("leading +" if leading_plus else "+", 0, 0)
+    machine, states = explore((*digits, "+", "-", "*"), start, step)
     answers = [(total + term) % modulus if due == "operator" else IGNORE for due, total, term in states]
     return Transducer(machine, 0, np.array(answers))
 

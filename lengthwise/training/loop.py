@@ -103,11 +103,12 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
 
 
 def training_lengths(task: SymbolTask, recipe: Recipe) -> list[int]:
-    """The balanced lengths that the recipe allows; none at all is a ValueError."""
-    lengths = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_balanced_length(n)]
+    """The lengths that the recipe allows; none at all is a ValueError."""
+    allowed = {"balanced": task.is_balanced_length, "legal": task.is_legal_length}[recipe.lengths]
+    lengths = [n for n in range(recipe.min_length, recipe.max_length + 1) if allowed(n)]
     if not lengths:
         raise ValueError(
-            f"train.max_length: {task.name} has no balanced length between {recipe.min_length} and "
+            f"train.max_length: {task.name} has no {recipe.lengths} length between {recipe.min_length} and "
             f"{recipe.max_length}; raise it"
         )
     return lengths

@@ -53,9 +53,10 @@ class AugmentationRecipe(_Section):
 class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
-    Each batch has one length, drawn from the balanced lengths of the task in [min_length, max_length]: with equal odds
-    (`"uniform"`), with odds 1/length (`"log-uniform"`), or with odds that go from the second to the first over
-    training (`"short-first"`: short strings teach the structure, long ones test it).
+    Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
+    (`lengths="balanced"`) or from all that it has (`"legal"`): with equal odds (`"uniform"`), with odds 1/length
+    (`"log-uniform"`), or with odds that go from the second to the first over training (`"short-first"`: short strings
+    teach the structure, long ones test it).
     `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. With `ema_decay`
     > 0 the final weights are the exponential moving average of the weights.
     """
@@ -64,6 +65,7 @@ class Recipe(_Section):
     batch_size: int = Field(256, ge=1)
     min_length: int = Field(1, ge=1)
     max_length: int = Field(40, ge=1)
+    lengths: Literal["balanced", "legal"] = "balanced"
     length_sampling: Literal["short-first", "log-uniform", "uniform"] = "short-first"
     supervision: Literal["last", "prefix"] = "last"
     optimizer: OptimizerRecipe = OptimizerRecipe()
@@ -107,6 +109,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "chi2023": {
             "steps": 100_000,
             "batch_size": 128,
+            "lengths": "legal",
             "length_sampling": "uniform",
             "optimizer": {
                 "name": "adam",

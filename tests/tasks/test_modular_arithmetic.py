@@ -15,9 +15,20 @@ def well_formed(modulus: int, length: int) -> torch.Tensor:
     return torch.cartesian_prod(*columns).reshape(-1, length)
 
 
+@pytest.mark.parametrize("leading_plus", [False, True])
 @pytest.mark.parametrize("modulus", [1, 2, 3])
-def test_formula_and_machine_agree_on_all_short_strings_malformed_ones_too(modulus: int) -> None:
-    check_against_transducer(make_task("modular-arithmetic", modulus=modulus), longest=5)
+def test_formula_and_machine_agree_on_all_short_strings_malformed_ones_too(modulus: int, leading_plus: bool) -> None:
+    check_against_transducer(make_task("modular-arithmetic", modulus=modulus, leading_plus=leading_plus), longest=5)
+
+
+def test_a_leading_plus_changes_no_answer() -> None:
+    plain, led = (make_task("modular-arithmetic", leading_plus=leading) for leading in (False, True))
+    inputs, targets = led.sample(50, 20, seeded(0))
+    assert (inputs[:, 0] == led.encode("+")).all()
+    assert torch.equal(targets[:, 1:], plain.solve(inputs[:, 1:]))
+    assert (targets[:, 0] == IGNORE).all()
+    assert [led.is_legal_length(n) for n in (1, 2, 3, 40)] == [False, True, False, True]
+    assert led.baseline(4) == plain.baseline(3)
 
 
 @pytest.mark.parametrize("modulus", [2, 5])

@@ -21,8 +21,9 @@ class ModularArithmetic(RegularTask):
     operators ask nothing, nor does anything from the first symbol that stands where it may not. Operands are
     independent and uniform over the digits, operators over the three. The classes are the remainders.
 
-    A prefix of odd length is distributed as a sample of that length, so one pass over a long expression stands for
-    every shorter odd length.
+    A prefix that ends in an operand is distributed as a sample of its length, so one pass over a long expression stands
+    for every shorter one. With `leading_plus` every expression begins with a `+` that changes nothing but makes lengths
+    even and each operand one of a pair with the operator before it.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -36,13 +37,14 @@ class ModularArithmetic(RegularTask):
         (Simple), as their code defines it (with precedence); used by Chi et al., "Transformer Working Memory Enables
         Regular Language Reasoning and Natural Language Length Extrapolation" (arXiv 2305.03796), section 5, and by Fan
         et al., "Advancing Regular Language Reasoning in Linear Recurrent Neural Networks" (arXiv 2309.07412).
-    Differs from the source: the code of Chi et al. puts a `+` before every expression, which makes lengths even; here
-        they are odd, as in the other two. The alphabet has no unused symbol.
+    Differs from the source: the `+` that the code of Chi et al. puts in front is a choice; without it lengths are odd,
+        as in the other two. The alphabet has no unused symbol.
     """
 
     prefix_exchangeable: ClassVar[bool] = True
 
     modulus: Annotated[int, Field(ge=1, le=10)] = 5
+    leading_plus: bool = False
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -57,18 +59,21 @@ class ModularArithmetic(RegularTask):
     @property
     def transducer(self) -> Transducer:
         """The total of the finished terms and the term that may still grow."""
-        return library.modular_arithmetic(self.modulus)
+        return library.modular_arithmetic(self.modulus, self.leading_plus)
 
     def is_legal_length(self, length: int) -> bool:
-        """Odd lengths: an expression ends in an operand."""
-        return length >= 1 and length % 2 == 1
+        """Odd lengths, with `leading_plus` even ones: an expression ends in an operand."""
+        return length >= 1 and length % 2 == (0 if self.leading_plus else 1)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw independent operands and operators; every operand is asked."""
         self.check_length(length)
         inputs = torch.empty(batch_size, length, dtype=torch.int64)
-        inputs[:, 0::2] = torch.randint(self.modulus, (batch_size, length // 2 + 1), generator=generator)
-        inputs[:, 1::2] = torch.randint(3, (batch_size, length // 2), generator=generator) + self.modulus
+        operands, operators = inputs[:, self.leading_plus :: 2], inputs[:, 1 + self.leading_plus :: 2]
+        operands.copy_(torch.randint(self.modulus, operands.shape, generator=generator))
+        operators.copy_(torch.randint(3, operators.shape, generator=generator) + self.modulus)
+        if self.leading_plus:
+            inputs[:, 0] = self.modulus
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
@@ -76,6 +81,15 @@ class ModularArithmetic(RegularTask):
 
         Terms are computed as if the expression were well-formed; what depends on a misplaced symbol is `IGNORE`.
         """
+        if self.leading_plus:
+            answers = torch.full_like(inputs, IGNORE)
+            if inputs.shape[1] > 1:
+                led = inputs[:, :1] == self.modulus
+                answers[:, 1:] = torch.where(led, self._solve_unled(inputs[:, 1:]), IGNORE)
+            return answers
+        return self._solve_unled(inputs)
+
+    def _solve_unled(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         times, minus = self.modulus + 2, self.modulus + 1
         columns = inputs.T.contiguous()
         operands, operators = columns[0::2], columns[1::2][: (len(columns) - 1) // 2]
@@ -104,6 +118,8 @@ class ModularArithmetic(RegularTask):
         digit = np.arange(len(self.symbols)) < self.modulus
         after_operand = machine.semiautomaton.transition_matrix(digit / self.modulus)
         after_operator = machine.semiautomaton.transition_matrix(~digit / 3)
-        final = after_operand[machine.start] @ np.linalg.matrix_power(after_operator @ after_operand, length // 2)
+        start = machine.semiautomaton.table[machine.start, self.modulus] if self.leading_plus else machine.start
+        num_operators = (length - 1 - self.leading_plus) // 2
+        final = after_operand[start] @ np.linalg.matrix_power(after_operator @ after_operand, num_operators)
         asked = machine.outputs != IGNORE
         return float(np.bincount(machine.outputs[asked], weights=final[asked]).max())
