@@ -16,26 +16,34 @@ SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (12
 
 
 class Cell(NamedTuple):
-    """One entry of a table: the same configuration over several seeds. `published` is the paper's entry, as printed."""
+    """One entry of a table: the same configuration over several seeds, or seeds and rates.
+
+    `published` is the paper's entry, as printed; `window` the lengths scored, where they are not the whole dense range.
+    """
 
     row: str
     column: str
     specs: tuple[RunSpec, ...]
     published: str = ""
+    window: tuple[int, int] | None = None
 
 
 class Experiment(NamedTuple):
-    """Cells to be filled, how their runs are measured, and what a reader has to know to compare the numbers."""
+    """Cells to be filled, how their runs are measured, and what a reader has to know to compare the numbers.
+
+    `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`).
+    """
 
     title: str
     about: str
     cells: Sequence[Cell]
     plan: EvaluationPlan
+    scored: Literal["balanced", "legal"] = "balanced"
 
     @property
     def specs(self) -> list[RunSpec]:
-        """All runs, cell by cell."""
-        return [spec for cell in self.cells for spec in cell.specs]
+        """All runs, cell by cell, each once."""
+        return list({spec.id: spec for cell in self.cells for spec in cell.specs}.values())
 
 
 class ScaledSpecs(NamedTuple):

@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
-from lengthwise.runs.spec import Settings
+from lengthwise.experiments.base import EXPERIMENTS, SMOKE, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
 
 class _Language(NamedTuple):
-    """A row of Table 1: our task, and the paper's "max / mean" for RegularGPT with C=2 and C=3."""
+    """A row of Table 1: our task, and the paper's "max / mean" for RegularGPT with C=2 and C=3 (none for some)."""
 
     row: str
     task: str
@@ -52,6 +52,92 @@ def ours(scale: Scale = "small") -> Experiment:
             for language in LANGUAGES
         ],
         plan=SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 64))),
+    )
+
+
+RATES = (1e-4, 3e-4, 5e-4)
+"""Table 4."""
+
+
+def _published_protocol(scale: Scale, task: str, changes: Settings) -> tuple[RunSpec, ...]:
+    """Preset `chi2023` at all three rates; at `small` one seed, D=64, 5,000 steps, at `paper` three, 256, 100,000."""
+    if scale != "paper":
+        changes = merge({"train": {"steps": 5000}, "model": {"d_model": 64}}, changes)
+    if scale == "smoke":
+        changes = merge(changes, SMOKE)
+    rates = RATES[:1] if scale == "smoke" else RATES
+    return tuple(
+        make_spec(
+            task,
+            "regular-gpt",
+            merge(changes, {"train": {"optimizer": {"learning_rate": rate}}}),
+            preset="chi2023",
+            seed=seed,
+        )
+        for rate in rates
+        for seed in range(3 if scale == "paper" else 1)
+    )
+
+
+def _published_plan(scale: Scale, dense: tuple[int, int]) -> EvaluationPlan:
+    strings = {"smoke": 4, "small": 64, "paper": 512}[scale]
+    return EvaluationPlan(dense=dense, dense_strings=strings, long=(), structured=())
+
+
+@EXPERIMENTS.register("regular-gpt/table-1")
+def table_1(scale: Scale = "small") -> Experiment:
+    """Table 1 under the paper's own protocol: its strings, layer, optimizer and rates; max and mean over runs."""
+    cells = []
+    for language in LANGUAGES:
+        if not language.published[0]:
+            continue
+        recognition = language.task in ("bounded-dyck", "tomita")
+        fields = language.fields | ({"sampling": "chi2023"} if recognition else {})
+        fields |= {"leading_plus": True} if language.task == "modular-arithmetic" else {}
+        for chunk_size, published in zip((2, 3), language.published, strict=True):
+            changes: Settings = {
+                "task": fields,
+                "train": {"max_length": 50 if recognition else 40},
+                "model": {"chunk_size": chunk_size},
+            }
+            specs = _published_protocol(scale, language.task, changes)
+            window = (51, 100) if recognition else (41, 500)
+            cells.append(Cell(language.row, f"C={chunk_size}", specs, published, window))
+    return Experiment(
+        title="Chi et al. (2023), Table 1: RegularGPT on regular languages, the paper's protocol",
+        about=(
+            "Preset `chi2023`: the published code's layer and strings, Adam at a constant rate, nothing done to "
+            "strings or states. The paper's entries are max / mean over its three seeds at the best of three rates: compare "
+            "with *best run* and *mean*, here over all rates. At scale `small` a net has D=64 instead of 256 and takes "
+            "5,000 steps instead of 100,000 (the code: up to 1,000,000). Lengths with only one answer count, as in the "
+            "paper: knowing whether the length is odd alone gives 75 % on D_n and Tomita 5. D_n and Tomita are "
+            "trained up to length 50 and scored at 51-100, the others up to 40 and at 41-500 (the code begins at 42). "
+            "Expressions of modular arithmetic begin with a +, as in the code."
+        ),
+        cells=cells,
+        plan=_published_plan(scale, (41, 60) if scale == "smoke" else (41, 500)),
+        scored="legal",
+    )
+
+
+@EXPERIMENTS.register("regular-gpt/table-2")
+def table_2(scale: Scale = "small") -> Experiment:
+    """Table 2: parity over strings with more or fewer ones, at the training length and beyond."""
+    cells = []
+    for probability in (0.1, 0.3, 0.5, 0.7, 0.9):
+        specs = _published_protocol(scale, "parity", {"task": {"p": probability}})
+        for column, window in (("same length", (1, 40)), ("extrapolation", (41, 500))):
+            cells.append(Cell(f"P(1) = {probability}", column, specs, "100", window))
+    return Experiment(
+        title="Chi et al. (2023), Table 2: parity at other probabilities of a one, RegularGPT",
+        about=(
+            "Preset `chi2023`, trained and measured with the same probability (the paper does not say whether "
+            "training was altered too). Its entries are means over three seeds. At scale `small` a net has D=64 and "
+            "takes 5,000 steps. A constant answer scores more than 50 % on short strings with few ones."
+        ),
+        cells=cells,
+        plan=_published_plan(scale, (1, 60) if scale == "smoke" else (1, 500)),
+        scored="legal",
     )
 
 

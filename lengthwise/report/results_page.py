@@ -1,9 +1,10 @@
 """The page of an experiment: our numbers beside the paper's, with everything needed to judge and repeat them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-from lengthwise.evaluation.length_curve import LengthPoint
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.protocol import protocol_sentences
@@ -14,16 +15,21 @@ from lengthwise.runs.pool import Outcome
 Line = tuple[str, ...]
 
 
-def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
-    """Header and one line for each cell: over its seeds, mean and extremes of the accuracy at balanced lengths.
+_SCORED = {
+    "balanced": "Accuracy of the final answer at lengths at which every class can occur.",
+    "legal": "Accuracy of the final answer at all lengths, also those at which only one answer can occur.",
+}
 
-    `solved` counts the seeds that are right on every string of the dense range; `lowest` is over seeds and lengths; `at
-    step` and `after CPU s` are the span over the solved seeds of where the first flawless probe stood.
+
+def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
+    """Header and one line for each cell: over its runs, mean and extremes of the accuracy at the lengths scored.
+
+    `solved` counts the runs that are right on every string; `lowest` is over runs and lengths; `at step` and
+    `after CPU s` are the span over the solved runs of where the flawless probes began.
     """
     results = {outcome.spec.id: outcome.result for outcome in outcomes}
-    low, high = experiment.plan.dense
     long = [f"{length:,}" for length, _ in experiment.plan.long]
-    columns = ("row", "column", "seeds", f"mean, {low}-{high}", "best seed", "lowest")
+    columns = ("row", "column", "runs", "lengths", "mean", "best run", "lowest")
     solved = ("solved", "at step", "after CPU s")
     header = (*columns, *solved, *long, "structured", "chance", "steps", "CPU s", "paper")
     return header, [_cell_line(cell, results, experiment) for cell in experiment.cells]
@@ -31,26 +37,29 @@ def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Lin
 
 def _cell_line(cell: Cell, results: Mapping[str, RunResult | None], experiment: Experiment) -> Line:
     found = [result for spec in cell.specs if (result := results.get(spec.id)) is not None]
-    seeds = str(len(found)) if len(found) == len(cell.specs) else f"{len(found)} of {len(cell.specs)}"
+    runs = str(len(found)) if len(found) == len(cell.specs) else f"{len(found)} of {len(cell.specs)}"
+    low, high = cell.window or experiment.plan.dense
+    start = (cell.row, cell.column, runs, f"{low:,}-{high:,}")
     if not found:
-        return (cell.row, cell.column, seeds, *[NOTHING] * (10 + len(experiment.plan.long)), cell.published)
+        return (*start, *[NOTHING] * (10 + len(experiment.plan.long)), cell.published)
     rows = run_rows(found)
-    means = [row.dense.mean() for row in rows]
+    curves = [result.dense.between(low, high) for result in found]
+    if experiment.scored == "balanced":
+        curves = [curve.balanced() for curve in curves]
+    means = [curve.mean() for curve in curves]
     solved_at = [probe for result in found if (probe := result.solved_at)]
-    num_solved = sum(row.dense.min() == 1.0 for row in rows)
+    num_solved = sum(curve.min() == 1.0 for curve in curves)
     return (
-        cell.row,
-        cell.column,
-        seeds,
+        *start,
         percent(sum(means) / len(means)),
         percent(max(means)),
-        percent(min(row.dense.min() for row in rows)),
+        percent(min(curve.min() for curve in curves)),
         f"{num_solved} of {len(rows)}",
         span([probe.step for probe in solved_at]),
         span([round(probe.cpu_seconds) for probe in solved_at]),
         *(_lowest([row.long[n] for row in rows if n in row.long]) for n, _ in experiment.plan.long),
         _lowest([point for row in rows for point in row.structured]),
-        percent(max(row.baseline for row in rows)),
+        percent(max(_chance(curve) for curve in curves)),
         span([row.steps for row in rows]),
         span([round(result.training.cpu_seconds) for result in found]),
         cell.published,
@@ -66,11 +75,11 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         experiment.about,
         f"```console\nlengthwise reproduce {name} --scale {scale}\n```",
         "\n".join([_markdown_line(header), _markdown_line(["---"] * len(header)), *map(_markdown_line, lines)]),
-        "Accuracy of the final answer at lengths at which every class can occur. *Mean* and *best seed* are over "
-        "lengths; *lowest* is the lowest accuracy of any seed at any of them; long lengths and *structured* show the "
-        "lowest seed. *Solved* counts seeds without a single error in the dense range; *at step* and *after CPU s* say "
-        f"from where on these seeds made no error on a fixed probe of other strings, taken every {PROBE_EVERY} steps. "
-        "*Chance* is what the best constant answer scores.",
+        f"{_SCORED[experiment.scored]} *Mean* and *best run* are means over lengths; *lowest* is the lowest accuracy "
+        "of any run at any of them; long lengths and *structured* show the lowest run. *Solved* counts runs without a "
+        "single error at the lengths scored; *at step* and *after CPU s* say from where on these made no error on a "
+        f"fixed probe of other strings, taken every {PROBE_EVERY} steps. *Chance* is the mean over lengths of what the "
+        "best constant answer scores.",
         *_failures(outcomes),
         *_measured(results, run_rows(results)),
         _provenance(results, today),
@@ -94,6 +103,11 @@ def _provenance(results: Sequence[RunResult], today: date) -> str:
     found = [f"- {name}: {', '.join(dict.fromkeys(r.versions[name] for r in results))}" for name in names]
     weights = dict.fromkeys(result.weights for result in results)
     return "\n".join([f"## Where it comes from\n\n- date: {today}", f"- weights: {' or '.join(weights)}", *found])
+
+
+def _chance(curve: LengthCurve) -> float:
+    """The mean score of the best constant answer at each length."""
+    return sum(point.baseline for point in curve.points) / len(curve.points) if curve.points else math.nan
 
 
 def _lowest(points: Sequence[LengthPoint]) -> str:

@@ -4,6 +4,7 @@ from datetime import date
 
 from synthetic_runs import PLAN, synthetic_run
 
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
 from lengthwise.report.results_page import cell_lines, markdown_page
@@ -28,13 +29,40 @@ def test_a_cell_shows_mean_extremes_and_how_many_seeds_are_solved() -> None:
     outcomes = [outcome(0), outcome(1, num_correct=half_right_at_50), outcome(2)]
     header, (line,) = cell_lines(experiment_with(outcomes), outcomes)
     said = dict(zip(header, line, strict=True))
-    assert said["mean, 41-60"] == "99.16 %"  # one of 3 x 20 points is 50 %
-    assert said["best seed"] == "100 %"
+    assert said["mean"] == "99.16 %"  # one of 3 x 20 points is 50 %
+    assert said["best run"] == "100 %"
     assert said["lowest"] == "50.00 %"
+    assert said["lengths"] == "41-60"
     assert said["solved"] == "2 of 3"
+    assert (said["at step"], said["after CPU s"]) == ("1,000", "3")
     assert said["1,000"] == said["structured"] == "100 %"
     assert said["chance"] == "50.00 %"
     assert said["paper"] == "100.0 / 88.7"
+
+
+def test_a_window_scores_its_lengths_only() -> None:
+    one = outcome(0, num_correct=half_right_at_50)
+    cells = [Cell(str(window), "C=2", (one.spec,), "", window) for window in ((41, 49), (50, 50))]
+    header, lines = cell_lines(Experiment("Title", "About.", cells, PLAN), [one])
+    assert [dict(zip(header, line, strict=True))["mean"] for line in lines] == ["100 %", "50.00 %"]
+
+
+def test_all_lengths_count_where_the_experiment_says_so() -> None:
+    spec = make_spec("bounded-dyck", "regular-gpt", {})
+    points = tuple(
+        LengthPoint(
+            length=n, num_strings=4, num_correct=4 if n % 2 else 2, baseline=1.0 if n % 2 else 0.5, balanced=n % 2 == 0
+        )
+        for n in range(41, 61)
+    )
+    dense = LengthCurve(protocol="independent", points=points)
+    done = Outcome(spec, synthetic_run().result.model_copy(update={"run_id": spec.id, "dense": dense}))
+    said = {}
+    for scored in ("balanced", "legal"):
+        header, (line,) = cell_lines(Experiment("T", "A.", [Cell("D", "C", (spec,))], PLAN, scored), [done])
+        said[scored] = dict(zip(header, line, strict=True))
+    assert (said["balanced"]["mean"], said["balanced"]["chance"]) == ("50.00 %", "50.00 %")
+    assert (said["legal"]["mean"], said["legal"]["chance"]) == ("75.00 %", "75.00 %")
 
 
 def test_long_lengths_show_the_lowest_seed() -> None:
@@ -47,7 +75,7 @@ def test_failed_runs_stay_visible_with_their_reason() -> None:
     done, failed = outcome(0), Outcome(make_spec("parity", "regular-gpt", {}, seed=1), None, "Diverged: at step 7")
     experiment = experiment_with([done, failed])
     page = markdown_page("name", "small", experiment, [done, failed], date(2026, 11, 21))
-    assert "| Parity | C=2 | 1 of 2 | 100 % |" in page
+    assert "| Parity | C=2 | 1 of 2 | 41-60 | 100 % |" in page
     assert f"- {failed.spec.id}: Diverged: at step 7" in page
     assert "- date: 2026-11-21" in page
 
@@ -56,5 +84,5 @@ def test_a_cell_without_any_run_is_empty_not_missing() -> None:
     failed = Outcome(make_spec("parity", "regular-gpt", {}), None, "ValueError: no")
     header, (line,) = cell_lines(experiment_with([failed]), [failed])
     assert len(line) == len(header)
-    assert line[:4] == ("Parity", "C=2", "0 of 1", "-")
+    assert line[:5] == ("Parity", "C=2", "0 of 1", "41-60", "-")
     assert markdown_page("name", "small", experiment_with([failed]), [failed], date(2026, 1, 1))
