@@ -272,8 +272,7 @@ def _train(spec: Any, root: Path, longest: int) -> int:
 
 
 def _write_report(console: Any, folders: Sequence[Path], page: Path) -> None:
-    from lengthwise.report.page import write_report
-    from lengthwise.runs.folder import load_run
+    from lengthwise.report.page import read_measured, write_report
 
-    for path in write_report([load_run(folder) for folder in folders], page):
+    for path in write_report([read_measured(folder) for folder in folders], page):
         console.print(f"wrote {path}", soft_wrap=True)

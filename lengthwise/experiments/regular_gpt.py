@@ -107,12 +107,12 @@ def table_1(scale: Scale = "small") -> Experiment:
         title="Chi et al. (2023), Table 1: RegularGPT on regular languages, the paper's protocol",
         about=(
             "Preset `chi2023`: the published code's layer and strings, Adam at a constant rate, nothing done to "
-            "strings or states. The paper's entries are max / mean over its three seeds at the best of three rates: compare "
-            "with *best run* and *mean*, here over all rates. At scale `small` a net has D=64 instead of 256 and takes "
-            "5,000 steps instead of 100,000 (the code: up to 1,000,000). Lengths with only one answer count, as in the "
-            "paper: knowing whether the length is odd alone gives 75 % on D_n and Tomita 5. D_n and Tomita are "
-            "trained up to length 50 and scored at 51-100, the others up to 40 and at 41-500 (the code begins at 42). "
-            "Expressions of modular arithmetic begin with a +, as in the code."
+            "strings or states. The paper's entries are max / mean over its three seeds at the best of three rates: "
+            "compare with *best run* and *mean*, here over all rates. At scale `small` a net has D=64 instead of 256 "
+            "and takes 5,000 steps instead of 100,000 (the code: up to 1,000,000). Lengths with only one answer count, "
+            "as in the paper: knowing whether the length is odd alone gives 75 % on D_n and Tomita 5. D_n and Tomita "
+            "are trained up to length 50 and scored at 51-100, the others up to 40 and at 41-500 (the code begins at "
+            "42). Expressions of modular arithmetic begin with a +, as in the code."
         ),
         cells=cells,
         plan=_published_plan(scale, (41, 60) if scale == "smoke" else (41, 500)),

@@ -6,7 +6,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 from urllib.parse import quote
 
 import altair as alt
@@ -21,16 +21,19 @@ from lengthwise.training.checkpoint import write_by_rename
 from lengthwise.training.loop import StepRecord
 
 
-@runtime_checkable
-class MeasuredRun(Protocol):
-    """What a report reads of a run (`lengthwise.runs.folder.Run` has it)."""
+class MeasuredRun(NamedTuple):
+    """What a report says of a run; `result` is None where the run is not finished."""
 
-    @property
-    def folder(self) -> RunFolder: ...
-    @property
-    def metrics(self) -> Sequence[StepRecord]: ...
-    @property
-    def result(self) -> RunResult | None: ...
+    folder: RunFolder
+    metrics: Sequence[StepRecord]
+    result: RunResult | None
+
+
+def read_measured(path: Path) -> MeasuredRun:
+    """Read a run for a report, without its weights; a folder that is missing or damaged is a ValueError."""
+    folder = RunFolder(path)
+    folder.read_spec()
+    return MeasuredRun(folder, folder.metrics.read(), folder.read_result())
 
 
 class _Panel(NamedTuple):

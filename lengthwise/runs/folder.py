@@ -8,6 +8,7 @@ import platform
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,7 +83,7 @@ class RunResult(BaseModel):
         return flawless[-1] if flawless else None
 
 
-_WAY_OUT = "`lengthwise train` with the run's settings mends result.json and state.json"
+_WAY_OUT = "`lengthwise train` with the run's settings mends all but the checkpoint"
 
 
 class RunFolder(NamedTuple):
@@ -103,9 +104,11 @@ class RunFolder(NamedTuple):
         return Journal(self.path / "probes.jsonl", Probe)
 
     def create(self, spec: RunSpec) -> None:
-        """Make the folder and write down the specification."""
+        """Make the folder and write down the specification, again where the file is damaged."""
         self.path.mkdir(parents=True, exist_ok=True)
-        if not (self.path / "run.json").exists():
+        try:
+            self.read_spec()
+        except ValueError:
             self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": versions()})
 
     @contextmanager
@@ -121,12 +124,19 @@ class RunFolder(NamedTuple):
             yield
 
     def read_spec(self) -> RunSpec:
+        content = self._read("run.json")
         try:
-            return spec_from_json(self._read("run.json")["spec"])
+            spec = spec_from_json(content["spec"])
         except (KeyError, TypeError, AttributeError) as error:
             if isinstance(error, UnknownName):
                 raise
             raise ValueError(f"{self.path / 'run.json'}: damaged file (no complete specification)") from None
+        if content.get("id") != spec.id:
+            raise ValueError(
+                f"{self.path / 'run.json'}: its settings are those of {spec.id}, but it says {content.get('id')}; they "
+                "were changed, or another version of the package wrote them; train the run again"
+            )
+        return spec
 
     def read_status(self) -> RunStatus:
         if not (self.path / "state.json").exists():
@@ -166,10 +176,14 @@ class RunFolder(NamedTuple):
             raise ValueError(f"{self.path / name}: damaged file ({error}); {_WAY_OUT}") from None
         if not isinstance(content, dict):
             raise ValueError(f"{self.path / name}: damaged file (wanted a JSON object); {_WAY_OUT}")
+        if content.pop("digest", None) != _digest(content):
+            raise ValueError(f"{self.path / name}: damaged file (its contents have changed); {_WAY_OUT}")
         return content
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
-        write_by_rename(self.path / name, (json.dumps(content, indent=1) + "\n").encode())
+        write_by_rename(
+            self.path / name, (json.dumps(content | {"digest": _digest(content)}, indent=1) + "\n").encode()
+        )
 
 
 class Run(NamedTuple):
@@ -199,6 +213,11 @@ def load_run(path: str | Path) -> Run:
     steps_done = load_weights(model, folder.checkpoint, spec.id)
     model.eval()
     return Run(folder, spec, model, steps_done)
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """A hash of a file's content, so that a number that was changed does not pass for a measured one."""
+    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def versions() -> dict[str, str]:

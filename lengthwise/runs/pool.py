@@ -1,6 +1,7 @@
 """Many runs on a pool of local processes."""
 
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -99,6 +100,15 @@ _stop: Any = None  # the event that asks the worker to stop
 def _start_worker(messages: Any, stop: Event) -> None:
     global _messages, _stop
     _messages, _stop = messages, stop
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Without its first process, a pool's worker would wait for work for ever and hold on to its run."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _execute_in_worker(spec: Settings, root: Path, plan: EvaluationPlan) -> RunResult:

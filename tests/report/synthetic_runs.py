@@ -3,22 +3,17 @@
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.report.page import MeasuredRun
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
 from lengthwise.runs.journal import Probe
 from lengthwise.runs.spec import make_spec
 from lengthwise.training.loop import StepRecord
 
 PLAN = EvaluationPlan(dense=(41, 60), dense_strings=256, long=((1_000, 256), (100_000, 32)), structured=((500, 32),))
-
-
-class SyntheticRun(NamedTuple):
-    folder: RunFolder
-    metrics: list[StepRecord]
-    result: RunResult | None
 
 
 def all_right(length: int, num_strings: int) -> int:
@@ -33,7 +28,7 @@ def synthetic_run(
     plan: EvaluationPlan = PLAN,
     num_correct: Callable[[int, int], int] = all_right,
     is_balanced: Callable[[int], bool] = lambda length: True,
-) -> SyntheticRun:
+) -> MeasuredRun:
     """A run whose point of `num_strings` strings at `length` has ``num_correct(length, num_strings)`` right answers."""
     spec = make_spec(task, "regular-gpt", settings or {}, seed=seed)
 
@@ -68,4 +63,4 @@ def synthetic_run(
     steps = range(1, spec.recipe.steps + 1)
     losses = [0.7 * math.exp(-step / 200) * (1 + 0.5 * math.sin(step * (seed + 3))) for step in steps]
     metrics = [StepRecord(step, loss, 40, 1.0, 1e-3) for step, loss in zip(steps, losses, strict=True)]
-    return SyntheticRun(RunFolder(Path(spec.id)), metrics, result)
+    return MeasuredRun(RunFolder(Path(spec.id)), metrics, result)

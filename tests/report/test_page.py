@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from synthetic_runs import SyntheticRun, synthetic_run
+from synthetic_runs import MeasuredRun, synthetic_run
 
 from lengthwise.report.page import write_report
 from lengthwise.runs.folder import RunFolder, RunStatus
@@ -100,7 +100,7 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / spec.id)
     folder.create(spec)
     folder.write_status(RunStatus(status="interrupted", step=120))
-    unfinished = SyntheticRun(folder, [], None)
+    unfinished = MeasuredRun(folder, [], None)
     with pytest.raises(
         ValueError, match=r"interrupted, step 120 of 2,000.*lengthwise train parity regular-gpt --seed 4"
     ):

@@ -1,0 +1,115 @@
+"""Flipped bytes, files cut short, disks that are full: one sentence, exit code 1 or 2, and nothing finished is lost."""
+
+import random
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lengthwise.cli import main
+from lengthwise.runs.folder import RunFolder
+
+SETTINGS = [
+    *("--set", "train.steps=12", "--set", "train.batch_size=4", "--set", "train.max_length=6"),
+    *("--set", "model.d_model=8", "--set", "model.num_heads=2", "--longest", "50"),
+]
+FILES = ("run.json", "state.json", "metrics.jsonl", "probes.jsonl", "result.json", "checkpoint.safetensors")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("finished")
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "parity", "regular-gpt", *SETTINGS, "--runs", str(root)])
+    assert stopped.value.code == 0
+    return next(root.glob("parity-*"))
+
+
+def commands(run: Path, out: Path) -> dict[str, list[str]]:
+    return {
+        "predict": ["predict", str(run), "abba"],
+        "evaluate": ["evaluate", str(run), "--lengths", "3-5", "--strings", "4"],
+        "report": ["report", str(run), "--out", str(out / "report.html")],
+        "resume": ["resume", str(run), "--longest", "50"],
+        "train": ["train", "parity", "regular-gpt", *SETTINGS, "--runs", str(run.parent)],
+    }
+
+
+def carry_out(arguments: list[str], capsys) -> tuple[int, str]:
+    """Exit code and what was said on the error stream; any exception but SystemExit fails the test."""
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    return int(stopped.value.code or 0), capsys.readouterr().err
+
+
+def check(arguments: list[str], capsys) -> int:
+    code, said = carry_out(arguments, capsys)
+    assert code in (0, 1, 2)
+    if code:
+        assert said.startswith("lengthwise: ")
+        assert len(said.splitlines()) == 1, said
+    return code
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_flipped_bytes_never_pass_unseen_into_a_number(name: str, finished: Path, tmp_path: Path, capsys) -> None:
+    chance = random.Random(name)
+    whole = (finished / name).read_bytes()
+    for trial in range(12):
+        run = tmp_path / str(trial) / finished.name
+        shutil.copytree(finished, run)
+        content = bytearray(whole)
+        if content:
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        (run / name).write_bytes(content)
+        codes = {command: check(words, capsys) for command, words in commands(run, run.parent).items()}
+        if name == "checkpoint.safetensors":
+            assert codes["predict"] == codes["evaluate"] == 2
+        if name != "checkpoint.safetensors":
+            assert codes["train"] == 0
+            assert list(RunFolder(run).read_result().curves) == list(RunFolder(finished).read_result().curves)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("kept", [0.0, 0.5])
+def test_files_cut_short_are_mended_or_named(name: str, kept: float, finished: Path, tmp_path: Path, capsys) -> None:
+    run = tmp_path / finished.name
+    shutil.copytree(finished, run)
+    whole = (run / name).read_bytes()
+    (run / name).write_bytes(whole[: int(kept * len(whole))])
+    for words in commands(run, tmp_path).values():
+        check(words, capsys)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_are_missing_or_folders_are_named(name: str, finished: Path, tmp_path: Path, capsys) -> None:
+    for trial in ("missing", "folder"):
+        run = tmp_path / trial / finished.name
+        shutil.copytree(finished, run)
+        (run / name).unlink()
+        if trial == "folder":
+            (run / name).mkdir()
+        for words in commands(run, tmp_path).values():
+            check(words, capsys)
+
+
+@pytest.mark.parametrize("limit", [100, 1_000, 4_000, 8_000])
+def test_a_full_disk_is_said_and_nothing_is_lost(limit: int, tmp_path: Path) -> None:
+    """Files may not grow beyond `limit` bytes: writing fails as on a full disk, in the middle of a file."""
+    command = [sys.executable, "-m", "lengthwise", "train", "parity", "regular-gpt", *SETTINGS, "--runs", str(tmp_path)]
+    failed = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        check=False,
+    )
+    assert failed.returncode == 1, failed.stderr
+    assert "Traceback" not in failed.stdout + failed.stderr
+    assert len(failed.stderr.splitlines()) == 1
+    assert "File too large" in failed.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
