@@ -23,11 +23,11 @@ def validated(kind: type[Described], settings: Mapping[str, Any], path: str = ""
 
 
 def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
-    location = [str(part) for part in problem["loc"]]
+    location = [shown(str(part)) for part in problem["loc"]]
     full = ".".join([path, *location] if path else location)
     if problem["type"] == "extra_forbidden":
         known = _fields_at(kind, location[:-1])
-        return f"{full}: no such setting{nearest(location[-1], known)} (known: {', '.join(sorted(known))})"
+        return f"{full}: no such setting{nearest(str(problem['loc'][-1]), known)} (known: {', '.join(sorted(known))})"
     if problem["type"] == "missing":
         return f"{full}: wanted a value, got none; give one"
     wanted = problem["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
@@ -36,7 +36,17 @@ def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
     if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
         wanted = f"a section of settings such as {full}.key"
     article = "a number " if wanted.startswith(("greater", "less")) else ""
-    return f"{full}: wanted {article}{wanted}, got {problem['input']!r}"
+    return f"{full}: wanted {article}{wanted}, got {shortened(repr(problem['input']))}"
+
+
+def shown(name: str) -> str:
+    """A name from a request as it may stand in a sentence: in quotes unless it is a plain word."""
+    return name if name.isprintable() and name.strip() == name != "" else shortened(repr(name))
+
+
+def shortened(text: str, longest: int = 120) -> str:
+    """A text of bounded length."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def _fields_at(kind: type[BaseModel], location: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from lengthwise.registry import nearest
 from lengthwise.tasks.base import TASKS, SymbolTask
 from lengthwise.training.loop import check_model, training_lengths
 from lengthwise.training.recipe import PRESETS, Recipe
-from lengthwise.validation import validated
+from lengthwise.validation import shortened, shown, validated
 
 SECTIONS = ("task", "model", "train")
 Settings = dict[str, Any]
@@ -65,7 +65,7 @@ def make_spec(task: str, model: str, settings: Mapping[str, Any], *, preset: str
     base: Settings = {"train": PRESETS[preset], "model": model_class.presets.get(preset, {})}
     merged = merge(base, settings)
     problems = [
-        f"{s}: no such section{nearest(s, SECTIONS)} (known: {', '.join(SECTIONS)})"
+        f"{shown(s)}: no such section{nearest(s, SECTIONS)} (known: {', '.join(SECTIONS)})"
         for s in settings
         if s not in (*SECTIONS, "seed", "preset")
     ]
@@ -128,7 +128,9 @@ def parse_assignments(assignments: Iterable[str]) -> Settings:
         path, equals, text = assignment.partition("=")
         keys = path.strip().split(".")
         if not equals or len(keys) < 2 or not all(keys):
-            raise ValueError(f"--set: wanted section.key=value, got {assignment!r}; for one, --set train.steps=500")
+            raise ValueError(
+                f"--set: wanted section.key=value, got {shortened(repr(assignment))}; for one, --set train.steps=500"
+            )
         nested: Any = _parse_value(text.strip())
         for key in reversed(keys):
             nested = {key: nested}
@@ -146,5 +148,7 @@ def _parse_value(text: str) -> Any:
 def _section(settings: Mapping[str, Any], section: str) -> Mapping[str, Any]:
     content = settings.get(section, {})
     if not isinstance(content, Mapping):
-        raise ValueError(f"{section}: wanted a section of settings, got {content!r}; for one, {section}.key = value")
+        raise ValueError(
+            f"{section}: wanted a section of settings, got {shortened(repr(content))}; for one, {section}.key = value"
+        )
     return content

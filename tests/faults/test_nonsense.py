@@ -1,0 +1,150 @@
+"""10,000 made-up requests: each is carried out or refused with a clear line for every problem, never a traceback."""
+
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lengthwise.cli import main
+from lengthwise.evaluation.plan import parse_lengths
+from lengthwise.models import MODELS, make_model
+from lengthwise.registry import UnknownName
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.spec import make_spec, parse_assignments, read_settings
+from lengthwise.tasks import TASKS, make_task
+from lengthwise.training.recipe import PRESETS
+
+LONGEST_LINE = 1_000
+
+
+def check_sentence(error: Exception) -> None:
+    lines = str(error).splitlines()
+    assert lines, "an error says something"
+    assert all(line.strip() and len(line) < LONGEST_LINE for line in lines), lines
+
+
+def carried_out_or_refused(work) -> None:
+    try:
+        work()
+    except (ValueError, UnknownName) as error:
+        check_sentence(error)
+
+
+KEYS = [
+    *("steps", "batch_size", "max_length", "min_length", "lengths", "length_sampling", "supervision", "ema_decay"),
+    *("optimizer", "augmentation", "name", "betas", "learning_rate", "padding", "d_model", "num_heads", "chunk_size"),
+    *("thickness", "variant", "p", "depth", "index", "modulus", "size", "sampling", "seed", "preset", "task", "train"),
+]
+keys = st.sampled_from(KEYS) | st.text(max_size=6)
+
+
+def mappings(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.dictionaries(keys, inner, max_size=4)
+
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 100),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(["adam", "muon", "cosine", "uniform", "last", "prefix", "merge", "code", "chi2023"]),
+)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | mappings(inner), max_leaves=6)
+
+
+sections = st.dictionaries(st.sampled_from(["task", "model", "train"]) | keys, values | mappings(values), max_size=3)
+names = st.one_of(st.sampled_from([*TASKS, *MODELS, *PRESETS]), st.text(max_size=12))
+many = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+
+
+@settings(many, max_examples=3000)
+@given(st.sampled_from(list(TASKS)), sections, st.sampled_from(list(PRESETS)), st.integers(-2, 10))
+def test_configurations(task: str, changes: dict[str, Any], preset: str, seed: int) -> None:
+    carried_out_or_refused(lambda: make_spec(task, "regular-gpt", changes, preset=preset, seed=seed))
+
+
+@settings(many, max_examples=1500)
+@given(names, names, names)
+def test_names(task: str, model: str, preset: str) -> None:
+    carried_out_or_refused(lambda: make_spec(task, model, {}, preset=preset))
+    carried_out_or_refused(lambda: make_task(task))
+    carried_out_or_refused(lambda: make_model(model, make_task("parity"), d_model=8, num_heads=2))
+
+
+@settings(many, max_examples=1500)
+@given(st.lists(st.text(max_size=20) | st.builds("{}.{}={}".format, keys, keys, st.text(max_size=6)), max_size=3))
+def test_assignments(words: list[str]) -> None:
+    carried_out_or_refused(lambda: make_spec("parity", "regular-gpt", parse_assignments(words)))
+
+
+toml_pieces = st.sampled_from(
+    [
+        "[train]\n",
+        "[model]\n",
+        "[task]\n",
+        "steps = 5\n",
+        "steps = 5",
+        "p = nan\n",
+        "= 3\n",
+        '"',
+        "\x00",
+        "[[train]]\n",
+        "train.steps = 1\n",
+        "d_model = 1_6\n",
+        "x = 1979-05-27\n",
+        "steps = -0x1\n",
+        "[train.optimizer]\nname = 'adam'\n",
+    ]
+)
+
+
+@settings(many, max_examples=1500)
+@given(content=st.lists(toml_pieces, max_size=6).map(lambda parts: "".join(parts).encode()) | st.binary(max_size=60))
+def test_toml_files(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_bytes(content)
+    carried_out_or_refused(lambda: make_spec("parity", "regular-gpt", read_settings(path)))
+
+
+@settings(many, max_examples=1500)
+@given(st.sampled_from(list(TASKS)), st.text(max_size=12) | st.text("()ab01<>+-*234", max_size=12))
+def test_strings(name: str, text: str) -> None:
+    task = make_task(name)
+    carried_out_or_refused(lambda: task.solve(task.encode(text)[None]))
+
+
+@settings(many, max_examples=1000)
+@given(st.text(string.digits + "-, x", max_size=12) | st.text(max_size=6))
+def test_lengths(text: str) -> None:
+    carried_out_or_refused(lambda: parse_lengths(text.replace("000", "0")))
+
+
+files = st.dictionaries(
+    st.sampled_from(
+        ["run.json", "state.json", "metrics.jsonl", "probes.jsonl", "result.json", "checkpoint.safetensors"]
+    ),
+    st.one_of(
+        st.binary(max_size=40),
+        st.sampled_from([b"", b"{}", b"[]", b"null", b'{"spec": {}}', b'{"step": 1}\n', b"\xff", b'{"digest": "0"}']),
+    ),
+)
+
+
+@settings(many, max_examples=400)
+@given(contents=files)
+def test_run_folders(contents: dict[str, bytes], tmp_path_factory) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    run = RunFolder(folder)
+    for read in (run.read_spec, run.read_status, run.read_result, run.metrics.read, run.probes.read):
+        carried_out_or_refused(read)
+    for words in (["predict", str(folder), "ab"], ["report", str(folder)], ["resume", str(folder)]):
+        with pytest.raises(SystemExit) as stopped:
+            main(words)
+        assert stopped.value.code == 2
