@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-slow check format benchmark clean
+.PHONY: demo test test-slow check format docs benchmark clean
 
 demo: $(VENV)/.ready
 	$(BIN)/lengthwise demo
@@ -24,6 +24,9 @@ format: $(VENV)/.ready-test
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 benchmark: $(VENV)/.ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/training_step.py
 
@@ -39,5 +42,9 @@ $(VENV)/.ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(INSTALL) --editable '.[test]'
 	touch $@ $(VENV)/.ready
 
+$(VENV)/.ready-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(INSTALL) --editable '.[docs]'
+	touch $@ $(VENV)/.ready
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis

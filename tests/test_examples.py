@@ -1,4 +1,4 @@
-"""What users are shown runs: the README's Python and commands, and the scripts in examples/."""
+"""What users are shown runs: Python and commands of the README and of docs/, and the scripts in examples/."""
 
 import re
 import shlex
@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SMOKE = {
     "train_and_measure.py": ["--steps", "3", "--longest", "300"],
@@ -17,8 +18,8 @@ SMOKE = {
 }
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(language: str, document: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", document, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
@@ -40,16 +41,36 @@ def test_python_of_the_readme_runs(block: str, capsys) -> None:
         assert lines[0] == lines[1], "the README says that both are the same"
 
 
-def test_commands_of_the_readme_run(tmp_path: Path) -> None:
-    """In order, in one folder, each `train` for a few steps only."""
-    commands = [line for block in blocks("console") for line in block.splitlines() if line.startswith("lengthwise")]
+@pytest.mark.parametrize("page", ["tutorial", "extending"])
+def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    script = tmp_path / f"{page}.py"
+    script.write_text("\n".join(blocks("python", text)), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-W", "error", str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for shown in blocks("text", text):
+        assert shown in done.stdout, "the page shows what its code prints"
+    if page == "tutorial":
+        measured = [line for line in done.stdout.splitlines() if " symbols: " in line]
+        assert len(measured) == 5
+        assert all(" 1.0000 " in line for line in measured), "the page says that the net is right"
+
+
+@pytest.mark.parametrize("document", [README, TUTORIAL], ids=["README", "tutorial"])
+def test_commands_run(document: str, tmp_path: Path) -> None:
+    """In order, in one folder, each `train` for a few steps only; a comment says where one is to fail."""
+    lines = [line for block in blocks("console", document) for line in block.splitlines()]
+    commands = [line for line in lines if line.startswith("lengthwise")]
     assert len(commands) >= 6
     for command in commands:
         words = shlex.split(command, comments=True)[1:]
         if words[0] == "train":
-            words += ["--set", "train.steps=5", "--set", "train.batch_size=4", "--set", "train.max_length=6"]
-        run = max(tmp_path.glob("runs/tomita-*"), default=Path("none"))
+            words += ["--set", "train.batch_size=4", "--set", "train.max_length=6", "--longest", "60"]
+            words += [] if "stepz" in command else ["--set", "train.steps=5"]
+        run = max(tmp_path.glob("runs/*"), default=Path("none"), key=lambda path: path.stat().st_mtime)
         words = [word.replace("runs/RUN", str(run)) for word in words]
+        if "predict" in words and run.name.startswith("parity"):
+            words = [word.replace("0110", "abba").replace("111000", "b") for word in words]
         done = subprocess.run(
             [sys.executable, "-W", "error", "-m", "lengthwise", *words],
             capture_output=True,
@@ -57,7 +78,8 @@ def test_commands_of_the_readme_run(tmp_path: Path) -> None:
             check=False,
             cwd=tmp_path,
         )
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        expected = int(re.search(r"# exits with (\d)", command + "# exits with 0").group(1))
+        assert done.returncode == expected, f"{command}\n{done.stderr}"
 
 
 def test_make_targets_of_the_readme_exist() -> None:
@@ -68,6 +90,6 @@ def test_make_targets_of_the_readme_exist() -> None:
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:
-    for document in ROOT.glob("*.md"):
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / link).exists(), f"{document.name}: {link}"
