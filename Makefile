@@ -28,7 +28,7 @@ docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 benchmark: $(VENV)/.ready
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/training_step.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/regular_gpt.py --save
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lengthwise needs Python 3.11 or newer; run make PYTHON=python3.11")'

@@ -30,6 +30,13 @@ def test_examples_run(script: Path) -> None:
     assert done.stdout
 
 
+def test_the_benchmark_runs() -> None:
+    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "regular_gpt.py"), "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "plain dense mask" in done.stdout
+
+
 @pytest.mark.parametrize("block", blocks("python"), ids=range(len(blocks("python"))))
 def test_python_of_the_readme_runs(block: str, capsys) -> None:
     exec(compile(block, "README.md", "exec"), {})

@@ -4,22 +4,30 @@ import pytest
 import torch
 
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.regular_gpt import RegularGPT
-from lengthwise.runs.spec import make_spec
+from lengthwise.runs.spec import RunSpec, make_spec
 from lengthwise.training.loop import train
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("task", ["parity", "even-pairs", "cycle-navigation"])
-def test_what_the_demo_claims(task: str, seed: int) -> None:
-    spec = make_spec(task, "regular-gpt", {}, seed=seed)
+@pytest.mark.parametrize("spec", EXPERIMENTS["demo"]("small").specs, ids=lambda spec: spec.id)
+def test_what_the_demo_claims(spec: RunSpec) -> None:
     model = spec.make_model()
-    train(model, spec.task, spec.recipe, seed=seed)
+    train(model, spec.task, spec.recipe, seed=spec.seed)
     measured = dict(EvaluationPlan().measure(model, spec.task))
     assert measured["dense"].mean() >= 0.9999
     assert measured["dense"].min() >= 0.99
     assert measured["long"].min() == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "fields"), [("bounded-dyck", {"depth": 2}), ("tomita", {"index": 6})])
+def test_near_misses_are_told_apart(task: str, fields: dict) -> None:
+    spec = make_spec(task, "regular-gpt", {"task": fields})
+    model = spec.make_model()
+    train(model, spec.task, spec.recipe, seed=0)
+    assert dict(EvaluationPlan(dense_strings=64).measure(model, spec.task))["dense"].balanced().mean() >= 0.9999
 
 
 @pytest.mark.slow

@@ -283,11 +283,11 @@ def _merge_gathered(
 
 
 def _worth_tabling(tree: Tree, num_rows: int, num_states: int, perturbed: bool, table_rows: int) -> bool:
-    """Whether the next level has few enough distinct windows.
+    """Whether the next level has few enough distinct windows; never for `table_rows` 0.
 
     Under perturbation the answer depends on the tree alone, never on the batch: it decides where noise acts.
     """
-    limit = table_rows if perturbed else max(table_rows, num_states // 2)
+    limit = table_rows if perturbed or not table_rows else max(table_rows, num_states // 2)
     return len(tree.layers) == 1 and num_rows**tree.chunk_size <= limit
 
 

@@ -57,8 +57,8 @@ class Recipe(_Section):
     (`lengths="balanced"`) or from all that it has (`"legal"`): with equal odds (`"uniform"`), with odds 1/length
     (`"log-uniform"`), or with odds that go from the second to the first over training (`"short-first"`: short strings
     teach the structure, long ones test it).
-    `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. With `ema_decay`
-    > 0 the final weights are the exponential moving average of the weights.
+    `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. With a positive
+    `ema_decay` the final weights are the exponential moving average of the weights.
     """
 
     steps: int = Field(6000, ge=1)

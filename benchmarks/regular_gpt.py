@@ -1,0 +1,207 @@
+"""What RegularGPT costs on one core: training, inference, evaluation at all lengths, long strings, data.
+
+    python benchmarks/regular_gpt.py            prints the tables
+    python benchmarks/regular_gpt.py --save     also writes docs/results/speed.md, its chart and the dated numbers
+    python benchmarks/regular_gpt.py --quick    seconds, to see that it runs; its numbers say nothing
+
+CPU milliseconds, one torch thread, everything in one run. Before anything is timed, all forms of the model's function
+are compared in values and gradients.
+"""
+
+import argparse
+import math
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from dense_mask import dense_mask_states
+from speed_page import save
+
+from lengthwise import TASKS, make_task
+from lengthwise.conventions import PAD
+from lengthwise.evaluation.length_curve import length_curve
+from lengthwise.models import make_model
+from lengthwise.models.regular_gpt import RegularGPT
+from lengthwise.ops.tree_attention import last_state
+from lengthwise.training.loop import TrainingState, training_steps
+from lengthwise.training.recipe import Recipe
+
+BATCH = 128
+BARE = {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": 0.0}
+DENSE = ("masked definition", "plain dense mask")
+DENSE_UP_TO = 500
+
+
+class Measurement(NamedTuple):
+    """Mean CPU milliseconds of one form at one length and width."""
+
+    what: str
+    form: str
+    width: int
+    length: int
+    milliseconds: float
+
+
+Answer = Callable[[RegularGPT, torch.Tensor], torch.Tensor]
+
+
+def tree(model: RegularGPT, inputs: torch.Tensor) -> torch.Tensor:
+    return model.last(inputs)
+
+
+def tree_without_tables(model: RegularGPT, inputs: torch.Tensor) -> torch.Tensor:
+    return model.readout(last_state(inputs - PAD, model.tree, table_rows=0))
+
+
+def masked_definition(model: RegularGPT, inputs: torch.Tensor) -> torch.Tensor:
+    return model.forward_by_definition(inputs)[:, -1]
+
+
+def dense_mask(model: RegularGPT, inputs: torch.Tensor) -> torch.Tensor:
+    return model.readout(dense_mask_states(inputs - PAD, model.tree))
+
+
+FORMS: dict[str, Answer] = {
+    "tree, tables": tree,
+    "tree, no tables": tree_without_tables,
+    "masked definition": masked_definition,
+    "plain dense mask": dense_mask,
+}
+
+
+def check_that_forms_agree() -> None:
+    """Raise unless all forms agree in values and gradients, on strings with pads and of ragged length."""
+    model = make_model("regular-gpt", make_task("parity")).double()
+    for length in (1, 2, 33, 63):
+        inputs = torch.randint(PAD, 2, (8, length), generator=torch.Generator().manual_seed(0))
+        outputs = [answer(model, inputs) for answer in FORMS.values()]
+        outputs.append(model(inputs)[:, -1])
+        gradients = [torch.autograd.grad(output.square().sum(), list(model.parameters())) for output in outputs]
+        for output, gradient in zip(outputs[1:], gradients[1:], strict=True):
+            torch.testing.assert_close(output, outputs[0])
+            torch.testing.assert_close(gradient, gradients[0])
+
+
+def cpu_ms(work: Callable[[], object], repeats: int) -> float:
+    """Mean CPU milliseconds of a call; where there are several, after a warm-up call for every five of them."""
+    times = []
+    for _ in range(repeats + math.ceil((repeats - 1) / 5)):
+        start = time.process_time()
+        work()
+        times.append(1000 * (time.process_time() - start))
+    return statistics.mean(times[-repeats:])
+
+
+def training_step(length: int, width: int, form: str, repeats: int) -> float:
+    """Forward, backward and an AdamW step on the final answers of one batch, nothing done to strings and states."""
+    task = make_task("parity")
+    model = make_model("regular-gpt", task, d_model=width)
+    assert isinstance(model, RegularGPT)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    batch = task.sample(BATCH, length, torch.Generator().manual_seed(0))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(FORMS[form](model, batch.inputs), batch.targets[:, -1]).backward()
+        optimizer.step()
+
+    return cpu_ms(step, repeats)
+
+
+def forward(length: int, width: int, form: str, repeats: int) -> float:
+    """The final answers of one batch."""
+    task = make_task("parity")
+    model = make_model("regular-gpt", task, d_model=width).eval()
+    assert isinstance(model, RegularGPT)
+    inputs = task.sample(BATCH, length, torch.Generator().manual_seed(0)).inputs
+    with torch.no_grad():
+        return cpu_ms(lambda: FORMS[form](model, inputs), repeats)
+
+
+def recipe_step(length: int, repeats: int, changes: dict[str, Any]) -> float:
+    """A step of the training loop at one length, data included; half with early, half with late noise."""
+    task = make_task("parity")
+    recipe = Recipe(steps=2 * repeats, batch_size=BATCH, min_length=length, max_length=length, **changes)
+    state = TrainingState(make_model("regular-gpt", task), recipe)
+    start = time.process_time()
+    steps = sum(1 for _ in training_steps(state, task, recipe, seed=0))
+    return 1000 * (time.process_time() - start) / steps
+
+
+def steps_and_forwards(quick: bool) -> list[Measurement]:
+    """Every form at the lengths and widths it can bear."""
+    lengths = {64: (40,)} if quick else {64: (40, 100, 200, 500, 1000, 2000), 256: (40, 500)}
+    found = []
+    for width, length in [(width, length) for width, some in lengths.items() for length in some]:
+        for form in FORMS:
+            if form in DENSE and length > (DENSE_UP_TO if width == 64 else 40):
+                continue
+            repeats = 1 if quick or (form in DENSE and length > 100) else max(3, min(40, 4000 // length))
+            for what, measure in (("training step", training_step), ("forward", forward)):
+                found.append(Measurement(what, form, width, length, measure(length, width, form, repeats)))
+    recipes: dict[str, dict[str, Any]] = {"preset fast": {}, "preset fast, bare": {"augmentation": BARE}}
+    for name, changes in recipes.items():
+        for length in lengths[64]:
+            cost = recipe_step(length, 2 if quick else max(4, 2000 // length), changes)
+            found.append(Measurement("training step", name, 64, length, cost))
+    return found
+
+
+def whole_evaluations(quick: bool) -> dict[str, float]:
+    """CPU seconds of the two ways to measure all lengths, and of strings of 100,000 symbols with their memory."""
+    task, longest, long = make_task("parity"), 20 if quick else 500, 1_000 if quick else 100_000
+    strings = 16 if quick else 512
+    found = {}
+    for width, protocol in ((64, "one-pass"), (64, "independent"), (256, "one-pass")):
+        model = make_model("regular-gpt", task, d_model=width)
+        start = time.process_time()
+        length_curve(model, task, range(1, longest + 1), num_strings=strings, protocol=protocol)
+        name = f"lengths 1-{longest}, {strings} strings each, {protocol}, D={width}, s"
+        found[name] = time.process_time() - start
+    start = time.process_time()
+    length_curve(make_model("regular-gpt", task), task, [long], num_strings=64)
+    found[f"{long:,} symbols, 64 strings, D=64, s"] = time.process_time() - start
+    found["peak memory of the process so far, GB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+    return found
+
+
+def data_generation(quick: bool) -> dict[str, float]:
+    """CPU milliseconds of a batch of 128 x 40 of every task with its default sampling (39 where lengths are odd)."""
+    found = {}
+    for name in TASKS:
+        for changes in [{"index": i} for i in range(1, 8)] if name == "tomita" else [{}]:
+            task = make_task(name, **changes)
+            length = 40 if task.is_legal_length(40) else 39
+            generator = torch.Generator().manual_seed(0)
+            label = " ".join([name, *map(str, changes.values())])
+            found[label] = cpu_ms(lambda t=task, n=length, g=generator: t.sample(BATCH, n, g), 2 if quick else 30)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    check_that_forms_agree()
+    evaluations = whole_evaluations(options.quick)
+    steps = steps_and_forwards(options.quick)
+    data = data_generation(options.quick)
+    for m in steps:
+        print(f"{m.what:14s} {m.form:18s} D={m.width:<4d} T={m.length:<5d} {m.milliseconds:10.1f} ms")
+    for name, value in evaluations.items():
+        print(f"{name:55s} {value:8.2f}")
+    for name, value in data.items():
+        print(f"data, {name:22s} {value:8.2f} ms")
+    if options.save:
+        for path in save(steps, evaluations, data):
+            print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Writes what a benchmark measured: a page with aims and a log-log chart, and the dated numbers."""
+
+import json
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from lengthwise.runs.folder import versions
+from lengthwise.training.checkpoint import write_by_rename
+
+ROOT = Path(__file__).parent.parent
+
+
+def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float]) -> list[Path]:
+    """Write page, chart and numbers; return their paths."""
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    environment = {"date": today, "processor": _processor(), **versions()}
+    record = {
+        "environment": environment,
+        "cpu_milliseconds": [m._asdict() for m in steps],
+        "evaluations": evaluations,
+        "data_milliseconds": data,
+    }
+    files = {
+        ROOT / "benchmarks" / "results" / f"regular_gpt-{today}.json": json.dumps(record, indent=1) + "\n",
+        ROOT / "docs" / "results" / "speed.svg": vl_convert.vegalite_to_svg(_chart(steps).to_dict()),
+        ROOT / "docs" / "results" / "speed.md": _page(steps, evaluations, data, environment),
+    }
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_by_rename(path, content.encode())
+    return list(files)
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    for line in info.read_text().splitlines() if info.exists() else []:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _chart(steps: Sequence[Any]) -> alt.Chart:
+    values = [m._asdict() for m in steps if m.what == "training step" and m.width == 64]
+    log = alt.Scale(type="log")
+    return (
+        alt.Chart(alt.Data(values=values), width=520, height=340)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("length:Q", scale=log, title="length"),
+            y=alt.Y("milliseconds:Q", scale=log, title="CPU ms of a training step, batch 128, D=64"),
+            color=alt.Color("form:N", title=None),
+        )
+    )
+
+
+def _page(
+    steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float], environment: dict[str, str]
+) -> str:
+    parts = [
+        "# Speed of RegularGPT",
+        "```console\nmake benchmark\n```",
+        "CPU time on one core and one torch thread, everything in one run, after all forms were compared in values and "
+        "gradients. Parity, C=2, one layer, batch 128. *Training step*: forward, backward and AdamW on final answers. "
+        "*Preset fast* is a step of the training loop as users run it, with data, pads, noise, Muon and the moving "
+        "average; *bare* leaves out pads and noise. *Plain dense mask* is torch's own attention with a full mask, on "
+        "the string filled up to a power of two.",
+        "![Cost of a training step against length](speed.svg)",
+        *[_table(what, steps) for what in ("training step", "forward")],
+        "\n".join(["## Aims\n", "| aim | measured | met |", "|---|---|---|", *_aims(steps, evaluations, data)]),
+        "\n".join(["## Whole evaluations\n", *(f"- {name}: {value:.2f}" for name, value in evaluations.items())]),
+        "\n".join(
+            [
+                "## A batch of data, 128 strings of 40 symbols\n",
+                *(f"- {name}: {ms:.2f} ms" for name, ms in data.items()),
+            ]
+        ),
+        "\n".join(["## Where it comes from\n", *(f"- {name}: {value}" for name, value in environment.items())]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(what: str, steps: Sequence[Any]) -> str:
+    rows = [m for m in steps if m.what == what]
+    columns = sorted({(m.width, m.length) for m in rows})
+    lines = [
+        f"## {what.capitalize()}, CPU ms\n",
+        "| form | " + " | ".join(f"D={width}, T={length}" for width, length in columns) + " |",
+        "|---" * (len(columns) + 1) + "|",
+    ]
+    for form in dict.fromkeys(m.form for m in rows):
+        cells = {(m.width, m.length): f"{m.milliseconds:,.1f}" for m in rows if m.form == form}
+        lines.append(f"| {form} | " + " | ".join(cells.get(column, "-") for column in columns) + " |")
+    return "\n".join(lines)
+
+
+def _aims(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float]) -> list[str]:
+    """The aims that the project set itself, each with what was measured."""
+    found = {(m.form, m.width, m.length): m.milliseconds for m in steps if m.what == "training step"}
+    lines = []
+    for length, ratio in ((40, 20), (500, 250)):
+        faster = found["plain dense mask", 64, length] / found["tree, tables", 64, length]
+        text = f"at least {ratio} times faster than the plain dense mask, T={length}"
+        lines.append(f"| {text} | {faster:,.0f} times | {'yes' if faster >= ratio else 'no'} |")
+    limits = [
+        (
+            f"training step of at most {limit} ms, D={width}, T={length}",
+            found["tree, tables", width, length],
+            limit,
+            "ms",
+        )
+        for width, length, limit in ((64, 40, 14), (256, 40, 90), (64, 500, 240))
+    ]
+    for name, value in evaluations.items():
+        if "one-pass, D=64" in name:
+            limits.append(("all lengths 1-500, 512 strings each, in at most 10 s, D=64", value, 10, "s"))
+        if "64 strings, D=64" in name:
+            limits.append(("64 strings of 100,000 symbols in at most 60 s", value, 60, "s"))
+        if "peak memory" in name:
+            limits.append(("and at most 4 GB", value, 4, "GB"))
+    slowest = max(data, key=lambda name: data[name])
+    limits.append((f"a batch of 128 x 40 of any task in at most 3 ms (slowest: {slowest})", data[slowest], 3, "ms"))
+    return lines + [
+        f"| {text} | {value:,.1f} {unit} | {'yes' if value <= limit else 'no'} |" for text, value, limit, unit in limits
+    ]
