@@ -132,6 +132,12 @@ def recipe_step(length: int, repeats: int, changes: dict[str, Any]) -> float:
     return 1000 * (time.process_time() - start) / steps
 
 
+def shown(m: Measurement) -> Measurement:
+    """Print a measurement when it is there: the slow forms take minutes."""
+    print(f"{m.what:14s} {m.form:18s} D={m.width:<4d} T={m.length:<5d} {m.milliseconds:10.1f} ms", flush=True)
+    return m
+
+
 def steps_and_forwards(quick: bool) -> list[Measurement]:
     """Every form at the lengths and widths it can bear."""
     lengths = {64: (40,)} if quick else {64: (40, 100, 200, 500, 1000, 2000), 256: (40, 500)}
@@ -140,14 +146,17 @@ def steps_and_forwards(quick: bool) -> list[Measurement]:
         for form in FORMS:
             if form in DENSE and length > (DENSE_UP_TO if width == 64 else 40):
                 continue
-            repeats = 1 if quick or (form in DENSE and length > 100) else max(3, min(40, 4000 // length))
+            repeats = max(3, min(40, 4000 // length))
+            if form in DENSE:
+                repeats = 3 if length <= 100 else 1
             for what, measure in (("training step", training_step), ("forward", forward)):
-                found.append(Measurement(what, form, width, length, measure(length, width, form, repeats)))
+                cost = measure(length, width, form, 1 if quick else repeats)
+                found.append(shown(Measurement(what, form, width, length, cost)))
     recipes: dict[str, dict[str, Any]] = {"preset fast": {}, "preset fast, bare": {"augmentation": BARE}}
     for name, changes in recipes.items():
         for length in lengths[64]:
             cost = recipe_step(length, 2 if quick else max(4, 2000 // length), changes)
-            found.append(Measurement("training step", name, 64, length, cost))
+            found.append(shown(Measurement("training step", name, 64, length, cost)))
     return found
 
 
@@ -190,12 +199,10 @@ def main() -> None:
     torch.set_num_threads(1)
     check_that_forms_agree()
     evaluations = whole_evaluations(options.quick)
+    for name, value in evaluations.items():
+        print(f"{name:55s} {value:8.2f}", flush=True)
     steps = steps_and_forwards(options.quick)
     data = data_generation(options.quick)
-    for m in steps:
-        print(f"{m.what:14s} {m.form:18s} D={m.width:<4d} T={m.length:<5d} {m.milliseconds:10.1f} ms")
-    for name, value in evaluations.items():
-        print(f"{name:55s} {value:8.2f}")
     for name, value in data.items():
         print(f"data, {name:22s} {value:8.2f} ms")
     if options.save:

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from lengthwise.automata.sampling import UniformSampler
-from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.sampling import StringSampler
+from lengthwise.automata.semiautomaton import Semiautomaton, explore
 from lengthwise.automata.transducer import Transducer
 
 
@@ -116,7 +116,7 @@ class DFA:
         return int(counts[self.start])
 
     @cached_property
-    def _sampler(self) -> UniformSampler:
+    def _sampler(self) -> StringSampler:
         return joint_sampler([self])
 
     def sample(self, uniforms: Float64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
@@ -137,10 +137,12 @@ class DFA:
         return self._sampler.sample(uniforms, np.zeros(len(uniforms), dtype=np.int64))
 
 
-def joint_sampler(languages: Sequence[DFA]) -> UniformSampler:
-    """Sampler of several languages over one alphabet: start i of the sampler belongs to ``languages[i]``.
+def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1.0,)) -> StringSampler:
+    """Sampler of several languages over one alphabet, with as many ways to draw from each as there are weights.
 
-    The automata are laid side by side in one table, so rows of different languages are drawn in one pass.
+    Start ``w * len(languages) + i`` draws from ``languages[i]``, a string with odds ``repeat_weights[w]`` to the power
+    of the number of its symbols that repeat the one before: uniformly for 1, in long runs for more. The automata are
+    laid side by side in one table, so rows of different languages and weights are drawn in one pass.
 
     Raises:
         ValueError: there is no language, or the automata read different symbols.
@@ -149,10 +151,27 @@ def joint_sampler(languages: Sequence[DFA]) -> UniformSampler:
         raise ValueError("languages: wanted at least one automaton, got none; give the languages to draw from")
     for language in languages[1:]:
         languages[0].semiautomaton.check_same_symbols(language.semiautomaton)
-    offsets = np.cumsum([0, *(language.num_states for language in languages[:-1])])
-    tables = [language.semiautomaton.table + offset for language, offset in zip(languages, offsets, strict=True)]
-    return UniformSampler(
+    parts = [_with_repeats_weighted(language, weight) for weight in repeat_weights for language in languages]
+    offsets = np.cumsum([0, *(machine.num_states for machine, _ in parts[:-1])])
+    tables = [machine.semiautomaton.table + offset for (machine, _), offset in zip(parts, offsets, strict=True)]
+    return StringSampler(
         Semiautomaton(np.concatenate(tables), languages[0].symbols),
-        offsets + np.array([language.start for language in languages]),
-        np.concatenate([language.accepting for language in languages]),
+        offsets + np.array([machine.start for machine, _ in parts]),
+        np.concatenate([machine.accepting for machine, _ in parts]),
+        np.concatenate([weights for _, weights in parts]),
     )
+
+
+def _with_repeats_weighted(language: DFA, weight: float) -> tuple[DFA, Float64[np.ndarray, "Q V"]]:
+    """An automaton of the language, and the weights of its transitions: `weight` for a repeated symbol, 1 for others.
+
+    Unless the weight is 1, its states remember the last symbol.
+    """
+    table = language.semiautomaton.table
+    if weight == 1:
+        return language, np.ones(table.shape)
+    ids = {symbol: v for v, symbol in enumerate(language.symbols)}
+    machine, meaning = explore(language.symbols, (language.start, -1), lambda q, v: (int(table[q[0], ids[v]]), ids[v]))
+    states, last = np.array(meaning).T
+    weights = np.where(last[:, None] == np.arange(len(ids)), weight, 1.0)
+    return DFA(machine, 0, language.accepting[states]), weights

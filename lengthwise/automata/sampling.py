@@ -1,4 +1,4 @@
-"""Uniform sampling of the strings of one length that lead from a state into a set of states."""
+"""Sampling of the strings of one length that lead from a state into a set of states, uniformly or weighted."""
 
 from dataclasses import dataclass, field
 
@@ -9,13 +9,14 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 
 
 @dataclass(frozen=True, eq=False)
-class UniformSampler:
-    """Draws uniformly among the strings of a given length that lead from one of several starts into `targets`.
+class StringSampler:
+    """Draws among the strings of a given length that lead from one of several starts into `targets`.
 
-    Let N_r(q) be the number of strings of length r from state q into `targets`. With r symbols to go, state q
-    continues with symbol v with probability ``N_(r-1)(table[q, v]) / N_r(q)``, so every such string is equally likely.
-    The counts are kept as mantissa and exponent, state by state: they neither overflow nor vanish at any length, and a
-    string outside `targets` is impossible, not only improbable. Probabilities are exact to double precision.
+    The odds of a string are the product of the weights of its transitions; with all weights 1 it is drawn uniformly.
+    Let N_r(q) be the sum of these products over the strings of length r from state q into `targets`. With r symbols to
+    go, state q continues with symbol v with probability ``weights[q, v] N_(r-1)(table[q, v]) / N_r(q)``. The sums are
+    kept as mantissa and exponent, state by state: they neither overflow nor vanish at any length, and a string outside
+    `targets` is impossible, not only improbable. Probabilities are exact to double precision.
 
     The probabilities for r symbols to go serve every longer string too; they are computed when first needed and kept:
     one float per state and symbol but the last, for every r up to the longest length asked for.
@@ -24,15 +25,18 @@ class UniformSampler:
     semiautomaton: Semiautomaton
     starts: Int64[np.ndarray, " S"]
     targets: Bool[np.ndarray, " Q"]
+    weights: Float64[np.ndarray, "Q V"]
     _thresholds: list[Float64[np.ndarray, "Q W"]] = field(default_factory=list, init=False, repr=False)
     _possible: list[Bool[np.ndarray, " S"]] = field(default_factory=list, init=False, repr=False)
-    _counts: list[np.ndarray] = field(default_factory=list, init=False, repr=False)
+    _sums: list[np.ndarray] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.semiautomaton.check_labels(self.targets, "targets")
         for start in self.starts.tolist():
             self.semiautomaton.check_state(start, "starts")
-        self._counts.extend(np.frexp(self.targets.astype(np.float64)))
+        if not (self.weights > 0).all():
+            raise ValueError(f"weights: wanted positive numbers, got {self.weights.min()}; a string must have odds")
+        self._sums.extend(np.frexp(self.targets.astype(np.float64)))
         self._possible.append(self.targets[self.starts])
 
     def possible(self, length: int) -> Bool[np.ndarray, " S"]:
@@ -42,16 +46,17 @@ class UniformSampler:
         return self._possible[length]
 
     def _prepare_next_length(self) -> None:
-        mantissas, exponents = (part[self.semiautomaton.table] for part in self._counts)
-        # A count of 0 has exponent 0, which must not set the scale of a state whose other counts are large.
+        mantissas, exponents = (part[self.semiautomaton.table] for part in self._sums)
+        # A sum of 0 has exponent 0, which must not set the scale of a state whose other sums are large.
         scale = np.where(mantissas > 0, exponents, np.iinfo(exponents.dtype).min // 2).max(axis=1, keepdims=True)
-        shares = np.ldexp(mantissas, np.where(mantissas > 0, exponents - scale, 0)).cumsum(axis=1)
+        shares = np.ldexp(mantissas, np.where(mantissas > 0, exponents - scale, 0)) * self.weights
+        shares = shares.cumsum(axis=1)
         total = shares[:, -1]
         alive = total > 0
         self._thresholds.append(shares[:, :-1] / np.where(alive, total, 1.0)[:, None])
         self._possible.append(alive[self.starts])
         mantissas, exponents = np.frexp(total)
-        self._counts[:] = mantissas, np.where(alive, exponents + scale[:, 0], 0)
+        self._sums[:] = mantissas, np.where(alive, exponents + scale[:, 0], 0)
 
     def sample(self, uniforms: Float64[np.ndarray, "B T"], choice: Int64[np.ndarray, " B"]) -> Int64[np.ndarray, "B T"]:
         """One string of length T per row, from ``starts[choice]``; `uniforms` in [0, 1) are its only randomness.

@@ -1,33 +1,52 @@
 """The three transformer layers that RegularGPT is built from, taken apart around their attention (`TreeLayer`)."""
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 
-class TreeAttentionLayer(nn.Module):
-    """What the three layers share: projections into heads and a bias r[h, j] for the j-th newest state of a window."""
+class FeedForward(nn.Module):
+    """W_2 f(W_1 x), each with its bias, for a function f that the caller gives."""
 
-    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, attention_bias: bool) -> None:
+    def __init__(self, d_model: int, hidden: int) -> None:
+        super().__init__()
+        self.widen = nn.Linear(d_model, hidden)
+        self.narrow = nn.Linear(hidden, d_model)
+
+    def forward(self, states: Float[Tensor, "*N D"], f: Callable[[Tensor], Tensor]) -> Float[Tensor, "*N D"]:
+        narrowed: Tensor = self.narrow(f(self.widen(states)))
+        return narrowed
+
+
+class TreeAttentionLayer(nn.Module):
+    """What the three layers share: projections into heads and a bias r[h, j] for the j-th newest state of a window.
+
+    `hidden` is the number of hidden units of each of its feed-forward blocks.
+    """
+
+    def __init__(
+        self, *, d_model: int, num_heads: int, chunk_size: int, attention_bias: bool, hidden: Sequence[int]
+    ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.to_query = nn.Linear(d_model, d_model, bias=attention_bias)
         self.to_key_value = nn.Linear(d_model, 2 * d_model, bias=attention_bias)
         self.to_output = nn.Linear(d_model, d_model, bias=attention_bias)
-        self.widen = nn.Linear(d_model, 4 * d_model)
-        self.narrow = nn.Linear(4 * d_model, d_model)
-        self.norm_2 = nn.LayerNorm(d_model)
+        self.feed_forwards = nn.ModuleList(FeedForward(d_model, units) for units in hidden)
         self.bias = nn.Parameter(torch.zeros(num_heads, chunk_size))
 
     @property
     def linears(self) -> list[nn.Linear]:
         """All weight matrices."""
-        return [self.to_query, self.to_key_value, self.to_output, self.widen, self.narrow]
+        return [module for module in self.modules() if isinstance(module, nn.Linear)]
 
     def reset_shared_parameters(self) -> None:
         """What starts alike in every layer: gains of norms 1, biases 0, r 0."""
-        for module in self.children():
+        for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
         for linear in self.linears:
@@ -46,13 +65,16 @@ class TreeAttentionLayer(nn.Module):
 class MergeLayer(TreeAttentionLayer):
     """Merges a window into one state of fixed scale, without a residual around the attention.
 
-    n1(y) = tanh(g y);  o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  out = norm(o + W_2 GELU(W_1 n2(o))) with `norm`
-    free of parameters and a learned gain g for each number of the state.
+    n1(y) = tanh(g y);  o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  u = o + F_1(n2(o));  out = norm(u + F_2(n3(u))),
+    with F_i(x) = W_i' GELU(W_i x) of 2 D hidden units, n2 and n3 LayerNorm, `norm` free of parameters, and a learned
+    gain g for each number of the state.
 
     - With a residual the newest state would pass through unmixed; with a free scale, states would drift with depth.
     - The tanh saturates: what a state says with large numbers arrives unchanged however often it is merged, and small
       changes are forgotten. A linear map in its place passes on what the labels never ask for, say how many symbols
       were read, and that grows beyond anything training has shown.
+    - One hidden layer must build the whole product of two states from sums over them; two halves of its size, one after
+      the other, are as fast and make fewer mistakes.
     - r[h, j] starts at 8 for j = h mod C, so that every head reads mostly one part of the window. With r = 0 the layer
       starts as a function of the sum of its window, blind to order, and r moves by about a learning rate a step.
 
@@ -60,7 +82,14 @@ class MergeLayer(TreeAttentionLayer):
     """
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
-        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False)
+        super().__init__(
+            d_model=d_model,
+            num_heads=num_heads,
+            chunk_size=chunk_size,
+            attention_bias=False,
+            hidden=(2 * d_model, 2 * d_model),
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in self.feed_forwards)
         self.gain = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -78,8 +107,9 @@ class MergeLayer(TreeAttentionLayer):
         return torch.tanh(self.gain * states)
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        mixed = self.to_output(attended)
-        merged = mixed + self.narrow(F.gelu(self.widen(self.norm_2(mixed))))
+        merged: Tensor = self.to_output(attended)
+        for norm, feed_forward in zip(self.norms, self.feed_forwards, strict=True):
+            merged = merged + feed_forward(norm(merged), F.gelu)
         return F.layer_norm(merged, merged.shape[-1:])
 
 
@@ -91,8 +121,15 @@ class PreNormLayer(TreeAttentionLayer):
     """
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
-        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=True)
+        super().__init__(
+            d_model=d_model,
+            num_heads=num_heads,
+            chunk_size=chunk_size,
+            attention_bias=True,
+            hidden=(4 * d_model,),
+        )
         self.norm_1 = nn.LayerNorm(d_model)
+        self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """GPT-2's initialisation: weights N(0, 0.02^2), gains 1, biases and r 0."""
@@ -107,7 +144,7 @@ class PreNormLayer(TreeAttentionLayer):
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         mixed: Tensor = newest + self.to_output(attended)
-        merged: Tensor = mixed + self.narrow(F.gelu(self.widen(self.norm_2(mixed)), approximate="tanh"))
+        merged: Tensor = mixed + self.feed_forwards[0](self.norm_2(mixed), partial(F.gelu, approximate="tanh"))
         return merged
 
 
@@ -118,8 +155,15 @@ class PostNormLayer(TreeAttentionLayer):
     """
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
-        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False)
+        super().__init__(
+            d_model=d_model,
+            num_heads=num_heads,
+            chunk_size=chunk_size,
+            attention_bias=False,
+            hidden=(4 * d_model,),
+        )
         self.norm_1 = nn.LayerNorm(d_model)
+        self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Weights from a normal truncated at two deviations with sd 1/sqrt(fan-in), biases 0, r from N(0, 0.02^2)."""
@@ -135,5 +179,5 @@ class PostNormLayer(TreeAttentionLayer):
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         mixed = self.norm_1(newest + self.to_output(attended))
-        merged: Tensor = self.norm_2(mixed + self.narrow(F.relu(self.widen(mixed))))
+        merged: Tensor = self.norm_2(mixed + self.feed_forwards[0](mixed, F.relu))
         return merged

@@ -55,8 +55,8 @@ class Recipe(_Section):
 
     Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
     (`lengths="balanced"`) or from all that it has (`"legal"`): with equal odds (`"uniform"`), with odds 1/length
-    (`"log-uniform"`), or with odds that go from the second to the first over training (`"short-first"`: short strings
-    teach the structure, long ones test it).
+    (`"log-uniform"`), or with odds that go from 1/length at the start to length at the end (`"short-first"`: short
+    strings teach the structure, long ones hold what is left to learn).
     `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. With a positive
     `ema_decay` the final weights are the exponential moving average of the weights.
     """
@@ -91,7 +91,7 @@ class Recipe(_Section):
 
     def length_odds_at(self, step: int, lengths: Sequence[int]) -> list[float]:
         """The odds of each of these lengths at a step."""
-        exponent = {"uniform": 0.0, "log-uniform": 1.0, "short-first": 1.0 - step / self.steps}[self.length_sampling]
+        exponent = {"uniform": 0.0, "log-uniform": 1.0, "short-first": 1.0 - 2.0 * step / self.steps}[self.length_sampling]
         return [length**-exponent for length in lengths]
 
     def state_noise_at(self, step: int) -> float:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lengthwise.automata import DFA, Semiautomaton
 from lengthwise.automata.dfa import joint_sampler
 from lengthwise.automata.library import bounded_dyck, exact_depth_dyck, tomita
+from lengthwise.automata.sampling import StringSampler
 
 pytestmark = checked_strategies
 
@@ -25,13 +26,27 @@ def test_every_accepted_string_has_the_same_probability(dfa: DFA, length: int) -
         return
     num_symbols = len(dfa.symbols)
     for string in all_strings(num_symbols, length)[dfa.accepts(all_strings(num_symbols, length))].tolist():
-        probability, state = 1.0, dfa.start
-        for position, symbol in enumerate(string):
-            thresholds = sampler._thresholds[length - 1 - position][state]
-            edges = [0.0, *thresholds.tolist(), 1.0]
-            probability *= edges[symbol + 1] - edges[symbol]
-            state = int(dfa.semiautomaton.table[state, symbol])
-        assert probability == pytest.approx(1 / count, rel=1e-12)
+        assert _probability(sampler, dfa.start, string) == pytest.approx(1 / count, rel=1e-12)
+
+
+def _probability(sampler: StringSampler, state: int, string: list[int]) -> float:
+    probability = 1.0
+    for position, symbol in enumerate(string):
+        edges = [0.0, *sampler._thresholds[len(string) - 1 - position][state].tolist(), 1.0]
+        probability *= edges[symbol + 1] - edges[symbol]
+        state = int(sampler.semiautomaton.table[state, symbol])
+    return probability
+
+
+@given(dfas(), st.integers(1, 6), st.sampled_from([0.25, 6.0]))
+def test_a_string_with_more_repeats_has_weighted_odds(dfa: DFA, length: int, weight: float) -> None:
+    sampler = joint_sampler([dfa], (1.0, weight))
+    strings = all_strings(len(dfa.symbols), length)
+    accepted = strings[dfa.accepts(strings)]
+    assert sampler.possible(length).tolist() == [len(accepted) > 0] * 2
+    odds = weight ** (accepted[:, 1:] == accepted[:, :-1]).sum(axis=1)
+    for string, expected in zip(accepted.tolist(), (odds / odds.sum()).tolist(), strict=True):
+        assert _probability(sampler, int(sampler.starts[1]), string) == pytest.approx(expected, rel=1e-12)
 
 
 @given(dfas(), st.integers(1, 6), st.integers(0, 2**32 - 1))
@@ -83,6 +98,8 @@ def test_rows_choose_their_language() -> None:
 
 
 def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"weights: wanted positive numbers"):
+        joint_sampler([bounded_dyck(2)], (1.0, 0.0))
     with pytest.raises(ValueError, match=r"there are strings to draw, got 5, at which start 0 has none"):
         bounded_dyck(2).sample(np.zeros((3, 5)))
     with pytest.raises(ValueError, match=r"languages: wanted at least one automaton, got none"):

@@ -28,9 +28,9 @@ def test_bad_sizes_are_refused_in_one_sentence(config: dict, sentence: str) -> N
 
 
 def test_size_is_what_the_equations_say() -> None:
-    """4 D^2 in the attention, 8 D^2 + 5 D in the feed-forward net, a norm, g, r; embedding, read-out with its norm."""
+    """4 D^2 in the attention, 4 D^2 + 3 D in each feed-forward block and a norm, g, r; embedding, normed read-out."""
     width, heads, chunk, symbols, classes = 64, 8, 2, 2, 2
-    layer = 12 * width**2 + 5 * width + 3 * width + heads * chunk
+    layer = 4 * width**2 + 2 * (4 * width**2 + 3 * width + 2 * width) + width + heads * chunk
     outside = (symbols + 1) * width + 2 * width + classes * (width + 1)
     assert sum(p.numel() for p in make().parameters()) == layer + outside
 

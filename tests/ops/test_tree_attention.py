@@ -21,8 +21,9 @@ def make_model(dtype: torch.dtype = torch.float64, **config) -> RegularGPT:
     with torch.no_grad():
         for layer in model.layers:
             layer.bias.normal_(generator=generator)
-            for linear in (layer.widen, layer.narrow):
-                linear.bias.normal_(std=0.1, generator=generator)
+            for feed_forward in layer.feed_forwards:
+                for linear in (feed_forward.widen, feed_forward.narrow):
+                    linear.bias.normal_(std=0.1, generator=generator)
     return model.to(dtype)
 
 

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 import torch
-from task_strings import seeded
+from task_strings import all_strings, seeded
 
 from lengthwise.tasks import make_task
+from lengthwise.tasks.regular.recognition import REPEAT_WEIGHT
 
 
 def heights(inputs: torch.Tensor) -> torch.Tensor:
@@ -17,17 +18,20 @@ def balanced_depths(inputs: torch.Tensor) -> torch.Tensor:
     return height[balanced].max(dim=1).values
 
 
-def test_half_of_the_strings_inside_are_uniform_over_depths() -> None:
+def test_strings_inside_are_uniform_or_persistent_and_half_of_them_uniform_over_depths() -> None:
     task = make_task("bounded-dyck", depth=4)
-    inputs, targets = task.sample(40_000, 20, seeded(0))
-    depths = balanced_depths(inputs[targets[:, -1] == 1]).bincount(minlength=5)[1:] / 20_000
-    exact = torch.tensor([_count(20, depth) for depth in range(1, 5)], dtype=torch.float32)
-    torch.testing.assert_close(depths, 0.5 * exact / exact.sum() + 0.5 / 4, rtol=0, atol=0.01)
-
-
-def _count(length: int, depth: int) -> int:
-    bounded = [make_task("bounded-dyck", depth=n).language.count(length) if n else 0 for n in (depth - 1, depth)]
-    return bounded[1] - bounded[0]
+    length = 12
+    strings = all_strings(2, length)
+    inside = strings[task.solve(strings)[:, -1] == 1]
+    every_depth = balanced_depths(inside)
+    expected = torch.full((4,), 0.5 / 4)
+    for weight in (1.0, REPEAT_WEIGHT):
+        odds = weight ** (inside[:, 1:] == inside[:, :-1]).sum(dim=1)
+        expected += 0.25 * torch.bincount(every_depth, odds, minlength=5)[1:] / odds.sum()
+    inputs, targets = task.sample(40_000, length, seeded(0))
+    drawn = inputs[targets[:, -1] == 1]
+    shares = balanced_depths(drawn).bincount(minlength=5)[1:] / len(drawn)
+    torch.testing.assert_close(shares, expected, rtol=0, atol=0.01)
 
 
 def test_a_third_of_the_strings_outside_is_one_level_too_deep() -> None:

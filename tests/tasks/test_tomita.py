@@ -3,6 +3,7 @@ import torch
 from task_strings import all_strings, seeded
 
 from lengthwise.tasks import make_task
+from lengthwise.tasks.regular.recognition import REPEAT_WEIGHT
 
 
 @pytest.mark.parametrize(
@@ -41,12 +42,15 @@ def test_edits_that_cannot_lead_outside_give_way_to_uniform_strings() -> None:
 
 
 @pytest.mark.parametrize("index", [4, 7])
-def test_strings_inside_are_uniform(index: int) -> None:
+def test_strings_inside_are_uniform_or_persistent(index: int) -> None:
     task = make_task("tomita", index=index)
+    strings = all_strings(2, 6)
+    inside = strings[task.solve(strings)[:, -1] == 1]
+    odds = REPEAT_WEIGHT ** (inside[:, 1:] == inside[:, :-1]).sum(dim=1).double()
+    expected = 10_000 * (1 / len(inside) + odds / odds.sum())
     inputs, targets = task.sample(40_000, 6, seeded(0))
-    counts = inputs[targets[:, -1] == 1].unique(dim=0, return_counts=True)[1].double()
-    expected = 20_000 / task.language.count(6)
-    assert len(counts) == task.language.count(6)
+    drawn, counts = inputs[targets[:, -1] == 1].unique(dim=0, return_counts=True)
+    assert torch.equal(drawn, inside)
     assert ((counts - expected) ** 2 / expected).sum().item() < 2 * len(counts)
 
 

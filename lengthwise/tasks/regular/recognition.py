@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lengthwise.automata import DFA, Transducer
 from lengthwise.automata.dfa import joint_sampler
-from lengthwise.automata.sampling import UniformSampler
+from lengthwise.automata.sampling import StringSampler
 from lengthwise.tasks.base import Batch, RegularTask
 
 Edit = Callable[[Int64[Tensor, "N T"], int, torch.Generator], Int64[Tensor, "N T"]]
@@ -20,6 +20,9 @@ Edit = Callable[[Int64[Tensor, "N T"], int, torch.Generator], Int64[Tensor, "N T
 
 EDIT_ROUNDS = 8
 """How often an edit that leaves a string in the language is drawn again."""
+
+REPEAT_WEIGHT = 6.0
+"""What each symbol that repeats the one before multiplies the odds of a persistent string by."""
 
 OUT, IN = 0, 1
 """The classes, and the places of the complement and of the language itself in a task's joint sampler."""
@@ -33,11 +36,13 @@ class RecognitionTask(RegularTask):
 
     `sampling` is how strings are drawn:
 
-    - ``"near-miss"`` (rows shuffled). Strings inside are uniform among those of the length; where a task has
-      `profiles` (languages that partition its own, say by depth), half of them are uniform given a uniformly drawn
-      profile among those possible. Of the strings outside, one third is uniform, one third is a string inside with one
-      or two substitutions, and one third is drawn from `neighbour`, a language outside but close by; where there is
-      none, or none of the length, it is a string inside with two different symbols swapped. An edit that leaves the
+    - ``"near-miss"`` (rows shuffled). Strings inside are drawn from the language, or, where a task has `profiles`
+      (languages that partition its own, say by depth), half of them from a uniformly drawn profile among those
+      possible. Of the strings outside, one third is uniform, one third is a string inside with one or two
+      substitutions, and one third is drawn from `neighbour`, a language outside but close by; where there is none, or
+      none of the length, it is a string inside with two different symbols swapped. A draw from the language, a profile
+      or the neighbour is by a fair coin uniform or persistent: every symbol that repeats the one before multiplies the
+      odds of the string by `REPEAT_WEIGHT`. Long runs meet the bounds of a language often. An edit that leaves the
       string in the language is drawn again, `EDIT_ROUNDS` times in all; a string that is then still inside is replaced
       by a uniform one outside. For the swaps of Tomita 1, 5 and 6 this is every string: they cannot lead outside.
     - ``"chi2023"`` (not shuffled: first half inside, second half outside, and the extra string of an odd batch
@@ -106,9 +111,14 @@ class RecognitionTask(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     @property
-    def _sampler(self) -> UniformSampler:
-        """Sampler of the complement, the language, the profiles and the neighbour, in this order."""
+    def _sampler(self) -> StringSampler:
+        """Sampler of the complement, the language, the profiles and the neighbour, in this order; then persistent."""
         return _sampler_of(self.language, self.profiles, self.neighbour)
+
+    @property
+    def _num_languages(self) -> int:
+        """How many languages the sampler draws from, each uniformly or persistently."""
+        return len(self._sampler.starts) // 2
 
     def _sample_chi2023(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
         if self.is_balanced_length(length):
@@ -125,7 +135,7 @@ class RecognitionTask(RegularTask):
     def _sample_near_miss(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
         if not self.is_balanced_length(length):
             origin = torch.full((batch_size,), IN if self._has_inside(length) else OUT)
-            return self._draw(self._with_profiles(origin, length, generator), length, generator)
+            return self._draw(self._varied(origin, length, generator), length, generator)
         extra = int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0
         num_inside = batch_size // 2 + extra
         num_outside = batch_size - num_inside
@@ -133,21 +143,18 @@ class RecognitionTask(RegularTask):
         third = (torch.arange(num_outside) + torch.randint(3, (), generator=generator)) % 3
         origin = torch.full((batch_size,), IN)
         origin[num_inside:][third == 0] = OUT
-        origin = self._with_profiles(origin, length, generator)
         swapped = num_inside + torch.nonzero(third == 2)[:, 0]
         if self.neighbour is not None and self._sampler.possible(length)[-1]:
-            origin[swapped] = len(self._sampler.starts) - 1
+            origin[swapped] = self._num_languages - 1
             swapped = swapped[:0]
-        inputs = self._draw(origin, length, generator)
+        inputs = self._draw(self._varied(origin, length, generator), length, generator)
         substituted = num_inside + torch.nonzero(third == 1)[:, 0]
         for rows, edit in ((substituted, substitute), (swapped, swap)):
             inputs[rows] = self._edit_outside(inputs[rows], edit, generator)
         return inputs[torch.randperm(batch_size, generator=generator)]
 
-    def _with_profiles(
-        self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator
-    ) -> Int64[Tensor, " B"]:
-        """Replace the language, in every second row that draws from it, by a uniformly drawn possible profile."""
+    def _varied(self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator) -> Int64[Tensor, " B"]:
+        """Every second row of the language becomes one of a possible profile; all but `OUT` may become persistent."""
         first = IN + 1
         possible = np.flatnonzero(self._sampler.possible(length)[first : first + len(self.profiles)]) + first
         rows = torch.nonzero(origin == IN)[:, 0]
@@ -155,7 +162,8 @@ class RecognitionTask(RegularTask):
             rows = rows[int(torch.randint(2, (), generator=generator)) :: 2]
             picks = torch.randint(len(possible), (len(rows),), generator=generator)
             origin[rows] = torch.from_numpy(possible)[picks]
-        return origin
+        persistent = torch.randint(2, origin.shape, generator=generator) * (origin != OUT)
+        return origin + self._num_languages * persistent
 
     def _draw(self, origin: Int64[Tensor, " N"], length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
         """Uniform strings, each from the language of the joint sampler that `origin` names."""
@@ -179,8 +187,9 @@ class RecognitionTask(RegularTask):
 
 
 @lru_cache(maxsize=64)
-def _sampler_of(language: DFA, profiles: tuple[DFA, ...], neighbour: DFA | None) -> UniformSampler:
-    return joint_sampler([language.complement(), language, *profiles, *([neighbour] if neighbour else [])])
+def _sampler_of(language: DFA, profiles: tuple[DFA, ...], neighbour: DFA | None) -> StringSampler:
+    languages = [language.complement(), language, *profiles, *([neighbour] if neighbour else [])]
+    return joint_sampler(languages, (1.0, REPEAT_WEIGHT))
 
 
 def substitute(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
