@@ -174,8 +174,9 @@ def test_the_rate_rises_and_falls() -> None:
 def test_short_strings_come_first() -> None:
     recipe = Recipe(steps=100, length_sampling="short-first")
     assert recipe.length_odds_at(0, [1, 2, 4]) == [1.0, 0.5, 0.25]
-    assert recipe.length_odds_at(50, [1, 4]) == [1.0, 0.5]
-    assert recipe.length_odds_at(99, [1, 40])[1] > 0.95
+    assert recipe.length_odds_at(25, [1, 4]) == [1.0, 0.5]
+    assert recipe.length_odds_at(50, [1, 4]) == [1.0, 1.0]
+    assert recipe.length_odds_at(100, [1, 2, 4]) == [1.0, 2.0, 4.0]
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (12, 4), (4, 12)])
