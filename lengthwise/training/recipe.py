@@ -91,7 +91,8 @@ class Recipe(_Section):
 
     def length_odds_at(self, step: int, lengths: Sequence[int]) -> list[float]:
         """The odds of each of these lengths at a step."""
-        exponent = {"uniform": 0.0, "log-uniform": 1.0, "short-first": 1.0 - 2.0 * step / self.steps}[self.length_sampling]
+        exponents = {"uniform": 0.0, "log-uniform": 1.0, "short-first": 1.0 - 2.0 * step / self.steps}
+        exponent = exponents[self.length_sampling]
         return [length**-exponent for length in lengths]
 
     def state_noise_at(self, step: int) -> float:

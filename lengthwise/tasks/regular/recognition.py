@@ -43,8 +43,8 @@ class RecognitionTask(RegularTask):
       none of the length, it is a string inside with two different symbols swapped. A draw from the language, a profile
       or the neighbour is by a fair coin uniform or persistent: every symbol that repeats the one before multiplies the
       odds of the string by `REPEAT_WEIGHT`. Long runs meet the bounds of a language often. An edit that leaves the
-      string in the language is drawn again, `EDIT_ROUNDS` times in all; a string that is then still inside is replaced
-      by a uniform one outside. For the swaps of Tomita 1, 5 and 6 this is every string: they cannot lead outside.
+      string in the language is drawn again, `EDIT_ROUNDS` times in all; then substitutions are tried as often (swaps
+      cannot lead out of Tomita 1, 5 and 6), and a string that is still inside is replaced by a uniform one outside.
     - ``"chi2023"`` (not shuffled: first half inside, second half outside, and the extra string of an odd batch
       outside). The samplers of the code of Chi et al. (arXiv 2305.03796), so that its tables can be measured again.
       Strings outside are uniform.
@@ -173,11 +173,11 @@ class RecognitionTask(RegularTask):
     def _edit_outside(
         self, strings: Int64[Tensor, "N T"], edit: Edit, generator: torch.Generator
     ) -> Int64[Tensor, "N T"]:
-        """Edit strings of the language so that they leave it; uniform strings outside where no edit drawn does."""
+        """Edit strings of the language so that they leave it; substitute, then draw uniformly, where no edit does."""
         edited = strings.clone()
         inside = torch.arange(len(strings))
-        for _ in range(EDIT_ROUNDS):
-            edited[inside] = edit(strings[inside], len(self.symbols), generator)
+        for attempt in [edit] * EDIT_ROUNDS + [substitute] * EDIT_ROUNDS:
+            edited[inside] = attempt(strings[inside], len(self.symbols), generator)
             accepted = torch.from_numpy(self.language.accepts(edited[inside].numpy()))
             inside = inside[accepted]
             if not len(inside):
