@@ -186,7 +186,8 @@ def _structured(
     for length in lengths:
         task.check_length(length)
         for family, draw in STRUCTURED.items():
-            inputs = draw(len(task.symbols), num_strings, length, generator_for(seed, family, length))
+            drawn = draw(len(task.symbols), num_strings, length, generator_for(seed, family, length))
+            inputs = drawn.unique(dim=0)  # of some families there are but two: a string counts once
             targets = task.solve(inputs)[:, -1]
             asked = targets != IGNORE
             if not asked.any():

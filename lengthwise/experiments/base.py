@@ -51,12 +51,13 @@ class ScaledSpecs(NamedTuple):
 
     scale: Scale
     seeds: Sequence[int]
+    model: str = "regular-gpt"
 
     def __call__(self, task: str, settings: Settings, *, preset: str = "fast") -> tuple[RunSpec, ...]:
         smoke = self.scale == "smoke"
         seeds = self.seeds[:1] if smoke else self.seeds
         settings = merge(settings, SMOKE) if smoke else settings
-        return tuple(make_spec(task, "regular-gpt", settings, preset=preset, seed=seed) for seed in seeds)
+        return tuple(make_spec(task, self.model, settings, preset=preset, seed=seed) for seed in seeds)
 
 
 def parse_scale(name: str) -> Scale:

@@ -44,6 +44,11 @@ class SequenceModel(nn.Module, ABC):
         """The weight matrices between hidden states, which the optimizer `"muon"` treats apart; none by default."""
         return ()
 
+    @property
+    def pad_block(self) -> int:
+        """Training inserts pads in blocks of so many; more than 1 for models that read their input in chunks."""
+        return 1
+
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters anew."""

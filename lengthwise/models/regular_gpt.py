@@ -112,6 +112,11 @@ class RegularGPT(SequenceModel):
         return [linear.weight for layer in self.layers for linear in layer.linears]  # type: ignore[union-attr]
 
     @property
+    def pad_block(self) -> int:
+        """The chunk size: pads keep the chunks of the lowest level whole."""
+        return self.config.chunk_size
+
+    @property
     def tree(self) -> Tree:
         """The function that the parameters stand for, as `lengthwise.ops.tree_attention` takes it."""
         return Tree(self.embedding.weight, list(self.layers), self.config.chunk_size, self._variant.pad_rule)  # type: ignore[arg-type]

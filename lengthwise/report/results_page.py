@@ -73,6 +73,11 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
     parts = [
         f"# {experiment.title}",
         experiment.about,
+        *(
+            ["**A smoke run: it shows that everything works, and its numbers say nothing.**"]
+            if scale == "smoke"
+            else []
+        ),
         f"```console\nlengthwise reproduce {name} --scale {scale}\n```",
         "\n".join([_markdown_line(header), _markdown_line(["---"] * len(header)), *map(_markdown_line, lines)]),
         f"{_SCORED[experiment.scored]} *Mean* and *best run* are means over lengths; *lowest* is the lowest accuracy "

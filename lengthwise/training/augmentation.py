@@ -8,19 +8,26 @@ from lengthwise.models.base import Perturbation
 from lengthwise.tasks.base import Batch
 
 
-def with_identity_padding(batch: Batch, generator: torch.Generator) -> Batch:
-    """Insert k pads into every string, k uniform on 0 ... T/2, at places drawn anew for each.
+def with_identity_padding(batch: Batch, generator: torch.Generator, *, block: int = 1) -> Batch:
+    """Insert pads into every string, up to half its length, at places drawn anew for each.
 
     A pad is the identity: it asks what the symbol before it asked (nothing where there is none). Every string is seen
     under many bracketings, so a tree model has to learn that merging is associative.
+
+    Pads come in blocks of `block`, whose distance from the end is a multiple of `block`: a tree of chunks of that size
+    then meets no chunk that an unpadded string would not show it. Where T is no multiple, the first block of the string
+    is filled up with pads in front.
     """
-    batch_size, length = batch.inputs.shape
-    num_pads = int(torch.randint(length // 2 + 1, (), generator=generator))
+    length = batch.inputs.shape[1]
+    num_pads = int(torch.randint(length // (2 * block) + 1, (), generator=generator))
     if not num_pads:
         return batch
-    order = torch.rand(batch_size, length + num_pads, generator=generator).argsort(1)
-    is_symbol = order < length
-    latest = is_symbol.cumsum(1) - 1
+    in_front = -length % block
+    num_blocks = (in_front + length) // block
+    order = torch.rand(len(batch.inputs), num_blocks + num_pads, generator=generator).argsort(1)
+    is_symbol = (order < num_blocks).repeat_interleave(block, dim=1)
+    latest = is_symbol.cumsum(1) - 1 - in_front
+    is_symbol &= latest >= 0
     inputs = batch.inputs.gather(1, latest.clamp(min=0)).masked_fill(~is_symbol, PAD)
     targets = batch.targets.gather(1, latest.clamp(min=0)).masked_fill(latest < 0, IGNORE)
     return Batch(inputs, targets)

@@ -96,7 +96,8 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
         generator = generator_for(seed, "step", state.step)
         odds = torch.tensor(recipe.length_odds_at(state.step, lengths))
         length = lengths[int(odds.multinomial(1, generator=generator))]
-        batch = _augmented(task.sample(recipe.batch_size, length, generator), recipe, generator)
+        batch = task.sample(recipe.batch_size, length, generator)
+        batch = _augmented(batch, recipe, generator, state.model.pad_block)
         perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
         loss = supervised_loss(state.model, batch, recipe.supervision, perturb)
         yield _update(state, recipe, loss, length)
@@ -141,11 +142,11 @@ def supervised_loss(
     return F.cross_entropy(logits[torch.arange(len(places)), places], targets)
 
 
-def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator) -> Batch:
+def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator, pad_block: int) -> Batch:
     augmentation = recipe.augmentation
     inside, before = torch.rand(2, generator=generator).tolist()
     if inside < augmentation.padding:
-        batch = with_identity_padding(batch, generator)
+        batch = with_identity_padding(batch, generator, block=pad_block)
     if before < augmentation.leading_padding:
         batch = with_leading_pads(batch, augmentation.leading_pads, generator)
     return batch

@@ -5,7 +5,7 @@ import torch
 from task_strings import check_against_transducer, seeded
 
 from lengthwise.tasks import make_task
-from lengthwise.tasks.regular.recognition import RecognitionTask, substitute, swap
+from lengthwise.tasks.regular.recognition import RecognitionTask, substitute, swap, transplant
 
 NEAR_MISS = [
     *(make_task("tomita", index=index) for index in range(1, 8)),
@@ -101,6 +101,19 @@ def test_substitutions_change_one_or_two_symbols(num_symbols: int) -> None:
     torch.testing.assert_close(changed.mean(dim=0), torch.full((10,), 0.15, dtype=torch.float64), rtol=0, atol=0.02)
     single = torch.zeros(4, 1, dtype=torch.int64)
     assert (substitute(single, num_symbols, seeded(1)) > 0).all()
+
+
+def test_transplants_take_one_window_from_another_string() -> None:
+    hosts = torch.arange(6_000)[:, None].expand(6_000, 10)
+    mixed = transplant(hosts, 6_000, seeded(0))
+    taken = mixed != hosts
+    for row, foreign in zip(mixed[:200], taken[:200], strict=True):
+        assert len(row[foreign].unique()) <= 1
+    edges = (taken[:, 1:] != taken[:, :-1]).sum(dim=1) + taken[:, 0] + taken[:, -1].int()
+    assert set(edges.tolist()) <= {0, 2}  # one window; none where a string is its own donor
+    sizes = taken.sum(dim=1)[taken.any(dim=1)].bincount(minlength=11)[1:].double()
+    expected = torch.arange(10, 0, -1).double() / 55  # 11 - n of the 55 windows have n symbols
+    torch.testing.assert_close(sizes / sizes.sum(), expected, rtol=0, atol=0.02)
 
 
 def test_swaps_exchange_two_different_symbols() -> None:

@@ -28,14 +28,15 @@ def small_state(task, recipe: Recipe) -> TrainingState:
     return TrainingState(make_model("regular-gpt", task, **SMALL), recipe)
 
 
-@given(st.integers(1, 30), st.integers(0, 10**6))
-def test_identity_padding_keeps_the_string_and_repeats_the_answer(length: int, seed: int) -> None:
+@given(st.integers(1, 30), st.integers(0, 10**6), st.integers(1, 4))
+def test_identity_padding_keeps_the_string_and_repeats_the_answer(length: int, seed: int, block: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     task = make_task("parity")
     batch = task.sample(5, length, generator)
-    padded = with_identity_padding(batch, generator)
+    padded = with_identity_padding(batch, generator, block=block)
     num_pads = padded.inputs.shape[1] - length
-    assert 0 <= num_pads <= length // 2
+    assert num_pads == 0 or num_pads % block == -length % block
+    assert 0 <= num_pads - (-length % block if num_pads else 0) <= length // 2
     for row in range(5):
         symbols = padded.inputs[row] != PAD
         assert torch.equal(padded.inputs[row][symbols], batch.inputs[row])
@@ -44,6 +45,17 @@ def test_identity_padding_keeps_the_string_and_repeats_the_answer(length: int, s
         for position in range(length + num_pads):
             answer = int(padded.targets[row, position]) if symbols[position] else answer
             assert int(padded.targets[row, position]) == answer
+
+
+def test_padding_in_blocks_keeps_chunks_whole() -> None:
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.arange(1, 21).expand(200, 20)
+    chunks = {tuple(chunk) for chunk in inputs[0].reshape(-1, 4).tolist()} | {(PAD,) * 4}
+    for _ in range(20):
+        padded = with_identity_padding(Batch(inputs, inputs), generator, block=4).inputs
+        assert {tuple(chunk) for chunk in padded.reshape(-1, 4).tolist()} <= chunks
+    ragged = with_identity_padding(Batch(inputs[:, 1:], inputs[:, 1:]), generator, block=4).inputs
+    assert {tuple(chunk) for chunk in ragged.reshape(-1, 4).tolist()} == chunks - {(1, 2, 3, 4)} | {(PAD, 2, 3, 4)}
 
 
 def test_identity_padding_draws_places_anew_for_every_string() -> None:

@@ -38,13 +38,14 @@ class RecognitionTask(RegularTask):
 
     - ``"near-miss"`` (rows shuffled). Strings inside are drawn from the language, or, where a task has `profiles`
       (languages that partition its own, say by depth), half of them from a uniformly drawn profile among those
-      possible. Of the strings outside, one third is uniform, one third is a string inside with one or two
-      substitutions, and one third is drawn from `neighbour`, a language outside but close by; where there is none, or
-      none of the length, it is a string inside with two different symbols swapped. A draw from the language, a profile
-      or the neighbour is by a fair coin uniform or persistent: every symbol that repeats the one before multiplies the
-      odds of the string by `REPEAT_WEIGHT`. Long runs meet the bounds of a language often. An edit that leaves the
-      string in the language is drawn again, `EDIT_ROUNDS` times in all; then substitutions are tried as often (swaps
-      cannot lead out of Tomita 1, 5 and 6), and a string that is still inside is replaced by a uniform one outside.
+      possible. Of the strings outside, a quarter is uniform, a quarter is a string inside with one or two
+      substitutions, a quarter is a string inside with a window of another in its place, and a quarter is drawn from
+      `neighbour`, a language outside but close by; where there is none, or none of the length, it is a string inside
+      with two different symbols swapped. A draw from the language, a profile or the neighbour is by a fair coin
+      uniform or persistent: every symbol that repeats the one before multiplies the odds of the string by
+      `REPEAT_WEIGHT`. Long runs meet the bounds of a language often. An edit that leaves the string in the language
+      is drawn again, `EDIT_ROUNDS` times in all; then substitutions are tried as often (swaps cannot lead out of
+      Tomita 1, 5 and 6), and a string that is still inside is replaced by a uniform one outside.
     - ``"chi2023"`` (not shuffled: first half inside, second half outside, and the extra string of an odd batch
       outside). The samplers of the code of Chi et al. (arXiv 2305.03796), so that its tables can be measured again.
       Strings outside are uniform.
@@ -139,17 +140,16 @@ class RecognitionTask(RegularTask):
         extra = int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0
         num_inside = batch_size // 2 + extra
         num_outside = batch_size - num_inside
-        # Thirds of the strings outside: uniform, substituted, neighbours; what is left over falls to any by chance.
-        third = (torch.arange(num_outside) + torch.randint(3, (), generator=generator)) % 3
+        # Quarters of the strings outside; what is left over falls to any of them by chance.
+        kind = (torch.arange(num_outside) + torch.randint(4, (), generator=generator)) % 4
         origin = torch.full((batch_size,), IN)
-        origin[num_inside:][third == 0] = OUT
-        swapped = num_inside + torch.nonzero(third == 2)[:, 0]
+        origin[num_inside:][kind == 0] = OUT
+        substituted, transplanted, swapped = (num_inside + torch.nonzero(kind == k)[:, 0] for k in (1, 2, 3))
         if self.neighbour is not None and self._sampler.possible(length)[-1]:
             origin[swapped] = self._num_languages - 1
             swapped = swapped[:0]
         inputs = self._draw(self._varied(origin, length, generator), length, generator)
-        substituted = num_inside + torch.nonzero(third == 1)[:, 0]
-        for rows, edit in ((substituted, substitute), (swapped, swap)):
+        for rows, edit in ((substituted, substitute), (transplanted, transplant), (swapped, swap)):
             inputs[rows] = self._edit_outside(inputs[rows], edit, generator)
         return inputs[torch.randperm(batch_size, generator=generator)]
 
@@ -205,6 +205,15 @@ def substitute(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch
         again = shift[1] * torch.randint(2, (num_rows,), generator=generator)
         edited[rows, second] = (edited[rows, second] + again) % num_symbols
     return edited
+
+
+def transplant(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
+    """Replace a window of every string, uniform among all, by the same window of another string of the batch."""
+    num_rows, length = strings.shape
+    cuts = torch.rand(num_rows, length + 1, generator=generator).topk(2).indices.sort().values
+    position = torch.arange(length)
+    inside = (position >= cuts[:, :1]) & (position < cuts[:, 1:])
+    return torch.where(inside, strings[torch.randperm(num_rows, generator=generator)], strings)
 
 
 def swap(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
