@@ -14,6 +14,7 @@ app = App(
     help="Train short, prove long: sequence models that are right far beyond their training length.",
     version=__version__,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,
 )
 
 
@@ -36,7 +37,7 @@ def demo(
     *,
     out: Annotated[Path, Parameter(help="Folder for the runs and the report.")] = Path("demo"),
     workers: Workers = 2,
-    scale: Annotated[str, Parameter(help="small (the real thing), paper (the same) or smoke (seconds).")] = "small",
+    scale: Annotated[str, Parameter(help="small (the real thing) or smoke (seconds).")] = "small",
 ) -> int:
     """Train RegularGPT on three tasks at lengths up to 40 and measure it up to length 100,000."""
     from rich.console import Console
@@ -57,6 +58,7 @@ def demo(
 @app.command
 def reproduce(
     name: Annotated[str, Parameter(help="Name of the experiment; see `lengthwise list`.")],
+    /,
     *,
     scale: Annotated[
         str, Parameter(help="smoke (seconds), small (a laptop) or paper (where an experiment has it).")
@@ -103,6 +105,7 @@ def list_members() -> int:
 def train(
     task: Annotated[str, Parameter(help="Name of the task; see `lengthwise list`.")],
     model: Annotated[str, Parameter(help="Name of the model.")],
+    /,
     *,
     preset: Annotated[str, Parameter(help="Recipe to start from.")] = "fast",
     config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None,
@@ -127,6 +130,7 @@ def train(
 @app.command
 def resume(
     run: Annotated[Path, Parameter(help="Folder of a run.")],
+    /,
     *,
     longest: Longest = 100_000,
 ) -> int:
@@ -142,6 +146,7 @@ def resume(
 @app.command
 def evaluate(
     run: Annotated[Path, Parameter(help="Folder of a trained run.")],
+    /,
     *,
     lengths: Annotated[str, Parameter(help="Lengths and ranges, as in 41-500,1000.")] = "41-500",
     strings: Annotated[int, Parameter(converter=_whole_number, help="Strings at each length.")] = 256,
@@ -159,6 +164,8 @@ def evaluate(
     from lengthwise.runs.folder import load_run
     from lengthwise.training.checkpoint import write_by_rename
 
+    if csv is not None:
+        csv.parent.mkdir(parents=True, exist_ok=True)
     loaded = load_run(run)
     task, asked = loaded.spec.task, parse_lengths(lengths)
     legal = [length for length in asked if length >= 1 and task.is_legal_length(length)]
@@ -184,6 +191,7 @@ def predict(
         tuple[str, ...],
         Parameter(allow_leading_hyphen=True, help="Strings over the task's symbols; - reads lines from input."),
     ],
+    /,
 ) -> int:
     """Answer strings, a line each: the model's answer, the probability it gives, and what the task says is right."""
     from lengthwise.runs.folder import load_run
@@ -204,6 +212,7 @@ def predict(
 @app.command
 def report(
     runs: Annotated[tuple[Path, ...], Parameter(help="Folders of finished runs.")],
+    /,
     *,
     out: Annotated[Path, Parameter(help="The page; charts and a CSV file appear beside it.")] = Path("report.html"),
 ) -> int:

@@ -9,7 +9,7 @@ from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
 Scale = Literal["smoke", "small", "paper"]
 """`small`: what a laptop does. `smoke`: seconds; its numbers say nothing. `paper`: the paper's own sizes and steps,
-where an experiment re-runs a paper's; those of our own protocol have no larger size, and `paper` is `small` to them."""
+where an experiment re-runs a paper's; those of our own protocol have no larger size and refuse it."""
 
 SMOKE: Settings = {"train": {"steps": 20, "batch_size": 16, "max_length": 8}, "model": {"d_model": 16, "num_heads": 2}}
 SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (128, 8)), structured=((20, 4),))
@@ -47,13 +47,15 @@ class Experiment(NamedTuple):
 
 
 class ScaledSpecs(NamedTuple):
-    """Makes the specifications of a cell at a scale: at `smoke` with one seed and tiny sizes."""
+    """Makes the specifications of a cell at a scale: at `smoke` one seed and tiny sizes; `paper` is a ValueError."""
 
     scale: Scale
     seeds: Sequence[int]
     model: str = "regular-gpt"
 
     def __call__(self, task: str, settings: Settings, *, preset: str = "fast") -> tuple[RunSpec, ...]:
+        if self.scale == "paper":
+            raise ValueError("--scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
         smoke = self.scale == "smoke"
         seeds = self.seeds[:1] if smoke else self.seeds
         settings = merge(settings, SMOKE) if smoke else settings

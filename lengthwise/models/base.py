@@ -87,6 +87,8 @@ def make_model(name: str, task: Alphabet, *, seed: int = 0, **config: Any) -> Se
         2
     """
     model: type[Any] = MODELS[name]
+    if not isinstance(task, Alphabet):
+        raise ValueError(f"task: wanted a task, which has symbols and classes, got {task!r}; make one with make_task")
     return build_model(name, validated(model.Config, config, path="model"), task, seed)
 
 

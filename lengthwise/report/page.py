@@ -188,7 +188,7 @@ def _runs(results: Sequence[RunResult]) -> str:
         "CPU s, training",
         "wall s, training",
         "wall s, measuring",
-        "peak memory of its process, MB",
+        "peak MB of its process",
     )
     lines = tuple(
         (
@@ -210,7 +210,7 @@ def _runs(results: Sequence[RunResult]) -> str:
 
 def _configuration(panel: _Panel) -> str:
     row, spec = panel.rows[0], panel.results[0].spec
-    command = f"lengthwise train {row.task} {row.model} --config FILE --seed SEED"
+    command = f"lengthwise train {spec['task']['name']} {row.model} --config FILE --seed SEED"
     seeds = ", ".join(str(row.seed) for row in panel.rows)
     how = f"Saved as FILE, this repeats the training with <code>{escape(command)}</code>, SEED {seeds}."
     return (

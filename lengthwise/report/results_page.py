@@ -58,7 +58,7 @@ def _cell_line(cell: Cell, results: Mapping[str, RunResult | None], experiment: 
         span([probe.step for probe in solved_at]),
         span([round(probe.cpu_seconds) for probe in solved_at]),
         *(_lowest([row.long[n] for row in rows if n in row.long]) for n, _ in experiment.plan.long),
-        _lowest([point for row in rows for point in row.structured]),
+        _lowest_and_chance([point for row in rows for point in row.structured]),
         percent(max(_chance(curve) for curve in curves)),
         span([row.steps for row in rows]),
         span([round(result.training.cpu_seconds) for result in found]),
@@ -81,8 +81,9 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         f"```console\nlengthwise reproduce {name} --scale {scale}\n```",
         "\n".join([_markdown_line(header), _markdown_line(["---"] * len(header)), *map(_markdown_line, lines)]),
         f"{_SCORED[experiment.scored]} *Mean* and *best run* are means over lengths; *lowest* is the lowest accuracy "
-        "of any run at any of them; long lengths and *structured* show the lowest run. *Solved* counts runs without a "
-        "single error at the lengths scored; *at step* and *after CPU s* say from where on these made no error on a "
+        "of any run at any of them; long lengths and *structured* show the lowest run, the latter with what a constant "
+        "answer scores there in brackets. *Solved* counts runs without a single error at the lengths scored; *at step* "
+        "and *after CPU s* say from where on these made no error on a "
         f"fixed probe of other strings, taken every {PROBE_EVERY} steps. *Chance* is the mean over lengths of what the "
         "best constant answer scores.",
         *_failures(outcomes),
@@ -117,6 +118,12 @@ def _chance(curve: LengthCurve) -> float:
 
 def _lowest(points: Sequence[LengthPoint]) -> str:
     return percent(min(point.accuracy for point in points)) if points else NOTHING
+
+
+def _lowest_and_chance(points: Sequence[LengthPoint]) -> str:
+    """Structured strings share few answers, so that a constant one may score high."""
+    lowest = min(points, key=lambda point: (point.accuracy, point.baseline), default=None)
+    return f"{percent(lowest.accuracy)} ({percent(lowest.baseline)})" if lowest else NOTHING
 
 
 def _markdown_line(cells: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.spec import SECTIONS
+from lengthwise.tasks.base import TASKS
 
 Settings = Mapping[str, Any]
 
@@ -45,8 +46,19 @@ def variations(results: Sequence[RunResult]) -> dict[str, str]:
 
 
 def task_of(result: RunResult) -> str:
-    """The registered name of the run's task."""
-    return str(result.spec["task"]["name"])
+    """The run's task by its name and the settings that say which it is: whole numbers, and others not at their default.
+
+    Example: ``"tomita index=3"``.
+    """
+    settings = dict(result.spec["task"])
+    name = str(settings.pop("name"))
+    fields = TASKS[name].model_fields if name in TASKS else {}
+    telling = {
+        key: value
+        for key, value in settings.items()
+        if type(value) is int or key not in fields or value != fields[key].default
+    }
+    return " ".join([name, *(f"{key}={_text(value)}" for key, value in telling.items())])
 
 
 def model_of(result: RunResult) -> str:

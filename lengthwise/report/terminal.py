@@ -109,8 +109,9 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int) -> Non
         console.print(f"{len(shown)} of {len(curve.points)} points; --csv FILE writes all", highlight=False)
     balanced = curve.balanced()
     apart = len(curve.points) - len(balanced.points)
-    summary = f"mean {percent(balanced.mean())}, lowest {percent(balanced.min())}, of {len(balanced.points)}"
-    console.print(f"{summary} with every class possible" + f", {apart} others apart" * bool(apart), highlight=False)
+    summary = f"mean {percent(balanced.mean())}, lowest {percent(balanced.min())}"
+    where = f"over {len(balanced.points)} points at which every class can occur"
+    console.print(f"{summary}, {where}" + f" ({apart} others left out)" * bool(apart), highlight=False, soft_wrap=True)
 
 
 def _some(points: Sequence[LengthPoint]) -> list[LengthPoint]:

@@ -144,9 +144,16 @@ def _measure(
     started = time.perf_counter()
     state.load_final_weights()
     measured: dict[Part, LengthCurve] = {}
+    low, high = plan.dense
+    parts = iter([f"lengths {low}-{high}", "long lengths", "structured strings", "done"])
+
+    def announce() -> None:
+        listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, next(parts)))
+
+    announce()
     for part, curve in plan.measure(state.model, spec.task):
         measured[part] = curve
-        listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, f"{part} done"))
+        announce()
         if stop_requested():
             raise Interrupted(
                 f"stopped while measuring; {spec.id} is trained and saved, `lengthwise resume` measures it"

@@ -169,8 +169,9 @@ class RunFolder(NamedTuple):
         try:
             content = json.loads((self.path / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
+            found = f"there is no {name} in it" if self.path.is_dir() else "there is no such folder"
             raise ValueError(
-                f"{self.path}: wanted a run folder, but there is no {name} in it; `lengthwise train` makes run folders"
+                f"{self.path}: wanted a run folder, but {found}; `lengthwise train` makes run folders below runs/"
             ) from None
         except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
             raise ValueError(f"{self.path / name}: damaged file ({error}); {_WAY_OUT}") from None

@@ -239,7 +239,7 @@ def test_a_damaged_state_file_stops_nothing(tmp_path: Path) -> None:
 
 
 def test_a_missing_run_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"nowhere: wanted a run folder, but there is no run.json in it"):
+    with pytest.raises(ValueError, match=r"nowhere: wanted a run folder, but there is no such folder"):
         load_run(tmp_path / "nowhere")
 
 
