@@ -6,11 +6,14 @@ from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experimen
 
 @EXPERIMENTS.register("demo")
 def demo(scale: Scale = "small") -> Experiment:
-    """Three tasks, three seeds, preset `fast`, the final answer only, final weights, nothing selected."""
+    """Three tasks, three seeds, preset `fast` cut to 6,000 steps, the final answer only, final weights, nothing selected."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2))
     return Experiment(
         title="RegularGPT, accuracy of the final answer by length",
         about="Trained at lengths up to 40, supervised by the final answer only.",
-        cells=[Cell(task, "C=2", specs(task, {})) for task in ("parity", "even-pairs", "cycle-navigation")],
+        cells=[
+            Cell(task, "C=2", specs(task, {"train": {"steps": 6000}}))
+            for task in ("parity", "even-pairs", "cycle-navigation")
+        ],
         plan=SMOKE_PLAN if scale == "smoke" else EvaluationPlan(),
     )
