@@ -6,7 +6,7 @@ from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experimen
 
 @EXPERIMENTS.register("demo")
 def demo(scale: Scale = "small") -> Experiment:
-    """Three tasks, three seeds, preset `fast` cut to 6,000 steps, the final answer only, final weights, nothing selected."""
+    """Three tasks, three seeds, preset `fast` cut to 6,000 steps, final answer and weights only, nothing selected."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2))
     return Experiment(
         title="RegularGPT, accuracy of the final answer by length",
