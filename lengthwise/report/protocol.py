@@ -33,7 +33,7 @@ def _dense(row: RunRow, low: int, high: int) -> str:
             "symbols counts as a random string of its length, which for these tasks it is; lengths share strings, so "
             "their scores are not independent of one another."
         )
-    return f"Independent strings: for each balanced length from {low:,} to {high:,}, {strings} strings are drawn anew."
+    return f"Independent strings: {strings} are drawn anew for each length from {low:,} to {high:,} that the task has."
 
 
 def _long(lengths: Sequence[LongLength]) -> str:
