@@ -40,7 +40,7 @@ def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
 
 def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
     """Bring `state` to where the checkpoint was saved; a damaged or foreign file is a ValueError, nothing changes."""
-    tensors, metadata = _read(path, fingerprint)
+    tensors, metadata = _read(path, fingerprint, state.model)
     weights = {name: tensors[f"weights.{name}"] for name in state.model.state_dict()}
     state.model.load_state_dict(weights)
     for name in state.average:
@@ -54,7 +54,7 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
 
 def load_weights(model: SequenceModel, path: Path, fingerprint: str) -> int:
     """Put a checkpoint's final weights (the average, where one was kept) into `model`; return the steps done."""
-    tensors, metadata = _read(path, fingerprint)
+    tensors, metadata = _read(path, fingerprint, model)
     weights = {name: tensors.get(f"average.{name}", tensors[f"weights.{name}"]) for name in model.state_dict()}
     model.load_state_dict(weights)
     return int(metadata["step"])
@@ -69,8 +69,8 @@ def _moments(state: TrainingState, parameter: nn.Parameter) -> dict[str, Tensor]
     raise AssertionError("every parameter is moved by an optimizer")
 
 
-def _read(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata, after making sure that nothing is damaged and that they belong to the specification."""
+def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a file that is not damaged and belongs to specification and model."""
     try:
         with safe_open(path, framework="pt") as file:
             tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -85,6 +85,12 @@ def _read(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, st
         raise ValueError(
             f"{path}: this checkpoint belongs to another specification, {metadata['fingerprint']}; move it away to "
             "train afresh"
+        )
+    saved = {name: tensor.shape for name, tensor in tensors.items() if name.startswith("weights.")}
+    if saved != {f"weights.{name}": tensor.shape for name, tensor in model.state_dict().items()}:
+        raise ValueError(
+            f"{path}: its weights are those of another version of {model.name}; move the run's folder away to train "
+            "afresh"
         )
     return tensors, metadata
 

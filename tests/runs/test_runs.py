@@ -15,7 +15,8 @@ from lengthwise.runs.folder import RunFolder, load_run
 from lengthwise.runs.pool import execute_all
 from lengthwise.runs.predict import predict_text
 from lengthwise.runs.spec import RunSpec, make_spec, merge, parse_assignments, read_settings, spec_from_json
-from lengthwise.training.loop import Diverged
+from lengthwise.training.checkpoint import load_checkpoint, load_weights
+from lengthwise.training.loop import Diverged, TrainingState
 
 PLAN = EvaluationPlan(dense=(9, 12), dense_strings=8, long=((30, 4),), structured=((20, 2),))
 
@@ -377,3 +378,14 @@ def test_bad_files_are_refused(tmp_path: Path, content: bytes) -> None:
         read_settings(tmp_path / "run.toml")
     with pytest.raises(ValueError, match="--config: there is no file"):
         read_settings(tmp_path / "none.toml")
+
+
+def test_a_checkpoint_of_another_version_of_the_model_is_refused(tmp_path: Path) -> None:
+    spec = small_spec(0)
+    execute(spec, tmp_path, PLAN)
+    other = make_spec("parity", "regular-gpt", {"model": {"d_model": 16, "num_heads": 2}}).make_model()
+    path = tmp_path / spec.id / "checkpoint.safetensors"
+    with pytest.raises(ValueError, match="its weights are those of another version of regular-gpt; move"):
+        load_weights(other, path, spec.id)
+    with pytest.raises(ValueError, match="its weights are those of another version of regular-gpt; move"):
+        load_checkpoint(TrainingState(other, spec.recipe), path, spec.id)
