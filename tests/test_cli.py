@@ -105,7 +105,7 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
         (["train", "parity", "regular-gpt", "--set", "model.num_heads=7"], "num_heads: wanted a divisor of d_model=64"),
         (["train", "parity", "regular-gpt", "--config", "none.toml"], "--config: there is no file none.toml"),
         (["train", "parity", "regular-gpt", "--seed", "-1"], "--seed: wanted a whole number of at least 0, got -1"),
-        (["train", "parity"], "model"),
+        (["train", "parity"], "parameter MODEL requires an argument"),
         (["trian", "parity"], "trian"),
         (["train", "parity", "regular-gpt", "--sed", "5"], "--sed"),
         (["evaluate", "nowhere"], "nowhere: wanted a run folder"),

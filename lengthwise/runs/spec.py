@@ -55,7 +55,7 @@ def make_spec(task: str, model: str, settings: Mapping[str, Any], *, preset: str
     Example:
         >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})
         >>> spec.recipe.steps, spec.recipe.batch_size
-        (10, 256)
+        (10, 128)
     """
     if preset not in PRESETS:
         raise ValueError(f"preset: unknown preset {preset!r}{nearest(preset, PRESETS)} (known: {', '.join(PRESETS)})")
