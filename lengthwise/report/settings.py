@@ -46,18 +46,11 @@ def variations(results: Sequence[RunResult]) -> dict[str, str]:
 
 
 def task_of(result: RunResult) -> str:
-    """The run's task by its name and the settings that say which it is: whole numbers, and others not at their default.
-
-    Example: ``"tomita index=3"``.
-    """
+    """The run's task by its name and the settings that are not at their default: ``"tomita index=3"``."""
     settings = dict(result.spec["task"])
     name = str(settings.pop("name"))
     fields = TASKS[name].model_fields if name in TASKS else {}
-    telling = {
-        key: value
-        for key, value in settings.items()
-        if type(value) is int or key not in fields or value != fields[key].default
-    }
+    telling = {key: value for key, value in settings.items() if key not in fields or value != fields[key].default}
     return " ".join([name, *(f"{key}={_text(value)}" for key, value in telling.items())])
 
 
