@@ -164,9 +164,9 @@ def evaluate(
     from lengthwise.runs.folder import load_run
     from lengthwise.training.checkpoint import write_by_rename
 
+    loaded = load_run(run)
     if csv is not None:
         csv.parent.mkdir(parents=True, exist_ok=True)
-    loaded = load_run(run)
     task, asked = loaded.spec.task, parse_lengths(lengths)
     legal = [length for length in asked if length >= 1 and task.is_legal_length(length)]
     curve = length_curve(

@@ -1,6 +1,6 @@
 """The three transformer layers that RegularGPT is built from, taken apart around their attention (`TreeLayer`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -25,18 +25,20 @@ class FeedForward(nn.Module):
 class TreeAttentionLayer(nn.Module):
     """What the three layers share: projections into heads and a bias r[h, j] for the j-th newest state of a window.
 
-    `hidden` is the number of hidden units of each of its feed-forward blocks.
+    Its `num_feed_forwards` feed-forward blocks have 4 D hidden units together.
     """
 
     def __init__(
-        self, *, d_model: int, num_heads: int, chunk_size: int, attention_bias: bool, hidden: Sequence[int]
+        self, *, d_model: int, num_heads: int, chunk_size: int, attention_bias: bool, num_feed_forwards: int = 1
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.to_query = nn.Linear(d_model, d_model, bias=attention_bias)
         self.to_key_value = nn.Linear(d_model, 2 * d_model, bias=attention_bias)
         self.to_output = nn.Linear(d_model, d_model, bias=attention_bias)
-        self.feed_forwards = nn.ModuleList(FeedForward(d_model, units) for units in hidden)
+        self.feed_forwards = nn.ModuleList(
+            FeedForward(d_model, 4 * d_model // num_feed_forwards) for _ in range(num_feed_forwards)
+        )
         self.bias = nn.Parameter(torch.zeros(num_heads, chunk_size))
 
     @property
@@ -87,7 +89,7 @@ class MergeLayer(TreeAttentionLayer):
             num_heads=num_heads,
             chunk_size=chunk_size,
             attention_bias=False,
-            hidden=(2 * d_model, 2 * d_model),
+            num_feed_forwards=2,
         )
         self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in self.feed_forwards)
         self.gain = nn.Parameter(torch.empty(d_model))
@@ -121,13 +123,7 @@ class PreNormLayer(TreeAttentionLayer):
     """
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
-        super().__init__(
-            d_model=d_model,
-            num_heads=num_heads,
-            chunk_size=chunk_size,
-            attention_bias=True,
-            hidden=(4 * d_model,),
-        )
+        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=True)
         self.norm_1 = nn.LayerNorm(d_model)
         self.norm_2 = nn.LayerNorm(d_model)
 
@@ -155,13 +151,7 @@ class PostNormLayer(TreeAttentionLayer):
     """
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
-        super().__init__(
-            d_model=d_model,
-            num_heads=num_heads,
-            chunk_size=chunk_size,
-            attention_bias=False,
-            hidden=(4 * d_model,),
-        )
+        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False)
         self.norm_1 = nn.LayerNorm(d_model)
         self.norm_2 = nn.LayerNorm(d_model)
 

@@ -144,16 +144,15 @@ def _measure(
     started = time.perf_counter()
     state.load_final_weights()
     measured: dict[Part, LengthCurve] = {}
-    low, high = plan.dense
-    parts = iter([f"lengths {low}-{high}", "long lengths", "structured strings", "done"])
 
-    def announce() -> None:
-        listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, next(parts)))
+    def announce(what: str) -> None:
+        listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, what))
 
-    announce()
-    for part, curve in plan.measure(state.model, spec.task):
+    announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
+    parts = plan.measure(state.model, spec.task)
+    for (part, curve), following in zip(parts, ("long lengths", "structured strings", "done"), strict=True):
         measured[part] = curve
-        announce()
+        announce(following)
         if stop_requested():
             raise Interrupted(
                 f"stopped while measuring; {spec.id} is trained and saved, `lengthwise resume` measures it"

@@ -19,12 +19,12 @@ def with_identity_padding(batch: Batch, generator: torch.Generator, *, block: in
     is filled up with pads in front.
     """
     length = batch.inputs.shape[1]
-    num_pads = int(torch.randint(length // (2 * block) + 1, (), generator=generator))
-    if not num_pads:
+    num_pad_blocks = int(torch.randint(length // (2 * block) + 1, (), generator=generator))
+    if not num_pad_blocks:
         return batch
     in_front = -length % block
     num_blocks = (in_front + length) // block
-    order = torch.rand(len(batch.inputs), num_blocks + num_pads, generator=generator).argsort(1)
+    order = torch.rand(len(batch.inputs), num_blocks + num_pad_blocks, generator=generator).argsort(1)
     is_symbol = (order < num_blocks).repeat_interleave(block, dim=1)
     latest = is_symbol.cumsum(1) - 1 - in_front
     is_symbol &= latest >= 0
