@@ -10,7 +10,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from lengthwise.models.base import SequenceModel
-from lengthwise.training.loop import TrainingState
+from lengthwise.training.loop import Growth, TrainingState
 
 
 def write_by_rename(path: Path, content: bytes) -> None:
@@ -27,14 +27,20 @@ def write_by_rename(path: Path, content: bytes) -> None:
 
 
 def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
-    """Save weights, average, optimizer moments and step; `fingerprint` names the specification they belong to."""
+    """Save weights, average, moments, lengths reached and step; `fingerprint` names the specification of these."""
     tensors = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
     for name, parameter in state.model.named_parameters():
         for key, tensor in _moments(state, parameter).items():
             tensors[f"optimizer.{name}.{key}"] = tensor
     tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
-    metadata = {"step": str(state.step), "fingerprint": fingerprint, "digest": _digest(tensors)}
+    metadata = {
+        "step": str(state.step),
+        "lengths_reached": str(state.growth.num_reached),
+        "loss_at_longest": repr(state.growth.loss),
+        "fingerprint": fingerprint,
+        "digest": _digest(tensors),
+    }
     write_by_rename(path, save(tensors, metadata))
 
 
@@ -49,6 +55,8 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         prefix = f"optimizer.{name}."
         saved = {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
         _moments(state, parameter).update(saved)
+    if "lengths_reached" in metadata:  # not in checkpoints of versions before lengths could grow
+        state.growth = Growth(int(metadata["lengths_reached"]), float(metadata["loss_at_longest"]))
     state.step = int(metadata["step"])
 
 

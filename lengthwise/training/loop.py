@@ -34,13 +34,29 @@ class StepRecord(NamedTuple):
     learning_rate: float
 
 
+class Growth(NamedTuple):
+    """Where lengths grow: how many are reached, shortest first, and the running loss at the longest of these.
+
+    The running loss of a length begins high, so that a lucky batch is not enough to go on.
+    """
+
+    num_reached: int = 1
+    loss: float = 2.0
+
+    def after(self, loss: float) -> "Growth":
+        """What holds after a batch of the longest length reached so far."""
+        running = 0.9 * self.loss + 0.1 * loss
+        return Growth(self.num_reached + 1) if running < 0.1 else Growth(self.num_reached, running)
+
+
 class TrainingState:
-    """All that training changes: the model's weights, their average, the optimizers' moments, the steps done."""
+    """All that training changes: weights, their average, the optimizers' moments, lengths reached, steps done."""
 
     def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
         self.model = model
         self.optimizers = _make_optimizers(model, recipe)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()} if recipe.ema_decay else {}
+        self.growth = Growth()
         self.step = 0
 
     def load_final_weights(self) -> None:
@@ -94,13 +110,16 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
     state.model.train()
     while state.step < recipe.steps:
         generator = generator_for(seed, "step", state.step)
-        odds = torch.tensor(recipe.length_odds_at(state.step, lengths))
+        odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
         length = lengths[int(odds.multinomial(1, generator=generator))]
         batch = task.sample(recipe.batch_size, length, generator)
         batch = _augmented(batch, recipe, generator, state.model.pad_block)
         perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
         loss = supervised_loss(state.model, batch, recipe.supervision, perturb)
-        yield _update(state, recipe, loss, length)
+        record = _update(state, recipe, loss, length)
+        if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
+            state.growth = state.growth.after(record.loss)
+        yield record
 
 
 def training_lengths(task: SymbolTask, recipe: Recipe) -> list[int]:

@@ -56,7 +56,9 @@ class Recipe(_Section):
     Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
     (`lengths="balanced"`) or from all that it has (`"legal"`): with equal odds (`"uniform"`), with odds 1/length
     (`"log-uniform"`), or with odds that go from 1/length at the start to length at the end (`"short-first"`: short
-    strings teach the structure, long ones hold what is left to learn).
+    strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest length
+    alone and takes in the next one whenever the running loss at the longest so far, which comes three times as often
+    as any other, is below 0.1: for tasks whose long strings are noise until short ones are understood.
     `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. With a positive
     `ema_decay` the final weights are the exponential moving average of the weights.
     """
@@ -66,7 +68,7 @@ class Recipe(_Section):
     min_length: int = Field(1, ge=1)
     max_length: int = Field(40, ge=1)
     lengths: Literal["balanced", "legal"] = "balanced"
-    length_sampling: Literal["short-first", "log-uniform", "uniform"] = "short-first"
+    length_sampling: Literal["short-first", "log-uniform", "uniform", "growing"] = "short-first"
     supervision: Literal["last", "prefix"] = "last"
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
@@ -89,8 +91,10 @@ class Recipe(_Section):
             return rising
         return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
 
-    def length_odds_at(self, step: int, lengths: Sequence[int]) -> list[float]:
-        """The odds of each of these lengths at a step."""
+    def length_odds_at(self, step: int, lengths: Sequence[int], num_reached: int = 1) -> list[float]:
+        """The odds of each of these lengths at a step, the first `num_reached` of which have been reached."""
+        if self.length_sampling == "growing":
+            return [1.0] * (num_reached - 1) + [3.0] + [0.0] * (len(lengths) - num_reached)
         exponents = {"uniform": 0.0, "log-uniform": 1.0, "short-first": 1.0 - 2.0 * step / self.steps}
         exponent = exponents[self.length_sampling]
         return [length**-exponent for length in lengths]

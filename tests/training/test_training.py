@@ -1,6 +1,7 @@
 """The loop, its recipe, and what it does to strings and states."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +13,16 @@ from lengthwise.models import make_model
 from lengthwise.randomness import generator_for
 from lengthwise.tasks import Batch, make_task
 from lengthwise.training.augmentation import gaussian_noise, with_identity_padding, with_leading_pads
-from lengthwise.training.loop import Diverged, TrainingState, supervised_loss, train, training_lengths, training_steps
+from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
+from lengthwise.training.loop import (
+    Diverged,
+    Growth,
+    TrainingState,
+    supervised_loss,
+    train,
+    training_lengths,
+    training_steps,
+)
 from lengthwise.training.muon import Muon, orthogonalised
 from lengthwise.training.recipe import PRESETS, Recipe
 from lengthwise.validation import validated
@@ -189,6 +199,40 @@ def test_short_strings_come_first() -> None:
     assert recipe.length_odds_at(25, [1, 4]) == [1.0, 0.5]
     assert recipe.length_odds_at(50, [1, 4]) == [1.0, 1.0]
     assert recipe.length_odds_at(100, [1, 2, 4]) == [1.0, 2.0, 4.0]
+
+
+def test_lengths_grow_when_the_loss_at_the_longest_is_small() -> None:
+    task, recipe = make_task("parity"), small_recipe(steps=400, length_sampling="growing", max_length=3)
+    state = small_state(task, recipe)
+    reached, running = 1, 2.0
+    for record in training_steps(state, task, recipe, seed=0):
+        assert record.length <= reached
+        if record.length == reached < 3:
+            running = 0.9 * running + 0.1 * record.loss
+            if running < 0.1:
+                reached, running = reached + 1, 2.0
+        assert state.growth.num_reached == reached
+    assert reached == 3
+
+
+def test_a_checkpoint_keeps_how_far_lengths_have_grown(tmp_path: Path) -> None:
+    task, recipe = make_task("parity"), small_recipe(length_sampling="growing")
+    state = small_state(task, recipe)
+    assert [record.length for record in training_steps(state, task, recipe, seed=0)] == [1] * 30
+    state.growth = Growth(5, state.growth.loss / 3)
+    save_checkpoint(state, tmp_path / "checkpoint", "a")
+    again = small_state(task, recipe)
+    load_checkpoint(again, tmp_path / "checkpoint", "a")
+    assert again.growth == state.growth
+
+
+def test_a_length_that_is_not_learnt_holds_growth_up() -> None:
+    recipe = small_recipe(length_sampling="growing")
+    assert recipe.length_odds_at(0, [1, 3, 5], 2) == [1.0, 3.0, 0.0]
+    growth = Growth()
+    for _ in range(1000):
+        growth = growth.after(0.11)
+    assert growth.num_reached == 1
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (12, 4), (4, 12)])
