@@ -92,7 +92,7 @@ def reproduce(
 
 @app.command(name="list")
 def list_members() -> int:
-    """List tasks, models, presets and experiments with their settings and defaults."""
+    """List tasks, models, presets and experiments, with settings and the defaults of preset fast."""
     from rich.console import Console
 
     from lengthwise.report.terminal import print_catalogue
@@ -119,7 +119,8 @@ def train(
 ) -> int:
     """Train and measure one run; settings come from the preset, then the file, then --set.
 
-    A run that was interrupted goes on where it stopped; a finished one is only shown.
+    A run that was interrupted goes on where it stopped; a finished one is only shown, or measured again where what is
+    to be measured has changed.
     """
     from lengthwise.runs.spec import make_spec, merge, parse_assignments, read_settings
 
@@ -227,9 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong."""
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
-    except CycloptsError as error:
-        code = _fail(str(error), 2)
-    except ValueError as error:
+    except (CycloptsError, ValueError) as error:
         code = _fail(str(error), 2)
     except KeyboardInterrupt:
         code = _fail("stopped", 1)

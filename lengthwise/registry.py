@@ -54,8 +54,12 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
     def _discover(self) -> dict[str, Member]:
         if not self._discovered:
-            self._discovered = True
-            discover(self._package)
+            self._discovered = True  # while modules of the package are imported, they may look up each other's members
+            try:
+                discover(self._package)
+            except BaseException:
+                self._discovered = False
+                raise
         return self._members
 
     def __getitem__(self, name: str) -> Member:

@@ -89,6 +89,20 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     assert (tmp_path / "page.html").stat().st_size > 100_000
 
 
+def test_where_the_task_asks_nothing(tmp_path: Path, capsys) -> None:
+    """Half an expression has no value, and a single structured string need not be an expression."""
+    assert run("train", "modular-arithmetic", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
+    (folder,) = map(str, tmp_path.iterdir())
+    capsys.readouterr()
+    assert run("predict", folder, "3+", "3+1") == 0
+    unasked, asked = capsys.readouterr().out.splitlines()
+    assert unasked.endswith("the task asks nothing here")
+    assert asked.endswith(("right", "wrong, it is 4"))
+    for seed in range(5):
+        structured = ("--lengths", "41", "--strings", "1", "--protocol", "structured", "--seed", str(seed))
+        assert run("evaluate", folder, *structured) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -144,7 +158,8 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
         (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
         (["evaluate", "{run}", "--lengths", "5-x"], "--lengths: wanted lengths and ranges"),
         (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
-        (["evaluate", "{run}", "--strings", "0"], "num_strings: wanted at least 1"),
+        (["evaluate", "{run}", "--strings", "0"], "num_strings: wanted 1 to 1,000,000, got 0"),
+        (["evaluate", "{run}", "--strings", "9" * 20], "num_strings: wanted 1 to 1,000,000, got 999"),
     ],
 )
 def test_mistakes_about_a_run(arguments, sentence, trained, capsys) -> None:

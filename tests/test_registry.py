@@ -29,6 +29,17 @@ def test_the_same_definition_may_be_run_again() -> None:
     assert Mine.name == "mine"
 
 
+def test_a_package_that_cannot_be_imported_is_tried_again(tmp_path, monkeypatch) -> None:
+    (tmp_path / "broken_family").mkdir()
+    (tmp_path / "broken_family" / "__init__.py").touch()
+    (tmp_path / "broken_family" / "member.py").write_text("import no_such_module\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry: Registry[type] = Registry("thing", "broken_family")
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+            "member" in registry  # noqa: B015
+
+
 def test_an_unknown_name_is_an_error_that_suggests_and_lists() -> None:
     with pytest.raises(UnknownName, match=r"unknown task 'tomitta'; did you mean 'tomita'\? \(known: bounded-dyck, "):
         TASKS["tomitta"]

@@ -25,6 +25,9 @@ its length (only for tasks that are `prefix_exchangeable`); lengths share string
 strings (constant, alternating, periodic, few runs, sparse). Always the final answer, of the weights as given.
 """
 
+MOST_STRINGS = 1_000_000
+"""More strings of a length are taken for a slip."""
+
 SYMBOLS_AT_ONCE = 1 << 18
 """Strings are evaluated in parts of at most so many symbols, so that memory does not grow with their number."""
 
@@ -87,11 +90,10 @@ class LengthCurve(BaseModel):
 
 def parse_protocol(name: str) -> Protocol:
     """The protocol of that name; an unknown one is a ValueError with the nearest name."""
-    for known in get_args(Protocol):
-        if name == known:
-            return cast(Protocol, known)
-    known_names = get_args(Protocol)
-    raise ValueError(f"protocol: unknown {name!r}{nearest(name, known_names)} (known: {', '.join(known_names)})")
+    known = get_args(Protocol)
+    if name not in known:
+        raise ValueError(f"protocol: unknown {name!r}{nearest(name, known)} (known: {', '.join(known)})")
+    return cast(Protocol, name)
 
 
 def wilson_interval(num_correct: int, num_strings: int, z: float = 1.959964) -> tuple[float, float]:
@@ -120,15 +122,18 @@ def length_curve(
     seed: int = 0,
     protocol: Protocol = "independent",
 ) -> LengthCurve:
-    """Measure the final answer at each length; strings depend on `seed` and length, never on the model.
+    """Measure the final answer at each length; the strings never depend on the model.
+
+    They depend on `seed`, `num_strings` and their length; under `"one-pass"`, which takes prefixes of the longest
+    strings, on the longest length.
 
     Errors: a length that is not legal, no length at all, or a protocol that the task does not allow is a ValueError.
     """
     wanted = sorted(set(lengths))
     if not wanted:
         raise ValueError("lengths: wanted at least one length, got none")
-    if num_strings < 1:
-        raise ValueError(f"num_strings: wanted at least 1, got {num_strings}")
+    if not 1 <= num_strings <= MOST_STRINGS:
+        raise ValueError(f"num_strings: wanted 1 to {MOST_STRINGS:,}, got {num_strings}")
     measure = {"independent": _independent, "one-pass": _one_pass, "structured": _structured}[parse_protocol(protocol)]
     was_training = model.training
     model.eval()

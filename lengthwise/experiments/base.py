@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, cast, get_args
 
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.models.base import MODELS
 from lengthwise.registry import Registry
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
@@ -11,7 +12,6 @@ Scale = Literal["smoke", "small", "paper"]
 """`small`: what a laptop does. `smoke`: seconds; its numbers say nothing. `paper`: the paper's own sizes and steps,
 where an experiment re-runs a paper's; those of our own protocol have no larger size and refuse it."""
 
-SMOKE: Settings = {"train": {"steps": 20, "batch_size": 16, "max_length": 8}, "model": {"d_model": 16, "num_heads": 2}}
 SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (128, 8)), structured=((20, 4),))
 
 
@@ -58,16 +58,23 @@ class ScaledSpecs(NamedTuple):
             raise ValueError("--scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
         smoke = self.scale == "smoke"
         seeds = self.seeds[:1] if smoke else self.seeds
-        settings = merge(settings, SMOKE) if smoke else settings
+        settings = at_smoke_scale(settings, self.model) if smoke else settings
         return tuple(make_spec(task, self.model, settings, preset=preset, seed=seed) for seed in seeds)
+
+
+def at_smoke_scale(settings: Settings, model: str) -> Settings:
+    """Settings with hardly any training, and a small model where they do not say how large it is."""
+    sizes = {"d_model": 16, "num_heads": 2}
+    small = {name: size for name, size in sizes.items() if name in MODELS[model].Config.model_fields}
+    train = {"steps": 20, "batch_size": 16, "max_length": 8}
+    return merge(merge({"model": small}, settings), {"train": train})
 
 
 def parse_scale(name: str) -> Scale:
     """The scale of that name; an unknown one is a ValueError."""
-    for known in get_args(Scale):
-        if name == known:
-            return cast(Scale, known)
-    raise ValueError(f"--scale: wanted one of {', '.join(get_args(Scale))}, got {name!r}")
+    if name not in get_args(Scale):
+        raise ValueError(f"--scale: wanted one of {', '.join(get_args(Scale))}, got {name!r}")
+    return cast(Scale, name)
 
 
 EXPERIMENTS: Registry[Callable[[Scale], Experiment]] = Registry("experiment", "lengthwise.experiments")

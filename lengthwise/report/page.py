@@ -14,7 +14,7 @@ import vl_convert
 
 from lengthwise.report.charts import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
 from lengthwise.report.protocol import protocol_sentences
-from lengthwise.report.settings import as_toml
+from lengthwise.report.settings import as_toml, versions_of
 from lengthwise.report.table import RunRow, Table, as_csv, percent, run_rows, span, summary_table, unbalanced_table
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.training.checkpoint import write_by_rename
@@ -201,10 +201,8 @@ def _runs(results: Sequence[RunResult]) -> str:
         )
         for result in results
     )
-    names = dict.fromkeys(name for result in results for name in result.versions)
-    found = [(name, dict.fromkeys(result.versions.get(name, "unknown") for result in results)) for name in names]
     return _table(Table(header, lines)) + _definitions(
-        ((name, " and ".join(values)) for name, values in found), "pairs"
+        ((name, " and ".join(values)) for name, values in versions_of(results)), "pairs"
     )
 
 

@@ -8,6 +8,7 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.protocol import protocol_sentences
+from lengthwise.report.settings import versions_of
 from lengthwise.report.table import NOTHING, RunRow, percent, run_rows, span
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
@@ -25,7 +26,7 @@ def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Lin
     """Header and one line for each cell: over its runs, mean and extremes of the accuracy at the lengths scored.
 
     `solved` counts the runs that are right on every string; `lowest` is over runs and lengths; `at step` and
-    `after CPU s` are the span over the solved runs of where the flawless probes began.
+    `after CPU s` are the span, over the solved runs whose last probe is flawless, of where flawless probes began.
     """
     results = {outcome.spec.id: outcome.result for outcome in outcomes}
     long = [f"{length:,}" for length, _ in experiment.plan.long]
@@ -47,14 +48,14 @@ def _cell_line(cell: Cell, results: Mapping[str, RunResult | None], experiment: 
     if experiment.scored == "balanced":
         curves = [curve.balanced() for curve in curves]
     means = [curve.mean() for curve in curves]
-    solved_at = [probe for result in found if (probe := result.solved_at)]
-    num_solved = sum(curve.min() == 1.0 for curve in curves)
+    solved = [result for result, curve in zip(found, curves, strict=True) if curve.min() == 1.0]
+    solved_at = [probe for result in solved if (probe := result.flawless_from)]
     return (
         *start,
         percent(sum(means) / len(means)),
         percent(max(means)),
         percent(min(curve.min() for curve in curves)),
-        f"{num_solved} of {len(rows)}",
+        f"{len(solved)} of {len(rows)}",
         span([probe.step for probe in solved_at]),
         span([round(probe.cpu_seconds) for probe in solved_at]),
         *(_lowest([row.long[n] for row in rows if n in row.long]) for n, _ in experiment.plan.long),
@@ -83,9 +84,9 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         f"{_SCORED[experiment.scored]} *Mean* and *best run* are means over lengths; *lowest* is the lowest accuracy "
         "of any run at any of them; long lengths and *structured* show the lowest run, the latter with what a constant "
         "answer scores there in brackets. *Solved* counts runs without a single error at the lengths scored; *at step* "
-        "and *after CPU s* say from where on these made no error on a "
-        f"fixed probe of other strings, taken every {PROBE_EVERY} steps. *Chance* is the mean over lengths of what the "
-        "best constant answer scores.",
+        "and *after CPU s* say from where on these made no error on a fixed probe of other strings of 48 to 500 "
+        f"symbols, taken every {PROBE_EVERY} steps (-: the last probe erred). *Chance* is the mean over lengths of "
+        "what the best constant answer scores.",
         *_failures(outcomes),
         *_measured(results, run_rows(results)),
         _provenance(results, today),
@@ -105,8 +106,7 @@ def _measured(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[str]
 
 
 def _provenance(results: Sequence[RunResult], today: date) -> str:
-    names = dict.fromkeys(name for result in results for name in result.versions)
-    found = [f"- {name}: {', '.join(dict.fromkeys(r.versions[name] for r in results))}" for name in names]
+    found = [f"- {name}: {', '.join(values)}" for name, values in versions_of(results)]
     weights = dict.fromkeys(result.weights for result in results)
     return "\n".join([f"## Where it comes from\n\n- date: {today}", f"- weights: {' or '.join(weights)}", *found])
 

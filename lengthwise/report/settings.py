@@ -26,8 +26,10 @@ def flat(settings: Settings, prefix: str = "") -> dict[str, Any]:
 
 
 def without_seed(spec: Settings) -> Settings:
-    """The configuration that the seeds of a cell share."""
-    return {section: spec[section] for section in SECTIONS}
+    """The configuration that the seeds of a cell share; how often it is saved changes no number and is left out."""
+    shared = {section: spec[section] for section in SECTIONS}
+    train = {key: value for key, value in shared["train"].items() if key != "checkpoint_every"}
+    return shared | {"train": train}
 
 
 def variations(results: Sequence[RunResult]) -> dict[str, str]:
@@ -57,6 +59,12 @@ def task_of(result: RunResult) -> str:
 def model_of(result: RunResult) -> str:
     """The registered name of the run's model."""
     return str(result.spec["model"]["name"])
+
+
+def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
+    """Every name under which results keep a version, with the different versions of these results."""
+    names = dict.fromkeys(name for result in results for name in result.versions)
+    return [(name, list(dict.fromkeys(r.versions.get(name, "unknown") for r in results))) for name in names]
 
 
 def as_toml(spec: Settings) -> str:

@@ -100,6 +100,9 @@ ROWS = 24
 
 def print_curve(console: Console, curve: LengthCurve, *, trained_to: int) -> None:
     """Accuracy at the points of a curve (of many, at some: the first, the last, the lowest), its mean and minimum."""
+    if not curve.points:
+        console.print(f"protocol {curve.protocol}: none of these strings asks the task anything", soft_wrap=True)
+        return
     shown = _some(curve.points)
     lines = [_curve_line(point) for point in shown]
     header = ["length", "family", "right", "accuracy", "95 % interval", "chance"]

@@ -46,7 +46,10 @@ def execute(
     listener: Listener = lambda progress: None,
     stop_requested: StopRequested = lambda: False,
 ) -> RunResult:
-    """Train and measure `spec` below `root`, continuing what is there; a finished run is only read.
+    """Train and measure `spec` below `root`, continuing what is there.
+
+    A run that is finished under the same plan is only read; under another plan it is measured again, and the new result
+    replaces the old.
 
     `stop_requested` is asked between steps; when it says yes, a checkpoint is saved and `Interrupted` raised (see
     `stop_on_interrupt`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint. Weights and
@@ -150,13 +153,12 @@ def _measure(
 
     announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
     parts = plan.measure(state.model, spec.task)
-    for (part, curve), following in zip(parts, ("long lengths", "structured strings", "done"), strict=True):
+    for (part, curve), following in zip(parts, ("long lengths", "structured strings", ""), strict=True):
         measured[part] = curve
-        announce(following)
-        if stop_requested():
-            raise Interrupted(
-                f"stopped while measuring; {spec.id} is trained and saved, `lengthwise resume` measures it"
-            )
+        if following:
+            announce(following)
+            if stop_requested():
+                raise Interrupted(f"stopped while measuring; {spec.id} is trained and saved, ask again to measure it")
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),
@@ -168,7 +170,7 @@ def _measure(
         training=status,
         evaluation_seconds=time.perf_counter() - started,
         process_peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        versions=versions(),
+        versions=versions() | {"begun at commit": folder.read_begun_at()},
     )
 
 

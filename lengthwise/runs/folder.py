@@ -3,6 +3,7 @@
 ``run.json``, ``metrics.jsonl``, ``probes.jsonl``, ``checkpoint.safetensors``, ``state.json``, ``result.json``.
 """
 
+import fcntl
 import json
 import platform
 import subprocess
@@ -75,15 +76,13 @@ class RunResult(BaseModel):
         return self.dense, self.long, self.structured
 
     @property
-    def solved_at(self) -> Probe | None:
-        """The first probe from which on no probe and, in the end, no string of the dense range was answered wrongly."""
-        if not self.dense.points or self.dense.balanced().min() < 1:
-            return None
+    def flawless_from(self) -> Probe | None:
+        """The first probe from which on no probe found an error; None where the last one did."""
         flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))
         return flawless[-1] if flawless else None
 
 
-_WAY_OUT = "`lengthwise train` with the run's settings mends all but the checkpoint"
+_WAY_OUT = "`lengthwise train` with the run's settings mends all but the checkpoint and the journals"
 
 
 class RunFolder(NamedTuple):
@@ -114,8 +113,6 @@ class RunFolder(NamedTuple):
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run: a second process that wants it is refused with a ValueError."""
-        import fcntl
-
         with (self.path / ".lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,6 +134,10 @@ class RunFolder(NamedTuple):
                 "were changed, or another version of the package wrote them; train the run again"
             )
         return spec
+
+    def read_begun_at(self) -> str:
+        """The commit at which the run was created; weights may have been trained, in part, at a later one."""
+        return str(self._read("run.json").get("versions", {}).get("commit", "unknown"))
 
     def read_status(self) -> RunStatus:
         if not (self.path / "state.json").exists():

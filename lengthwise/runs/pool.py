@@ -36,6 +36,7 @@ def execute_all(
 ) -> list[Outcome]:
     """Carry out all runs, `num_workers` at a time; a run that fails is reported and stops no other.
 
+    A worker that the system kills, for want of memory say, ends the others too: all unfinished runs are reported so.
     Raises `Interrupted` after `stop_requested` has said yes; runs under way are saved first, finished ones kept.
     """
     if num_workers < 1:

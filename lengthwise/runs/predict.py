@@ -27,6 +27,8 @@ def predict_text(run: Run, text: str) -> Prediction:
     verdict = ""
     if isinstance(task, OracleTask):
         target = int(task.solve(inputs)[0, -1])
-        right = "right" if target == best else f"wrong, it is {task.classes[target]}"
-        verdict = "the task asks nothing here" if target == IGNORE else right
+        if target == IGNORE:
+            verdict = "the task asks nothing here"
+        else:
+            verdict = "right" if target == best else f"wrong, it is {task.classes[target]}"
     return Prediction(task.classes[best], float(probabilities[best]), verdict)

@@ -9,7 +9,7 @@ from lengthwise.tasks.base import Batch
 
 
 def with_identity_padding(batch: Batch, generator: torch.Generator, *, block: int = 1) -> Batch:
-    """Insert pads into every string, up to half its length, at places drawn anew for each.
+    """Insert pads into every string, up to half its length and what fills a block, at places drawn anew for each.
 
     A pad is the identity: it asks what the symbol before it asked (nothing where there is none). Every string is seen
     under many bracketings, so a tree model has to learn that merging is associative.
@@ -37,7 +37,8 @@ def with_leading_pads(batch: Batch, most: int, generator: torch.Generator) -> Ba
     """Put one run of n pads, log-uniform on 1 ... `most`, in front of all strings; they ask nothing.
 
     A string a little longer than C^l meets, in a tree, pads merged l times. Training must have shown such deep pads,
-    or the net is right at length 16,384 and at chance at 10,000. To a tree model they cost a merge per level.
+    or the net is right at length 16,384 and at chance at 10,000. To a tree model that merges
+    pads they cost a merge per level.
     """
     num_pads = int(most ** float(torch.rand((), generator=generator)))
     pads = batch.inputs.new_full((len(batch.inputs), num_pads), PAD)

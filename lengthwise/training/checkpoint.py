@@ -39,8 +39,8 @@ def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         "lengths_reached": str(state.growth.num_reached),
         "loss_at_longest": repr(state.growth.loss),
         "fingerprint": fingerprint,
-        "digest": _digest(tensors),
     }
+    metadata["digest"] = _digest(tensors, metadata)
     write_by_rename(path, save(tensors, metadata))
 
 
@@ -55,8 +55,7 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         prefix = f"optimizer.{name}."
         saved = {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
         _moments(state, parameter).update(saved)
-    if "lengths_reached" in metadata:  # not in checkpoints of versions before lengths could grow
-        state.growth = Growth(int(metadata["lengths_reached"]), float(metadata["loss_at_longest"]))
+    state.growth = Growth(int(metadata["lengths_reached"]), float(metadata["loss_at_longest"]))
     state.step = int(metadata["step"])
 
 
@@ -87,7 +86,7 @@ def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str,
         raise ValueError(f"{path}: there is no checkpoint; train the run first") from None
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path}: damaged checkpoint ({error}); move it away to train afresh") from None
-    if metadata.get("digest") != _digest(tensors):
+    if metadata.pop("digest", None) != _digest(tensors, metadata):
         raise ValueError(f"{path}: damaged checkpoint (its contents have changed); move it away to train afresh")
     if metadata["fingerprint"] != fingerprint:
         raise ValueError(
@@ -103,9 +102,9 @@ def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str,
     return tensors, metadata
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
-    """A hash of names, shapes and bits, which tells a flipped bit."""
-    digest = blake2b(digest_size=16)
+def _digest(tensors: dict[str, Tensor], metadata: dict[str, str]) -> str:
+    """A hash of names, shapes and bits, and of what else the file says, which tells a flipped bit."""
+    digest = blake2b(repr(sorted(metadata.items())).encode(), digest_size=16)
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes())

@@ -25,7 +25,7 @@ class Diverged(RuntimeError):
 
 
 class StepRecord(NamedTuple):
-    """What one step reports: steps done so far, its loss, its length before padding, the norm of its gradient."""
+    """What one step reports: steps done so far, loss, length before padding, norm of the gradient, rate of Adam."""
 
     step: int
     loss: float

@@ -19,8 +19,9 @@ class OptimizerRecipe(_Section):
     """The optimizer, its rate over the steps, and the norm at which gradients are clipped.
 
     `"muon"` moves a model's `hidden_matrices` by Muon (momentum, with all singular values of the update made about
-    equal) at `matrix_learning_rate`, and everything else by AdamW at `learning_rate`. Both rates rise linearly over
-    `warmup_steps`; then they stay (`"constant"`) or fall to 0 as half a cosine (`"cosine"`).
+    equal) at `matrix_learning_rate`, and everything else by AdamW at `learning_rate`. Both rates stay (`"constant"`) or
+    fall to 0 as half a cosine over all steps (`"cosine"`); over the first `warmup_steps`, besides, a factor rises
+    linearly to 1.
     """
 
     name: Literal["muon", "adamw", "adam"] = "muon"
@@ -36,7 +37,8 @@ class OptimizerRecipe(_Section):
 class AugmentationRecipe(_Section):
     """What training does to strings and states.
 
-    `padding`: probability that a batch gets identity padding, 0 to T/2 pads at random places of each string.
+    `padding`: probability that a batch gets identity padding, 0 to T/2 pads at random places of each string and, in
+    front, what fills its first chunk.
     `leading_padding`: probability that, besides, a run of 1 to `leading_pads` pads is put in front (log-uniform).
     `state_noise`, `late_state_noise`: standard deviation of the Gaussian noise on hidden states in the first and in
     the second half of training; a model may leave out its lowest states (RegularGPT: those that are tabled, levels 1
@@ -105,12 +107,12 @@ class Recipe(_Section):
         return early if 2 * step < self.steps else late
 
 
+_NOTHING_DONE = {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": 0.0}
+
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "fast": {},
-        "plain": {
-            "augmentation": {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": 0.0},
-        },
+        "plain": {"augmentation": _NOTHING_DONE},
         "chi2023": {
             "steps": 100_000,
             "batch_size": 128,
@@ -124,7 +126,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
                 "schedule": "constant",
                 "warmup_steps": 0,
             },
-            "augmentation": {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": 0.0},
+            "augmentation": _NOTHING_DONE,
             "ema_decay": 0.0,
             "checkpoint_every": 5000,
         },

@@ -8,6 +8,7 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
 from lengthwise.report.results_page import cell_lines, markdown_page
+from lengthwise.runs.journal import Probe
 from lengthwise.runs.pool import Outcome
 from lengthwise.runs.spec import make_spec
 
@@ -39,6 +40,15 @@ def test_a_cell_shows_mean_extremes_and_how_many_seeds_are_solved() -> None:
     assert said["structured"] == "100 % (50.00 %)"
     assert said["chance"] == "50.00 %"
     assert said["paper"] == "100.0 / 88.7"
+
+
+def test_a_solved_run_whose_last_probe_erred_has_no_step() -> None:
+    one = outcome(0)
+    probes = (*one.result.probes, Probe(1500, 0.9, 4.5))
+    one = one._replace(result=one.result.model_copy(update={"probes": probes}))
+    header, (line,) = cell_lines(experiment_with([one]), [one])
+    said = dict(zip(header, line, strict=True))
+    assert (said["solved"], said["at step"]) == ("1 of 1", "-")
 
 
 def test_a_window_scores_its_lengths_only() -> None:

@@ -157,7 +157,7 @@ def test_a_run_is_read_back(tmp_path: Path) -> None:
 def test_result_says_how_it_came_about(tmp_path: Path) -> None:
     result = execute(small_spec(), tmp_path, PLAN)
     assert result.weights == "final weights, averaged over steps"
-    assert {"lengthwise", "torch", "python", "commit", "device"} <= result.versions.keys()
+    assert {"lengthwise", "torch", "python", "commit", "begun at commit", "device"} <= result.versions.keys()
     assert result.training.cpu_seconds > 0
     assert result.process_peak_memory_mb > 10
 

@@ -226,6 +226,18 @@ def test_a_checkpoint_keeps_how_far_lengths_have_grown(tmp_path: Path) -> None:
     assert again.growth == state.growth
 
 
+def test_a_checkpoint_whose_step_was_changed_is_refused(tmp_path: Path) -> None:
+    task, recipe = make_task("parity"), small_recipe()
+    state = small_state(task, recipe)
+    path = tmp_path / "checkpoint"
+    save_checkpoint(state, path, "a")
+    content = path.read_bytes()
+    assert content.count(b'"step":"0"') == 1
+    path.write_bytes(content.replace(b'"step":"0"', b'"step":"1"'))
+    with pytest.raises(ValueError, match="its contents have changed"):
+        load_checkpoint(state, path, "a")
+
+
 def test_a_length_that_is_not_learnt_holds_growth_up() -> None:
     recipe = small_recipe(length_sampling="growing")
     assert recipe.length_odds_at(0, [1, 3, 5], 2) == [1.0, 3.0, 0.0]

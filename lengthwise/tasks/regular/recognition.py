@@ -166,7 +166,7 @@ class RecognitionTask(RegularTask):
         return origin + self._num_languages * persistent
 
     def _draw(self, origin: Int64[Tensor, " N"], length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Uniform strings, each from the language of the joint sampler that `origin` names."""
+        """Strings, uniform or persistent, each from the language of the joint sampler that `origin` names."""
         uniforms = torch.rand(len(origin), length, generator=generator, dtype=torch.float64)
         return torch.from_numpy(self._sampler.sample(uniforms.numpy(), origin.numpy())).contiguous()
 
