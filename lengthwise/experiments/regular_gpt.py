@@ -35,6 +35,11 @@ LANGUAGES = (
 )
 
 
+def _our_plan(scale: Scale) -> EvaluationPlan:
+    """One plan for all of our own experiments, so that they share runs."""
+    return SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 64)))
+
+
 @EXPERIMENTS.register("regular-gpt/ours")
 def ours(scale: Scale = "small") -> Experiment:
     """Every regular task under our protocol: preset `fast`, five seeds, final weights, near-miss strings."""
@@ -51,7 +56,7 @@ def ours(scale: Scale = "small") -> Experiment:
             Cell(language.row, "C=2", specs(language.task, {"task": language.fields}), language.published[0])
             for language in LANGUAGES
         ],
-        plan=SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 64))),
+        plan=_our_plan(scale),
     )
 
 
@@ -154,7 +159,7 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
         title="RegularGPT with larger chunks",
         about="Preset `fast`, our protocol; the paper's column is max / mean over its three seeds.",
         cells=cells,
-        plan=SMOKE_PLAN if scale == "smoke" else EvaluationPlan(),
+        plan=_our_plan(scale),
     )
 
 
@@ -175,5 +180,5 @@ def ablation(scale: Scale = "small") -> Experiment:
         title="What preset `fast` owes to some of its ingredients",
         about="even-pairs; the row says what is left out.",
         cells=[Cell(name, "C=2", specs("even-pairs", {"train": changes})) for name, changes in left_out.items()],
-        plan=SMOKE_PLAN if scale == "smoke" else EvaluationPlan(long=((1_000, 256), (10_000, 256))),
+        plan=_our_plan(scale),
     )
