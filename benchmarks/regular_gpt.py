@@ -13,7 +13,7 @@ import math
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -28,10 +28,9 @@ from lengthwise.models import make_model
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import last_state
 from lengthwise.training.loop import TrainingState, training_steps
-from lengthwise.training.recipe import Recipe
+from lengthwise.training.recipe import PRESETS, Recipe
 
 BATCH = 128
-BARE = {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": 0.0}
 DENSE_UP_TO = {"masked definition": 200, "plain dense mask": 500}
 """The longest strings for forms that take minutes, at D=64; at D=256 they take 40 symbols."""
 
@@ -122,7 +121,7 @@ def forward(length: int, width: int, form: str, repeats: int) -> float:
         return cpu_ms(lambda: FORMS[form](model, inputs), repeats)
 
 
-def recipe_step(length: int, repeats: int, changes: dict[str, Any]) -> float:
+def recipe_step(length: int, repeats: int, changes: Mapping[str, Any]) -> float:
     """A step of the training loop at one length, data included; half with early, half with late noise."""
     task = make_task("parity")
     recipe = Recipe(steps=2 * repeats, batch_size=BATCH, min_length=length, max_length=length, **changes)
@@ -152,7 +151,7 @@ def steps_and_forwards(quick: bool) -> list[Measurement]:
             for what, measure in (("training step", training_step), ("forward", forward)):
                 cost = measure(length, width, form, 1 if quick else repeats)
                 found.append(shown(Measurement(what, form, width, length, cost)))
-    recipes: dict[str, dict[str, Any]] = {"preset fast": {}, "preset fast, bare": {"augmentation": BARE}}
+    recipes = {"preset fast": PRESETS["fast"], "preset fast, bare": PRESETS["plain"]}
     for name, changes in recipes.items():
         for length in lengths[64]:
             cost = recipe_step(length, 2 if quick else max(4, 2000 // length), changes)

@@ -65,6 +65,7 @@ def _chart(steps: Sequence[Any]) -> alt.Chart:
 def _page(
     steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float], environment: dict[str, str]
 ) -> str:
+    found = {(m.form, m.width, m.length): m.milliseconds for m in steps if m.what == "training step"}
     parts = [
         "# Speed of RegularGPT",
         "```console\nmake benchmark\n```",
@@ -75,9 +76,9 @@ def _page(
         "the string filled up to a power of two.",
         "![Cost of a training step against length](speed.svg)",
         *[_table(what, steps) for what in ("training step", "forward")],
-        "\n".join(["## Aims\n", "| aim | measured | met |", "|---|---|---|", *_aims(steps, evaluations, data)]),
+        "\n".join(["## Aims\n", "| aim | measured | met |", "|---|---|---|", *_aims(found, evaluations, data)]),
         f"Limits in ms and s were set on a core on which the plain dense mask takes {DENSE_MASK_MS} ms at T=40, D=64; "
-        f"this one took {_found(steps)['plain dense mask', 64, 40]:,.0f}. Data are slow where few edits of a string "
+        f"this one took {found['plain dense mask', 64, 40]:,.0f}. Data are slow where few edits of a string "
         "leave its language (Tomita 4: no `000`), because edits are tried again until one does.",
         "\n".join(["## Whole evaluations\n", *(f"- {name}: {value:.2f}" for name, value in evaluations.items())]),
         "\n".join(
@@ -105,14 +106,8 @@ def _table(what: str, steps: Sequence[Any]) -> str:
     return "\n".join(lines)
 
 
-def _found(steps: Sequence[Any]) -> dict[tuple[str, int, int], float]:
-    """Milliseconds of a training step by form, width and length."""
-    return {(m.form, m.width, m.length): m.milliseconds for m in steps if m.what == "training step"}
-
-
-def _aims(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float]) -> list[str]:
-    """The aims that the project set itself, each with what was measured."""
-    found = _found(steps)
+def _aims(found: dict[tuple[str, int, int], float], evaluations: dict[str, float], data: dict[str, float]) -> list[str]:
+    """The aims that the project set itself, each with what was measured; `found` by form, width and length."""
     lines = []
     for length, ratio in ((40, 20), (500, 250)):
         faster = found["plain dense mask", 64, length] / found["tree, tables", 64, length]

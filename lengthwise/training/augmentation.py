@@ -37,8 +37,8 @@ def with_leading_pads(batch: Batch, most: int, generator: torch.Generator) -> Ba
     """Put one run of n pads, log-uniform on 1 ... `most`, in front of all strings; they ask nothing.
 
     A string a little longer than C^l meets, in a tree, pads merged l times. Training must have shown such deep pads,
-    or the net is right at length 16,384 and at chance at 10,000. To a tree model that merges
-    pads they cost a merge per level.
+    or the net is right at length 16,384 and at chance at 10,000. To a tree model that merges pads, they cost a merge
+    per level.
     """
     num_pads = int(most ** float(torch.rand((), generator=generator)))
     pads = batch.inputs.new_full((len(batch.inputs), num_pads), PAD)

@@ -17,10 +17,14 @@ def name(request) -> str:
 
 @pytest.mark.parametrize("scale", get_args(Scale))
 def test_makes_complete_and_different_runs(name: str, scale: Scale) -> None:
+    refusal = ""
     try:
         experiment = EXPERIMENTS[name](scale)
-    except ValueError:
-        assert scale == "paper"  # those that are no paper's refuse it
+    except ValueError as error:
+        refusal = str(error)
+    if refusal:
+        assert scale == "paper"
+        assert "use small, the real thing, or smoke" in refusal
         return
     assert experiment.title
     assert experiment.about
@@ -44,6 +48,13 @@ def test_runs_at_smoke_scale_and_writes_its_page(name: str, tmp_path: Path) -> N
     assert f"lengthwise reproduce {name} --scale smoke" in page
     assert "commit:" in page
     assert "## Failed" not in page
+
+
+@pytest.mark.parametrize("name", ["regular-gpt/table-1", "regular-gpt/table-2"])
+def test_tables_of_a_paper_have_its_scale(name: str) -> None:
+    specs = EXPERIMENTS[name]("paper").specs
+    assert {spec.recipe.steps for spec in specs} == {100_000}
+    assert {spec.seed for spec in specs} == {0, 1, 2}
 
 
 def test_an_unknown_experiment_is_refused() -> None:
