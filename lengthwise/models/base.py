@@ -28,8 +28,9 @@ class SequenceModel(nn.Module, ABC):
     """A model that answers every prefix of a sequence of any length T >= 1.
 
     Built as ``Model(config, vocab_size=..., num_classes=..., generator=...)``, its parameters drawn from `generator`.
-    Class attributes say what it accepts: `accepts_pad`, whether inputs may hold `PAD` ("no symbol");
-    `accepts_perturbation`, whether `perturb` may be given, which the model applies to the hidden states it passes on.
+    Its answers are what the module `readout` makes of hidden states. Class attributes say what it accepts:
+    `accepts_pad`, whether inputs may hold `PAD` ("no symbol"); `accepts_perturbation`, whether `perturb` may be given,
+    which the model applies to the hidden states it passes on.
     `presets` holds, for names of training presets, what they change in the model's configuration.
     """
 
@@ -38,6 +39,7 @@ class SequenceModel(nn.Module, ABC):
     accepts_pad: ClassVar[bool] = False
     accepts_perturbation: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+    readout: nn.Module
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
@@ -58,8 +60,13 @@ class SequenceModel(nn.Module, ABC):
         """Logits at every position: position t answers the prefix that ends at t."""
 
     @abstractmethod
+    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
+        """The hidden state that the answer for the whole string is read from, as cheaply as the model can."""
+
     def last(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
-        """The same numbers as ``forward(inputs)[:, -1]``, as cheaply as the model can."""
+        """The same numbers as ``forward(inputs)[:, -1]``, from `last_state`."""
+        logits: Tensor = self.readout(self.last_state(inputs, perturb))
+        return logits
 
 
 MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")

@@ -64,6 +64,7 @@ class RegularGPT(SequenceModel):
     Config = RegularGPTConfig
     accepts_pad: ClassVar[bool] = True
     accepts_perturbation: ClassVar[bool] = True
+    readout: nn.Sequential
     presets = MappingProxyType({"chi2023": {"d_model": 256, "num_heads": 8, "variant": "code"}})
 
     def __init__(
@@ -125,9 +126,8 @@ class RegularGPT(SequenceModel):
         logits: Tensor = self.readout(prefix_states(self._ids(inputs), self.tree, perturb))
         return logits
 
-    def last(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
-        logits: Tensor = self.readout(last_state(self._ids(inputs), self.tree, perturb))
-        return logits
+    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
+        return last_state(self._ids(inputs), self.tree, perturb)
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         """The same numbers as `forward`, by the masked definition of eq. (1); for small T."""

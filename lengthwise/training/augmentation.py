@@ -1,6 +1,7 @@
 """What training does to a batch and to hidden states."""
 
 import torch
+from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE, PAD
@@ -8,8 +9,10 @@ from lengthwise.models.base import Perturbation
 from lengthwise.tasks.base import Batch
 
 
-def with_identity_padding(batch: Batch, generator: torch.Generator, *, block: int = 1) -> Batch:
-    """Insert pads into every string, up to half its length and what fills a block, at places drawn anew for each.
+def with_identity_padding(
+    batch: Batch, generator: torch.Generator, *, most_per_symbol: float = 0.5, block: int = 1
+) -> Batch:
+    """Insert pads into every string at places drawn anew for each: 0 to `most_per_symbol` T, and what fills a block.
 
     A pad is the identity: it asks what the symbol before it asked (nothing where there is none). Every string is seen
     under many bracketings, so a tree model has to learn that merging is associative.
@@ -19,7 +22,7 @@ def with_identity_padding(batch: Batch, generator: torch.Generator, *, block: in
     is filled up with pads in front.
     """
     length = batch.inputs.shape[1]
-    num_pad_blocks = int(torch.randint(length // (2 * block) + 1, (), generator=generator))
+    num_pad_blocks = int(torch.randint(int(most_per_symbol * length) // block + 1, (), generator=generator))
     if not num_pad_blocks:
         return batch
     in_front = -length % block
@@ -44,6 +47,11 @@ def with_leading_pads(batch: Batch, most: int, generator: torch.Generator) -> Ba
     pads = batch.inputs.new_full((len(batch.inputs), num_pads), PAD)
     nothing = batch.targets.new_full((len(batch.targets), num_pads), IGNORE)
     return Batch(torch.cat([pads, batch.inputs], 1), torch.cat([nothing, batch.targets], 1))
+
+
+def random_suffixes(inputs: Int64[Tensor, "B T"], generator: torch.Generator) -> Int64[Tensor, "B S"]:
+    """The last S symbols of every string, for an S drawn from 1 ... T."""
+    return inputs[:, int(torch.randint(inputs.shape[1], (), generator=generator)) :]
 
 
 def gaussian_noise(standard_deviation: float, generator: torch.Generator) -> Perturbation | None:

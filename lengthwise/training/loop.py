@@ -15,7 +15,12 @@ from lengthwise.models.base import Perturbation, SequenceModel
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask
 from lengthwise.threads import one_thread
-from lengthwise.training.augmentation import gaussian_noise, with_identity_padding, with_leading_pads
+from lengthwise.training.augmentation import (
+    gaussian_noise,
+    random_suffixes,
+    with_identity_padding,
+    with_leading_pads,
+)
 from lengthwise.training.muon import Muon
 from lengthwise.training.recipe import Recipe
 
@@ -113,12 +118,14 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
         odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
         length = lengths[int(odds.multinomial(1, generator=generator))]
         batch = task.sample(recipe.batch_size, length, generator)
-        batch = _augmented(batch, recipe, generator, state.model.pad_block)
+        augmented = _augmented(batch, recipe, generator, state.model.pad_block)
         perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
-        loss = supervised_loss(state.model, batch, recipe.supervision, perturb)
+        loss = answers = supervised_loss(state.model, augmented, recipe.supervision, perturb)
+        if weight := recipe.consistency_at(state.step):
+            loss = answers + weight * _inconsistency(state.model, batch, recipe, generator, perturb)
         record = _update(state, recipe, loss, length)
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
-            state.growth = state.growth.after(record.loss)
+            state.growth = state.growth.after(float(answers.detach()))
         yield record
 
 
@@ -139,6 +146,8 @@ def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> N
     augmentation = recipe.augmentation
     if (augmentation.padding or augmentation.leading_padding) and not model.accepts_pad:
         raise ValueError(f"train.augmentation: {model.name} accepts no pads; set padding and leading_padding to 0")
+    if recipe.late_consistency and not model.accepts_pad:
+        raise ValueError(f"train.late_consistency: {model.name} accepts no pads, which it needs; set it to 0")
     if (augmentation.state_noise or augmentation.late_state_noise) and not model.accepts_perturbation:
         raise ValueError(
             f"train.augmentation: {model.name} accepts no noise; set state_noise and late_state_noise to 0"
@@ -161,11 +170,25 @@ def supervised_loss(
     return F.cross_entropy(logits[torch.arange(len(places)), places], targets)
 
 
+def _inconsistency(
+    model: SequenceModel, batch: Batch, recipe: Recipe, generator: torch.Generator, perturb: Perturbation | None
+) -> Float[Tensor, ""]:
+    """How far states of strings are from those of the same strings with pads: mean square over all numbers."""
+    suffixes = random_suffixes(batch.inputs[: (len(batch.inputs) + 1) // 2], generator)
+    most = recipe.augmentation.pads_per_symbol
+    padded = with_identity_padding(
+        Batch(suffixes, torch.full_like(suffixes, IGNORE)), generator, most_per_symbol=most, block=model.pad_block
+    )
+    difference = model.last_state(suffixes, perturb) - model.last_state(padded.inputs, perturb)
+    return difference.square().mean()
+
+
 def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator, pad_block: int) -> Batch:
     augmentation = recipe.augmentation
     inside, before = torch.rand(2, generator=generator).tolist()
     if inside < augmentation.padding:
-        batch = with_identity_padding(batch, generator, block=pad_block)
+        most = augmentation.pads_per_symbol
+        batch = with_identity_padding(batch, generator, most_per_symbol=most, block=pad_block)
     if before < augmentation.leading_padding:
         batch = with_leading_pads(batch, augmentation.leading_pads, generator)
     return batch

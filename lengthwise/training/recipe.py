@@ -37,8 +37,8 @@ class OptimizerRecipe(_Section):
 class AugmentationRecipe(_Section):
     """What training does to strings and states.
 
-    `padding`: probability that a batch gets identity padding, 0 to T/2 pads at random places of each string and, in
-    front, what fills its first chunk.
+    `padding`: probability that a batch gets identity padding, 0 to `pads_per_symbol` T pads at random places of each
+    string and, in front, what fills its first chunk.
     `leading_padding`: probability that, besides, a run of 1 to `leading_pads` pads is put in front (log-uniform).
     `state_noise`, `late_state_noise`: standard deviation of the Gaussian noise on hidden states in the first and in
     the second half of training; a model may leave out its lowest states (RegularGPT: those that are tabled, levels 1
@@ -46,6 +46,7 @@ class AugmentationRecipe(_Section):
     """
 
     padding: float = Field(0.25, ge=0, le=1)
+    pads_per_symbol: float = Field(0.5, gt=0, le=100)
     leading_padding: float = Field(0.25, ge=0, le=1)
     leading_pads: int = Field(4096, ge=1)
     state_noise: float = Field(0.1, ge=0)
@@ -61,8 +62,11 @@ class Recipe(_Section):
     strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest length
     alone and takes in the next one whenever the running loss at the longest so far, which comes three times as often
     as any other, is below 0.1: for tasks whose long strings are noise until short ones are understood.
-    `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. With a positive
-    `ema_decay` the final weights are the exponential moving average of the weights.
+    `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. In the second
+    half of training `late_consistency` times the mean of (h(x) - h(x'))^2 is added to the loss, where h are the states
+    of suffixes x of half of the strings, and of x' = x with identity padding: no label is needed to say that a string
+    has one state, however it is bracketed. (From the start it can hold all states together, and nothing is learnt.)
+    With a positive `ema_decay` the final weights are the exponential moving average of the weights.
     """
 
     steps: int = Field(10_000, ge=1)
@@ -72,6 +76,7 @@ class Recipe(_Section):
     lengths: Literal["balanced", "legal"] = "balanced"
     length_sampling: Literal["short-first", "log-uniform", "uniform", "growing"] = "short-first"
     supervision: Literal["last", "prefix"] = "last"
+    late_consistency: float = Field(0.0, ge=0)
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
     ema_decay: float = Field(0.99, ge=0, lt=1)
@@ -104,7 +109,14 @@ class Recipe(_Section):
     def state_noise_at(self, step: int) -> float:
         """The standard deviation of the state noise at a step."""
         early, late = self.augmentation.state_noise, self.augmentation.late_state_noise
-        return early if 2 * step < self.steps else late
+        return late if self._is_late(step) else early
+
+    def consistency_at(self, step: int) -> float:
+        """What the inconsistency of states is multiplied by at a step."""
+        return self.late_consistency if self._is_late(step) else 0.0
+
+    def _is_late(self, step: int) -> bool:
+        return 2 * step >= self.steps
 
 
 _NOTHING_DONE = {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": 0.0}

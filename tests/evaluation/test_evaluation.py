@@ -37,8 +37,11 @@ class Oracle(SequenceModel):
         answers[:, torch.arange(inputs.shape[1]) >= self.right_up_to] = 0
         return torch.nn.functional.one_hot(answers, len(self.task.classes)).float()
 
-    def last(self, inputs, perturb=None):
+    def last_state(self, inputs, perturb=None):
         return self.forward(inputs)[:, -1]
+
+    def readout(self, states):
+        return states
 
 
 @pytest.mark.parametrize("protocol", ["independent", "one-pass", "structured"])

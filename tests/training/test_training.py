@@ -12,7 +12,13 @@ from lengthwise.conventions import IGNORE, PAD
 from lengthwise.models import make_model
 from lengthwise.randomness import generator_for
 from lengthwise.tasks import Batch, make_task
-from lengthwise.training.augmentation import gaussian_noise, with_identity_padding, with_leading_pads
+from lengthwise.training import loop
+from lengthwise.training.augmentation import (
+    gaussian_noise,
+    random_suffixes,
+    with_identity_padding,
+    with_leading_pads,
+)
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthwise.training.loop import (
     Diverged,
@@ -38,15 +44,17 @@ def small_state(task, recipe: Recipe) -> TrainingState:
     return TrainingState(make_model("regular-gpt", task, **SMALL), recipe)
 
 
-@given(st.integers(1, 30), st.integers(0, 10**6), st.integers(1, 4))
-def test_identity_padding_keeps_the_string_and_repeats_the_answer(length: int, seed: int, block: int) -> None:
+@given(st.integers(1, 30), st.integers(0, 10**6), st.integers(1, 4), st.sampled_from([0.5, 1.0, 3.0]))
+def test_identity_padding_keeps_the_string_and_repeats_the_answer(
+    length: int, seed: int, block: int, most: float
+) -> None:
     generator = torch.Generator().manual_seed(seed)
     task = make_task("parity")
     batch = task.sample(5, length, generator)
-    padded = with_identity_padding(batch, generator, block=block)
+    padded = with_identity_padding(batch, generator, most_per_symbol=most, block=block)
     num_pads = padded.inputs.shape[1] - length
     assert num_pads == 0 or num_pads % block == -length % block
-    assert 0 <= num_pads - (-length % block if num_pads else 0) <= length // 2
+    assert 0 <= num_pads - (-length % block if num_pads else 0) <= most * length
     for row in range(5):
         symbols = padded.inputs[row] != PAD
         assert torch.equal(padded.inputs[row][symbols], batch.inputs[row])
@@ -90,6 +98,44 @@ def test_leading_pads_stand_in_front_and_ask_nothing() -> None:
     assert min(numbers) == 1
     assert 32 < max(numbers) <= 64
     assert 0.4 < sum(number < 8 for number in numbers) / 300 < 0.6  # log-uniform: half lie below the root
+
+
+def test_there_are_as_many_pads_as_asked_for() -> None:
+    generator = torch.Generator().manual_seed(0)
+    batch = make_task("parity").sample(1, 10, generator)
+    numbers = {with_identity_padding(batch, generator, most_per_symbol=3.0).inputs.shape[1] - 10 for _ in range(500)}
+    assert numbers == set(range(31))
+
+
+def test_suffixes_have_every_length() -> None:
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.arange(12).reshape(2, 6)
+    suffixes = [random_suffixes(inputs, generator) for _ in range(100)]
+    assert {suffix.shape[1] for suffix in suffixes} == set(range(1, 7))
+    assert all(torch.equal(suffix, inputs[:, -suffix.shape[1] :]) for suffix in suffixes)
+
+
+def test_consistency_brings_the_states_of_one_string_together() -> None:
+    task, generator = make_task("parity"), generator_for(0, "strings")
+    batch = task.sample(200, 9, generator)
+    padded = with_identity_padding(batch, generator, most_per_symbol=3.0).inputs
+    differences = []
+    for consistency in (0.0, 1.0):
+        model = make_model("regular-gpt", task, **SMALL)
+        train(model, task, small_recipe(steps=200, late_consistency=consistency))
+        with torch.no_grad():
+            differences.append(float((model.last_state(batch.inputs) - model.last_state(padded)).square().mean()))
+    assert differences[1] < 0.5 * differences[0]
+
+
+def test_consistency_is_part_of_the_loss_but_does_not_hold_growth_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_inconsistency", lambda *_: torch.tensor(2.0))
+    task = make_task("parity")
+    recipe = small_recipe(steps=400, length_sampling="growing", max_length=3, late_consistency=3.0)
+    state = small_state(task, recipe)
+    state.step = 200
+    assert min(record.loss for record in training_steps(state, task, recipe, seed=0)) >= 6
+    assert state.growth.num_reached > 1
 
 
 def test_noise_has_the_deviation_asked_for() -> None:
@@ -294,9 +340,10 @@ def test_final_weights_are_lent_and_taken_back() -> None:
     assert all(torch.equal(p, own[name]) for name, p in state.model.named_parameters())
 
 
-def test_late_noise_takes_over_at_half() -> None:
-    recipe = Recipe(steps=10, augmentation={"state_noise": 0.1, "late_state_noise": 0.4})
+def test_half_way_noise_changes_and_states_are_compared() -> None:
+    recipe = Recipe(steps=10, late_consistency=2.0, augmentation={"state_noise": 0.1, "late_state_noise": 0.4})
     assert [recipe.state_noise_at(step) for step in (0, 4, 5, 9)] == [0.1, 0.1, 0.4, 0.4]
+    assert [recipe.consistency_at(step) for step in (0, 4, 5, 9)] == [0.0, 0.0, 2.0, 2.0]
 
 
 @pytest.mark.parametrize("name", PRESETS)
