@@ -17,9 +17,9 @@ def with_identity_padding(
     A pad is the identity: it asks what the symbol before it asked (nothing where there is none). Every string is seen
     under many bracketings, so a tree model has to learn that merging is associative.
 
-    Pads come in blocks of `block`, whose distance from the end is a multiple of `block`: a tree of chunks of that size
-    then meets no chunk that an unpadded string would not show it. Where T is no multiple, the first block of the string
-    is filled up with pads in front.
+    Pads come in blocks of `block`, whose distance from the end is a multiple of `block` and whose last pad alone asks:
+    a tree of chunks of that size then meets no chunk that an unpadded string would not show it. Where T is no multiple,
+    the first block of the string is filled up with pads in front.
     """
     length = batch.inputs.shape[1]
     num_pad_blocks = int(torch.randint(int(most_per_symbol * length) // block + 1, (), generator=generator))
@@ -32,7 +32,8 @@ def with_identity_padding(
     latest = is_symbol.cumsum(1) - 1 - in_front
     is_symbol &= latest >= 0
     inputs = batch.inputs.gather(1, latest.clamp(min=0)).masked_fill(~is_symbol, PAD)
-    targets = batch.targets.gather(1, latest.clamp(min=0)).masked_fill(latest < 0, IGNORE)
+    asks = is_symbol | (torch.arange(is_symbol.shape[1]) % block == block - 1)
+    targets = batch.targets.gather(1, latest.clamp(min=0)).masked_fill((latest < 0) | ~asks, IGNORE)
     return Batch(inputs, targets)
 
 

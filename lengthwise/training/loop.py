@@ -51,7 +51,7 @@ class Growth(NamedTuple):
     def after(self, loss: float) -> "Growth":
         """What holds after a batch of the longest length reached so far."""
         running = 0.9 * self.loss + 0.1 * loss
-        return Growth(self.num_reached + 1) if running < 0.1 else Growth(self.num_reached, running)
+        return Growth(self.num_reached + 1) if running < 0.3 else Growth(self.num_reached, running)
 
 
 class TrainingState:

@@ -62,7 +62,8 @@ def test_identity_padding_keeps_the_string_and_repeats_the_answer(
         answer = IGNORE
         for position in range(length + num_pads):
             answer = int(padded.targets[row, position]) if symbols[position] else answer
-            assert int(padded.targets[row, position]) == answer
+            asks = symbols[position] or (position + 1) % block == 0
+            assert int(padded.targets[row, position]) == (answer if asks else IGNORE)
 
 
 def test_padding_in_blocks_keeps_chunks_whole() -> None:
@@ -255,7 +256,7 @@ def test_lengths_grow_when_the_loss_at_the_longest_is_small() -> None:
         assert record.length <= reached
         if record.length == reached < 3:
             running = 0.9 * running + 0.1 * record.loss
-            if running < 0.1:
+            if running < 0.3:
                 reached, running = reached + 1, 2.0
         assert state.growth.num_reached == reached
     assert reached == 3
@@ -289,7 +290,7 @@ def test_a_length_that_is_not_learnt_holds_growth_up() -> None:
     assert recipe.length_odds_at(0, [1, 3, 5], 2) == [1.0, 3.0, 0.0]
     growth = Growth()
     for _ in range(1000):
-        growth = growth.after(0.11)
+        growth = growth.after(0.31)
     assert growth.num_reached == 1
 
 
