@@ -1,0 +1,143 @@
+"""Transition monoids: the finitely many things that strings do to the states of a machine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Int64
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+
+MOST_ELEMENTS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionMonoid:
+    """The maps of states to states that strings make, under "first this string, then that one".
+
+    ``maps[m, q]`` is the state that element m leads to from state q; element 0 is the identity, that of the empty
+    string, and elements are numbered in order of their shortest string. ``graph[m, v]`` is the element of a string of
+    element m followed by symbol v. Made by `transition_monoid`.
+
+    Of a minimal machine this is the syntactic monoid: two strings are the same element when no context tells them
+    apart.
+    """
+
+    symbols: tuple[str, ...]
+    maps: Int64[np.ndarray, "M Q"]
+    graph: Int64[np.ndarray, "M V"]
+
+    @property
+    def size(self) -> int:
+        """Number of elements, M."""
+        return len(self.maps)
+
+    @property
+    def generators(self) -> Int64[np.ndarray, " V"]:
+        """The element of each symbol."""
+        generators: np.ndarray = self.graph[0]
+        return generators
+
+    @cached_property
+    def semiautomaton(self) -> Semiautomaton:
+        """The machine whose state is the element of what was read; its start is state 0."""
+        return Semiautomaton(self.graph, self.symbols)
+
+    @cached_property
+    def words(self) -> tuple[tuple[str, ...], ...]:
+        """The shortest string of each element (of several, the first in symbol order)."""
+        words: list[tuple[str, ...]] = [()]
+        for element, (parent, symbol) in enumerate(self._parents[1:], start=1):
+            assert parent < element
+            words.append((*words[parent], self.symbols[symbol]))
+        return tuple(words)
+
+    @cached_property
+    def table(self) -> Int64[np.ndarray, "M M"]:
+        """``table[a, b]`` is the element of a string of element a followed by one of element b.
+
+        Column b follows from that of its shortest string without the last symbol: M^2 look-ups, no maps compared.
+        """
+        columns = np.empty((self.size, self.size), dtype=np.int64)
+        columns[0] = np.arange(self.size)
+        for element, (parent, symbol) in enumerate(self._parents[1:], start=1):
+            columns[element] = self.graph[columns[parent], symbol]
+        return np.ascontiguousarray(columns.T)
+
+    @cached_property
+    def _parents(self) -> list[tuple[int, int]]:
+        """For each element, one with a shorter string and the symbol that leads from there."""
+        _, first = np.unique(self.graph, return_index=True)
+        found = dict(zip(self.graph.ravel()[first].tolist(), first.tolist(), strict=True))
+        return [(-1, -1), *(divmod(found[m], len(self.symbols)) for m in range(1, self.size))]
+
+    def element(self, string: Sequence[int]) -> int:
+        """The element of a string of symbol ids."""
+        return int(self.semiautomaton.final_states(np.array([string], dtype=np.int64).reshape(1, -1))[0])
+
+    @property
+    def zero(self) -> int | None:
+        """The element z with z a = a z = z for every a, or None."""
+        elements = np.arange(self.size)
+        stays = (self.graph == elements[:, None]).all(1)
+        absorbs = np.array([(self.maps[z][self.maps[self.generators]] == self.maps[z]).all() for z in elements[stays]])
+        zeros = elements[stays][absorbs] if len(absorbs) else elements[:0]
+        return int(zeros[0]) if len(zeros) else None
+
+    @property
+    def is_group(self) -> bool:
+        """Whether every element has an inverse: whether every symbol permutes the states."""
+        maps = np.sort(self.maps[self.generators], axis=1)
+        return bool((maps == np.arange(self.maps.shape[1])).all())
+
+    @property
+    def is_commutative(self) -> bool:
+        """Whether the order of the symbols never matters."""
+        maps = self.maps[self.generators]
+        both = np.take_along_axis(maps[None, :], np.broadcast_to(maps[:, None], (len(maps), *maps.shape)), axis=2)
+        return bool((both == both.swapaxes(0, 1)).all())
+
+    @property
+    def is_aperiodic(self) -> bool:
+        """Whether repeating a string often enough changes nothing more (x^n = x^(n+1)): no group hides in it.
+
+        For languages: whether they are star-free (Schützenberger).
+        """
+        power = self.maps
+        for _ in range(max(1, (self.maps.shape[1] - 1).bit_length())):
+            power = np.take_along_axis(power, power, axis=1)
+        return bool((np.take_along_axis(self.maps, power, axis=1) == power).all())
+
+
+def transition_monoid(machine: Semiautomaton, most: int = MOST_ELEMENTS) -> TransitionMonoid:
+    """Close the symbols' maps under composition, breadth first.
+
+    Raises:
+        ValueError: there are more than `most` elements; Q states can have as many as Q^Q.
+
+    Example:
+        >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+        >>> monoid = transition_monoid(flip)
+        >>> monoid.size, monoid.words, monoid.is_group, monoid.is_aperiodic
+        (2, ((), ('b',)), True, False)
+    """
+    by_symbol = machine.table.T
+    maps = [np.arange(machine.num_states)]
+    number = {maps[0].tobytes(): 0}
+    graph: list[list[int]] = []
+    for reached in maps:
+        row = []
+        for following in by_symbol[:, reached]:
+            key = following.tobytes()
+            if key not in number:
+                if len(maps) == most:
+                    raise ValueError(
+                        f"machine: its transition monoid has more than {most:,} elements ({machine.num_states} states, "
+                        f"{machine.num_symbols} symbols); raise `most` or take a smaller machine"
+                    )
+                number[key] = len(maps)
+                maps.append(following)
+            row.append(number[key])
+        graph.append(row)
+    return TransitionMonoid(machine.symbols, np.array(maps), np.array(graph))

@@ -1,0 +1,114 @@
+"""Regular expressions, against Python's `re` and automata-lib."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from automata.fa import dfa, nfa
+from automaton_strategies import all_strings, oracle
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lengthwise.automata.regex import SPECIAL, dfa_from_regex
+
+atoms = st.sampled_from(["a", "b", "c", ".", "[ab]", "[^b]", "()", "[^abc]"])
+patterns = st.recursive(
+    atoms,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: f"({'|'.join(parts)})"),
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,}", "{0,2}", "{1,3}"])).map(
+            lambda pair: f"({pair[0]}){pair[1]}"
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+@given(patterns)
+def test_matches_what_python_matches(pattern: str) -> None:
+    language = dfa_from_regex(pattern, "abc")
+    compiled = re.compile(pattern)
+    for length in range(1, 5):
+        strings = all_strings(3, length)
+        expected = [compiled.fullmatch("".join("abc"[v] for v in string)) is not None for string in strings.tolist()]
+        assert language.accepts(strings).tolist() == expected
+    assert bool(language.accepting[0]) == (compiled.fullmatch("") is not None)
+
+
+@pytest.mark.parametrize("pattern", ["(a|b)*abb", "(a|b)*a(a|b){3}", "((ab)*c)*", "a?b+c{2,4}", "(a*b*)*"])
+def test_is_the_smallest_automaton_for_all_lengths(pattern: str) -> None:
+    ours = dfa_from_regex(pattern, "abc")
+    theirs = dfa.DFA.from_nfa(nfa.NFA.from_regex(pattern, input_symbols=set("abc")), minify=True)
+    assert oracle(ours) == theirs
+    complete = dfa.DFA.to_complete(theirs) if theirs.allow_partial else theirs
+    assert ours.num_states == len(complete.states)
+
+
+def test_special_characters_are_symbols_when_escaped() -> None:
+    for character in SPECIAL:
+        language = dfa_from_regex(rf"x\{character}")
+        assert set(language.symbols) == {"x", character}
+        assert language.count(2) == 1
+    assert dfa_from_regex(r"(\(\))*").symbols == ("(", ")")
+
+
+def test_the_alphabet_has_the_order_given() -> None:
+    assert dfa_from_regex("ab", "cba").symbols == ("c", "b", "a")
+    assert dfa_from_regex("b^a").symbols == ("^", "a", "b")
+
+
+@given(st.text(alphabet="ab()[]{}|*+?.^\\,12", max_size=14))
+def test_any_text_is_a_pattern_or_refused_in_one_sentence(pattern: str) -> None:
+    sentence = ""
+    try:
+        dfa_from_regex(pattern)
+    except ValueError as error:
+        sentence = str(error)
+    assert re.fullmatch(r"((pattern|alphabet): [^\n]+)?", sentence)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"),
+    [
+        ("(a|b", "wanted a closing ) at position 5 of '(a|b', got the end"),
+        ("a)", r"wanted an end or a symbol at position 2 of 'a)', got ')' (write \) for the symbol)"),
+        ("*a", r"wanted a symbol or a group at position 1 of '*a', got '*' (write \* for the symbol)"),
+        ("a{3,2}", "wanted an upper bound of at least 3 at position 6 of 'a{3,2}', got '}'"),
+        ("a{x}", "wanted a number at position 3 of 'a{x}', got 'x'"),
+        ("a{2", "wanted } at position 4 of 'a{2', got the end"),
+        ("[ab", "wanted a symbol or ] at position 4 of '[ab', got the end"),
+        ("a[]", "wanted a symbol at position 3 of 'a[]', got ']'"),
+        ("a\\", "wanted a symbol or a group at position 3"),
+        ("(" * 60 + "a" + ")" * 60, "nests groups more than 50 deep"),
+        ("((a{99}){99}){99}", "repeats too much"),
+        ("a{123456}", "repeats 123456 times"),
+        ("(a|b)*a(a|b){15}", "needs more than 10,000 states"),
+    ],
+)
+def test_errors_say_where(pattern: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        dfa_from_regex(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "alphabet", "sentence"),
+    [
+        ("abc", "ab", r"'abc' names \['c'\], which 'ab' lacks"),
+        ("a", "aa", "wanted distinct single characters"),
+        ("", None, "wanted at least one symbol"),
+        ("a", ["a", "bc"], "wanted distinct single characters"),
+    ],
+)
+def test_alphabets_that_clash_are_refused(pattern: str, alphabet, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        dfa_from_regex(pattern, alphabet)
+
+
+def test_repetitions_count() -> None:
+    language = dfa_from_regex("(a|bb){2,3}")
+    counts = [language.count(length) for length in range(8)]
+    words = {"".join(w) for n in (2, 3) for w in itertools.product(("a", "bb"), repeat=n)}
+    assert counts == [sum(len(word) == length for word in words) for length in range(8)]
+    assert np.array(dfa_from_regex("a{40}").count(40)) == 1
