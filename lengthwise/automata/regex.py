@@ -1,6 +1,7 @@
 """Regular expressions: from a pattern to the smallest automaton of its language."""
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -8,27 +9,38 @@ import numpy as np
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.semiautomaton import explore
 
+MOST_POSITIONS = 2_000
 MOST_STATES = 10_000
-MOST_FACTORS = 10_000
 DEEPEST_GROUP = 50
 
-SPECIAL = r"\.[](){}|*+?"
+SPECIAL = "\\.[](){}|*+?"
+"""Characters that are symbols only after a backslash; ^ is one too where it would begin a class."""
 
 
-class _OneOf(NamedTuple):
+class _SymbolSet(NamedTuple):
+    """One symbol of these, or, for `others`, one of all others."""
+
     symbols: frozenset[str]
+    others: bool = False
+
+
+class _Sequence(NamedTuple):
+    parts: "tuple[_Node, ...]"
 
 
 class _Choice(NamedTuple):
-    options: "tuple[_Sequence, ...]"
+    options: "tuple[_Node, ...]"
 
 
-class _Star(NamedTuple):
-    inner: "_Sequence"
+class _Repeat(NamedTuple):
+    """`least` to `most` times in a row; any number from `least` on where `most` is None."""
+
+    inner: "_Node"
+    least: int
+    most: int | None
 
 
-_Factor = _OneOf | _Choice | _Star
-_Sequence = tuple[_Factor, ...]
+_Node = _SymbolSet | _Sequence | _Choice | _Repeat
 
 
 def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
@@ -36,15 +48,17 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
 
     Symbols are single characters. A pattern is made of symbols, ``.`` (any symbol), ``[ab]`` and ``[^ab]`` (one of
     these, one of the others), groups ``( )``, alternatives ``|``, and the repetitions ``*``, ``+``, ``?``, ``{m}``,
-    ``{m,}`` and ``{m,n}``; ``\`` before a special character makes it a symbol. Nothing at all matches the empty string.
-    `alphabet` says which symbols there are, in the order of their ids; by default those that the pattern names, sorted.
+    ``{m,}`` and ``{m,n}``, one at a time. Nothing at all matches the empty string. ``\`` before one of these special
+    characters makes it a symbol. Ranges, anchors and classes such as ``\d`` do not exist: ``-``, ``^`` outside a class
+    and ``$`` are symbols. `alphabet` says which symbols there are, in the order of their ids; by default those that
+    the pattern names, sorted.
 
-    Antimirov's partial derivatives: what remains to be matched after a symbol is a set of sequences of factors, of
-    which there are at most one more than the pattern has symbols. The sets are the states.
+    Glushkov's position automaton, made deterministic by sets of positions (bits of an integer) and minimised.
 
     Raises:
-        ValueError: the pattern has an error (the message says where), names a symbol that the alphabet lacks, or needs
-            more than 10,000 states.
+        ValueError: the pattern has an error (the message says where); it has more than 2,000 symbols once its bounds
+            are written out, or more than 10,000 sets of positions are reached; the alphabet is not made of distinct
+            single characters, or lacks a symbol that the pattern names.
 
     Example:
         >>> ends_in_abb = dfa_from_regex("(a|b)*abb")
@@ -53,82 +67,115 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
         >>> ends_in_abb.accepts(np.array([[0, 1, 0, 1, 1], [0, 0, 1, 1, 0]]))
         array([ True, False])
 
-    Source: Antimirov, "Partial derivatives of regular expressions and finite automaton constructions" (1996).
-    Differs from the source: a sequence is a tuple, so that concatenation is associative by itself; repetitions with
-        bounds are written out.
+    Source: Glushkov, "The abstract theory of automata" (1961).
+    Differs from the source: repetitions with bounds are written out first.
     """
-    symbols = _checked_alphabet(pattern, alphabet)
-    expression = _Parser(pattern, symbols).parse()
-    num_states = 0
+    parser = _Parser(pattern)
+    node = parser.parse()
+    symbols = _checked_alphabet(pattern, parser.named, alphabet)
+    positions = _Positions(pattern)
+    whole = positions.add(node)
+    reads = {symbol: positions.that_read(symbol) for symbol in symbols}
+    start = 1 << len(positions.sets)
+    seen = {start}
 
-    def step(state: frozenset[_Sequence], symbol: str) -> frozenset[_Sequence]:
-        nonlocal num_states
-        num_states += 1
-        if num_states > MOST_STATES * len(symbols):
-            raise ValueError(f"pattern: {_shown(pattern)} needs more than {MOST_STATES:,} states; simplify it")
-        return frozenset(rest for sequence in state for rest in _derivatives(sequence, symbol))
+    def step(state: int, symbol: str) -> int:
+        follows = (
+            whole.first if state == start else reduce(int.__or__, map(positions.follow.__getitem__, _bits(state)), 0)
+        )
+        following = follows & reads[symbol]
+        seen.add(following)
+        if len(seen) > MOST_STATES:
+            raise ValueError(
+                f"pattern: {_shown(pattern)} needs more than {MOST_STATES:,} states before it is minimised; simplify it"
+            )
+        return following
 
-    machine, meaning = explore(symbols, frozenset([expression]), step)
-    accepting = [any(all(_nullable(factor) for factor in sequence) for sequence in state) for state in meaning]
-    return DFA(machine, 0, np.array(accepting)).minimise()
-
-
-def _derivatives(sequence: _Sequence, symbol: str) -> Iterator[_Sequence]:
-    """What may remain of the sequence after the symbol."""
-    waiting, seen = [sequence], {sequence}
-    while waiting:
-        current = waiting.pop()
-        if not current:
-            continue
-        factor, rest = current[0], current[1:]
-        if isinstance(factor, _OneOf):
-            if symbol in factor.symbols:
-                yield rest
-            continue
-        if isinstance(factor, _Star):
-            for remaining in _derivatives(factor.inner, symbol):
-                yield remaining + current
-        begins = [option + rest for option in factor.options] if isinstance(factor, _Choice) else [rest]
-        waiting += [begin for begin in begins if begin not in seen]
-        seen.update(begins)
+    machine, states = explore(symbols, start, step)
+    ends = whole.last | (start if whole.nullable else 0)
+    return DFA(machine, 0, np.array([bool(state & ends) for state in states])).minimise()
 
 
-def _nullable(factor: _Factor) -> bool:
-    """Whether the factor matches the empty string."""
-    if isinstance(factor, _Choice):
-        return any(all(_nullable(part) for part in option) for option in factor.options)
-    return isinstance(factor, _Star)
+class _Fragment(NamedTuple):
+    """Of a part of a pattern: whether it matches nothing at all, and where its strings can begin and end."""
+
+    nullable: bool
+    first: int
+    last: int
 
 
-def _checked_alphabet(pattern: str, alphabet: Sequence[str] | None) -> tuple[str, ...]:
-    named = _named_symbols(pattern)
+class _Positions:
+    """The symbols of a pattern, bounds written out, and which position can follow which; sets of them are integers."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.sets: list[_SymbolSet] = []
+        self.follow: list[int] = []
+
+    def that_read(self, symbol: str) -> int:
+        """The positions at which this symbol can stand."""
+        return sum(1 << p for p, of in enumerate(self.sets) if (symbol in of.symbols) != of.others)
+
+    def add(self, node: _Node) -> _Fragment:
+        """Write out a node behind what is there."""
+        if isinstance(node, _SymbolSet):
+            return self._add_position(node)
+        if isinstance(node, _Sequence):
+            return reduce(self._joined, map(self.add, node.parts), _Fragment(True, 0, 0))
+        if isinstance(node, _Choice):
+            options = [self.add(option) for option in node.options]
+            nullable, first, last = zip(*options, strict=True)
+            return _Fragment(any(nullable), reduce(int.__or__, first), reduce(int.__or__, last))
+        return self._add_repeated(node)
+
+    def _add_position(self, symbols: _SymbolSet) -> _Fragment:
+        if len(self.sets) == MOST_POSITIONS:
+            raise ValueError(
+                f"pattern: {_shown(self.pattern)} has more than {MOST_POSITIONS:,} symbols with its bounds written "
+                "out; shorten it or lower the bounds"
+            )
+        self.sets.append(symbols)
+        self.follow.append(0)
+        return _Fragment(False, 1 << (len(self.sets) - 1), 1 << (len(self.sets) - 1))
+
+    def _add_repeated(self, node: _Repeat) -> _Fragment:
+        """m copies, then n - m that may be left out; without an upper bound the last copy follows itself."""
+        whole = _Fragment(True, 0, 0)
+        copies = max(node.least, 1) if node.most is None else node.most
+        for copy in range(copies):
+            fragment = self.add(node.inner)
+            if node.most is None and copy == copies - 1:
+                self._joined(fragment, fragment)
+            optional = copy >= node.least
+            whole = self._joined(whole, fragment._replace(nullable=fragment.nullable or optional))
+        return whole
+
+    def _joined(self, before: _Fragment, after: _Fragment) -> _Fragment:
+        for position in _bits(before.last):
+            self.follow[position] |= after.first
+        return _Fragment(
+            before.nullable and after.nullable,
+            before.first | (after.first if before.nullable else 0),
+            after.last | (before.last if after.nullable else 0),
+        )
+
+
+def _bits(positions: int) -> Iterator[int]:
+    while positions:
+        lowest = positions & -positions
+        yield lowest.bit_length() - 1
+        positions ^= lowest
+
+
+def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | None) -> tuple[str, ...]:
     symbols = tuple(sorted(named)) if alphabet is None else tuple(alphabet)
     if not symbols:
         raise ValueError(f"alphabet: wanted at least one symbol, and {_shown(pattern)} names none; give the alphabet")
-    if len(set(symbols)) != len(symbols) or any(len(symbol) != 1 for symbol in symbols):
+    if len(set(symbols)) != len(symbols) or any(not isinstance(s, str) or len(s) != 1 for s in symbols):
         raise ValueError(f"alphabet: wanted distinct single characters, got {list(symbols)}; name each symbol once")
     if missing := sorted(named - set(symbols)):
-        raise ValueError(
-            f"alphabet: {_shown(pattern)} names {missing}, which {''.join(symbols)!r} lacks; add them, or escape what "
-            "is meant as a special character"
-        )
+        raise ValueError(f"alphabet: {_shown(pattern)} names {missing}, which {''.join(symbols)!r} lacks; add them")
     return symbols
-
-
-def _named_symbols(pattern: str) -> set[str]:
-    """The symbols that a pattern names: all but special characters, bounds and the ^ that begins a class."""
-    named, position = set(), 0
-    while position < len(pattern):
-        character = pattern[position]
-        if character == "\\":
-            named |= set(pattern[position + 1 : position + 2])
-            position += 1
-        elif character == "{":
-            position = max(position, pattern.find("}", position))
-        elif not (character in SPECIAL or (character == "^" and pattern[position - 1 : position] == "[")):
-            named.add(character)
-        position += 1
-    return named
 
 
 def _shown(pattern: str) -> str:
@@ -136,20 +183,19 @@ def _shown(pattern: str) -> str:
 
 
 class _Parser:
-    """Recursive descent: alternatives of sequences of repeated atoms."""
+    """Recursive descent: alternatives of sequences of repeated atoms; `named` collects the symbols that occur."""
 
-    def __init__(self, pattern: str, symbols: tuple[str, ...]) -> None:
+    def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        self.symbols = frozenset(symbols)
         self.position = 0
         self.depth = 0
-        self.num_factors = 0
+        self.named: set[str] = set()
 
-    def parse(self) -> _Sequence:
-        expression = self._alternatives()
+    def parse(self) -> _Node:
+        node = self._alternatives()
         if self._next():
-            self._refuse("an end or a symbol")
-        return expression
+            self._refuse("a symbol or the end", "open a group before it")
+        return node
 
     def _next(self) -> str:
         return self.pattern[self.position : self.position + 1]
@@ -162,94 +208,94 @@ class _Parser:
         self.position += 1
         return character
 
-    def _refuse(self, wanted: str) -> NoReturn:
+    def _refuse(self, wanted: str, way_out: str) -> NoReturn:
         got = repr(self._next()) if self._next() else "the end"
-        escape = f" (write \\{self._next()} for the symbol)" if self._next() and self._next() in SPECIAL else ""
         raise ValueError(
-            f"pattern: wanted {wanted} at position {self.position + 1} of {_shown(self.pattern)}, got {got}{escape}"
+            f"pattern: wanted {wanted} at position {self.position + 1} of {_shown(self.pattern)}, got {got}; {way_out}"
         )
 
-    def _alternatives(self) -> _Sequence:
+    def _alternatives(self) -> _Node:
         options = [self._sequence()]
         while self._take("|"):
             options.append(self._sequence())
-        return options[0] if len(options) == 1 else (_Choice(tuple(options)),)
+        return options[0] if len(options) == 1 else _Choice(tuple(options))
 
-    def _sequence(self) -> _Sequence:
-        sequence: _Sequence = ()
+    def _sequence(self) -> _Node:
+        parts = []
         while self._next() and self._next() not in "|)":
-            sequence += self._repeated(self._atom())
-        return sequence
+            parts.append(self._repeated(self._atom()))
+        return _Sequence(tuple(parts))
 
-    def _repeated(self, atom: _Sequence) -> _Sequence:
-        while operator := self._take("*+?{"):
-            if operator == "{":
-                least, most = self._bounds()
-            else:
-                least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[operator]
-            copies = max(least, most or 0) + (most is None)
-            self.num_factors += copies * len(atom)
-            if self.num_factors > MOST_FACTORS:
-                raise ValueError(f"pattern: {_shown(self.pattern)} repeats too much; keep bounds small")
-            end = (_Star(atom),) if most is None else (_Choice((atom, ())),) * (most - least)
-            atom = atom * least + end
-        return atom
+    def _repeated(self, atom: _Node) -> _Node:
+        operator = self._take("*+?{")
+        if not operator:
+            return atom
+        bounds = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+        node = _Repeat(atom, *(self._bounds() if operator == "{" else bounds[operator]))
+        if self._next() and self._next() in "*+?{":
+            self._refuse("one repetition at a time", "put the first into a group")
+        return node
 
     def _bounds(self) -> tuple[int, int | None]:
-        least = self._number("a number")
+        least = self._number()
         most: int | None = least
         if self._take(","):
-            most = self._number("a number or }") if self._next() != "}" else None
+            place = self.position
+            most = None if self._next() == "}" else self._number()
+            if most is not None and most < least:
+                self.position = place
+                self._refuse(f"an upper bound of at least {least}", "swap the bounds")
         if not self._take("}"):
-            self._refuse("}")
-        if most is not None and most < least:
-            self.position -= 1
-            self._refuse(f"an upper bound of at least {least}")
+            self._refuse("}", "give bounds as {2}, {2,} or {2,3}")
         return least, most
 
-    def _number(self, wanted: str) -> int:
+    def _number(self) -> int:
         digits = ""
         while digit := self._take("0123456789"):
             digits += digit
         if not digits:
-            self._refuse(wanted)
-        if len(digits) > 4:
-            raise ValueError(f"pattern: {_shown(self.pattern)} repeats {digits} times; keep bounds below 10,000")
+            self._refuse("a number", "give bounds as {2}, {2,} or {2,3}")
+        if len(digits) > len(str(MOST_POSITIONS)):
+            raise ValueError(f"pattern: {_shown(self.pattern)} has a bound above {MOST_POSITIONS:,}; lower it")
         return int(digits)
 
-    def _atom(self) -> _Sequence:
-        self.num_factors += 1
+    def _atom(self) -> _Node:
         if self._take("("):
             return self._group()
         if self._take("["):
-            return (self._symbol_class(),)
+            return self._symbol_class()
         if self._take("."):
-            return (_OneOf(self.symbols),)
-        return (_OneOf(frozenset([self._symbol("a symbol or a group", SPECIAL)])),)
+            return _SymbolSet(frozenset(), others=True)
+        return _SymbolSet(frozenset([self._symbol("a symbol or a group")]))
 
-    def _group(self) -> _Sequence:
+    def _group(self) -> _Node:
         self.depth += 1
         if self.depth > DEEPEST_GROUP:
             raise ValueError(
                 f"pattern: {_shown(self.pattern)} nests groups more than {DEEPEST_GROUP} deep; simplify it"
             )
-        inner = self._alternatives()
+        node = self._alternatives()
         if not self._take(")"):
-            self._refuse("a closing )")
+            self._refuse("a closing )", "close the group")
         self.depth -= 1
-        return inner
+        return node
 
-    def _symbol_class(self) -> _OneOf:
+    def _symbol_class(self) -> _Node:
         others = bool(self._take("^"))
-        named = {self._symbol("a symbol", SPECIAL)}
+        symbols = {self._symbol("a symbol of the class")}
         while not self._take("]"):
-            named.add(self._symbol("a symbol or ]", SPECIAL))
-        return _OneOf(self.symbols - named if others else frozenset(named))
+            symbols.add(self._symbol("a symbol of the class or its closing ]"))
+        return _SymbolSet(frozenset(symbols), others)
 
-    def _symbol(self, wanted: str, special: str) -> str:
+    def _symbol(self, wanted: str) -> str:
         escaped = self._take("\\")
         symbol = self._next()
-        if not symbol or (not escaped and symbol in special):
-            self._refuse(wanted)
+        if not symbol:
+            self._refuse(wanted, "complete the pattern")
+        if escaped and symbol not in SPECIAL + "^":
+            self._refuse("a special character after \\", "leave out the \\")
+        if not escaped and symbol in SPECIAL:
+            self._refuse(wanted, f"write \\{symbol} for the symbol")
         self.position += 1
+        self.named.add(symbol)
         return symbol

@@ -39,16 +39,17 @@ def test_elements_are_the_maps_that_strings_make(machine: Semiautomaton) -> None
         assert monoid.element(string) == element
         ends = [machine.run(np.array([string]), q)[0, -1] if string else q for q in range(machine.num_states)]
         assert monoid.maps[element].tolist() == ends
-    lengths = [len(word) for word in monoid.words]
-    assert lengths == sorted(lengths)
 
 
 @given(small)
-def test_words_are_shortest(machine: Semiautomaton) -> None:
+def test_words_are_the_first_of_the_shortest_and_number_the_elements(machine: Semiautomaton) -> None:
     monoid = transition_monoid(machine)
+    words: dict[int, tuple[str, ...]] = {}
     for length in range(4):
         for string in itertools.product(range(machine.num_symbols), repeat=length):
-            assert len(monoid.words[monoid.element(string)]) <= length
+            words.setdefault(monoid.element(string), tuple(machine.symbols[v] for v in string))
+    assert list(words) == list(range(len(words)))
+    assert monoid.words[: len(words)] == tuple(words.values())
 
 
 @given(small)
