@@ -14,12 +14,12 @@ def with_identity_padding(
 ) -> Batch:
     """Insert pads into every string at places drawn anew for each: 0 to `most_per_symbol` T, and what fills a block.
 
-    A pad is the identity: it asks what the symbol before it asked (nothing where there is none). Every string is seen
-    under many bracketings, so a tree model has to learn that merging is associative.
+    A pad is the identity: the last one of a block asks what the symbol before it asked (nothing where there is none).
+    Every string is seen under many bracketings, so a tree model has to learn that merging is associative.
 
-    Pads come in blocks of `block`, whose distance from the end is a multiple of `block` and whose last pad alone asks:
-    a tree of chunks of that size then meets no chunk that an unpadded string would not show it. Where T is no multiple,
-    the first block of the string is filled up with pads in front.
+    Pads come in blocks of `block`, whose distance from the end is a multiple of `block`: a tree of chunks of that size
+    then meets no chunk that an unpadded string would not show it. Where T is no multiple, the first block of the string
+    is filled up with pads in front.
     """
     length = batch.inputs.shape[1]
     num_pad_blocks = int(torch.randint(int(most_per_symbol * length) // block + 1, (), generator=generator))

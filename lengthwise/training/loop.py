@@ -24,13 +24,19 @@ from lengthwise.training.augmentation import (
 from lengthwise.training.muon import Muon
 from lengthwise.training.recipe import Recipe
 
+LOSS_TO_GROW = 0.3
+"""Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
+
 
 class Diverged(RuntimeError):
     """Loss or gradient is no longer finite; the weights are still those from before the step."""
 
 
 class StepRecord(NamedTuple):
-    """What one step reports: steps done so far, loss, length before padding, norm of the gradient, rate of Adam."""
+    """What one step reports: steps done so far, loss, length before padding, norm of the gradient, rate of Adam.
+
+    The loss is what was descended: that of the answers and, where it is asked for, that of inconsistent states.
+    """
 
     step: int
     loss: float
@@ -51,7 +57,7 @@ class Growth(NamedTuple):
     def after(self, loss: float) -> "Growth":
         """What holds after a batch of the longest length reached so far."""
         running = 0.9 * self.loss + 0.1 * loss
-        return Growth(self.num_reached + 1) if running < 0.3 else Growth(self.num_reached, running)
+        return Growth(self.num_reached + 1) if running < LOSS_TO_GROW else Growth(self.num_reached, running)
 
 
 class TrainingState:
@@ -173,7 +179,10 @@ def supervised_loss(
 def _inconsistency(
     model: SequenceModel, batch: Batch, recipe: Recipe, generator: torch.Generator, perturb: Perturbation | None
 ) -> Float[Tensor, ""]:
-    """How far states of strings are from those of the same strings with pads: mean square over all numbers."""
+    """How far the states of suffixes of half of the strings are from those of the same suffixes with pads.
+
+    Mean square over all numbers; each state has noise of its own.
+    """
     suffixes = random_suffixes(batch.inputs[: (len(batch.inputs) + 1) // 2], generator)
     most = recipe.augmentation.pads_per_symbol
     padded = with_identity_padding(

@@ -129,6 +129,42 @@ def test_consistency_brings_the_states_of_one_string_together() -> None:
     assert differences[1] < 0.5 * differences[0]
 
 
+def test_states_of_suffixes_of_half_of_the_strings_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def recorded(batch: Batch, generator: torch.Generator, **settings) -> Batch:
+        calls.append((tuple(batch.inputs.shape), settings))
+        return with_identity_padding(batch, generator, **settings)
+
+    monkeypatch.setattr(loop, "with_identity_padding", recorded)
+    augmentation = {"padding": 0.0, "pads_per_symbol": 3.0}
+    recipe = small_recipe(min_length=12, batch_size=9, late_consistency=1.0, augmentation=augmentation)
+    list(training_steps(small_state(make_task("parity"), recipe), make_task("parity"), recipe, seed=0))
+    assert len(calls) == 15
+    assert {rows for (rows, _), _ in calls} == {5}
+    assert len({length for (_, length), _ in calls}) > 5
+    assert all(settings == {"most_per_symbol": 3.0, "block": 2} for _, settings in calls)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "train.augmentation: plainest accepts no pads; set padding and leading_padding to 0"),
+        ({"late_consistency": 1.0}, "train.late_consistency: plainest accepts no pads, which it needs; set it to 0"),
+        ({"augmentation": {"padding": 0, "leading_padding": 0}}, "train.augmentation: plainest accepts no noise"),
+    ],
+)
+def test_a_recipe_that_asks_too_much_of_a_model_is_refused(changes: dict, sentence: str) -> None:
+    class Plainest(type(make_model("regular-gpt", make_task("parity")))):
+        name = "plainest"
+        accepts_pad = False
+        accepts_perturbation = False
+
+    unchanged = {"augmentation": PRESETS["plain"]["augmentation"]} if "late_consistency" in changes else {}
+    with pytest.raises(ValueError, match=sentence):
+        loop.check_model(Plainest, validated(Recipe, unchanged | changes))
+
+
 def test_consistency_is_part_of_the_loss_but_does_not_hold_growth_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "_inconsistency", lambda *_: torch.tensor(2.0))
     task = make_task("parity")
