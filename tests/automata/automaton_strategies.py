@@ -29,8 +29,8 @@ def dfas(draw: st.DrawFn, symbols: tuple[str, ...] | None = None) -> DFA:
 
 
 @st.composite
-def transducers(draw: st.DrawFn, symbols: tuple[str, ...] | None = None) -> Transducer:
-    machine = draw(semiautomata(symbols))
+def transducers(draw: st.DrawFn, symbols: tuple[str, ...] | None = None, max_states: int = 7) -> Transducer:
+    machine = draw(semiautomata(symbols, max_states))
     states = machine.num_states
     outputs = draw(st.lists(st.integers(-1, 2), min_size=states, max_size=states))
     return Transducer(machine, draw(st.integers(0, states - 1)), np.array(outputs))

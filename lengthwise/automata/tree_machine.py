@@ -1,0 +1,283 @@
+"""Finite machines that read a string as a tree does: merge C neighbours, level by level, until one class is left."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+
+MOST_MERGES = 20_000_000
+"""Merges of one level that a comparison looks at, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeMachine:
+    """A bottom-up tree automaton over balanced C-ary trees, as RegularGPT reads strings.
+
+    A string of T symbols is filled up with pads in front to C^L places, for the least L >= 1 with C^L >= T.
+    ``leaves[0]`` is the class of a pad, ``leaves[1 + v]`` that of symbol v; ``table[k_1, ..., k_C]``, oldest first, is
+    the class of a window whose C parts have these classes, at every level, and -1 where the machine does not know;
+    ``outputs`` answers for the class of the whole.
+
+    Raises:
+        ValueError: an array has the wrong shape, or names a class that does not exist.
+
+    Example:
+        >>> either = TreeMachine(("0", "1"), np.array([0, 0, 1]), np.array([[0, 1], [1, 1]]), np.array([0, 1]))
+        >>> either.answers(np.array([[0, 0, 0], [0, 1, 0]]))
+        array([0, 1])
+    """
+
+    symbols: tuple[str, ...]
+    leaves: Int64[np.ndarray, " V1"]
+    table: Int64[np.ndarray, "*K"]
+    outputs: Int64[np.ndarray, " K"]
+
+    def __post_init__(self) -> None:
+        leaves, table, outputs = (np.array(a, dtype=np.int64) for a in (self.leaves, self.table, self.outputs))
+        count = len(outputs)
+        if leaves.shape != (len(self.symbols) + 1,):
+            raise ValueError(
+                f"leaves: wanted a class for the pad and each of {len(self.symbols)} symbols, got shape "
+                f"{leaves.shape}; give the pad's first"
+            )
+        if table.ndim < 2 or set(table.shape) != {count}:
+            raise ValueError(
+                f"table: wanted one axis of {count} classes for each of the 2 or more parts of a window, got shape "
+                f"{table.shape}; use -1 where nothing is known"
+            )
+        if min(leaves.min(), table.min() + 1) < 0 or max(leaves.max(), table.max()) >= count:
+            raise ValueError(f"table: wanted classes in 0..{count - 1}, or -1, got others; mend leaves or table")
+        for name, array in (("leaves", leaves), ("table", table), ("outputs", outputs)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "symbols", tuple(self.symbols))
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes, K."""
+        return len(self.outputs)
+
+    @property
+    def chunk_size(self) -> int:
+        """Number of parts of a window, C."""
+        return self.table.ndim
+
+    def classes(self, strings: Int64[np.ndarray, "B T"]) -> list[Int64[np.ndarray, "B N"]]:
+        """The class of every node, level by level from the leaves to the root, pads in front included.
+
+        Raises:
+            ValueError: strings are empty or hold foreign symbols; the table lacks an entry that they need.
+        """
+        if not strings.shape[1] or strings.min() < 0 or strings.max() >= len(self.symbols):
+            raise ValueError(
+                f"strings: wanted at least one symbol each, ids 0..{len(self.symbols) - 1}, got shape {strings.shape}; "
+                f"encode strings over {self.symbols!r}"
+            )
+        nodes, pad = self.leaves[1 + strings], int(self.leaves[0])
+        levels = [nodes]
+        while nodes.shape[1] > 1 or len(levels) == 1:
+            missing = -nodes.shape[1] % self.chunk_size
+            nodes = np.pad(nodes, ((0, 0), (missing, 0)), constant_values=pad)
+            parts = nodes.reshape(len(nodes), -1, self.chunk_size)
+            nodes = self.table[tuple(np.moveaxis(parts, 2, 0))]
+            if nodes.min() < 0:
+                row, place = np.argwhere(nodes < 0)[0]
+                raise ValueError(
+                    f"table: has no entry for the classes {parts[row, place].tolist()}, which string {row} needs at "
+                    f"level {len(levels)}; extract the machine from more strings"
+                )
+            pad = int(self.table[(pad,) * self.chunk_size])
+            levels.append(nodes)
+        return levels
+
+    def answers(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
+        """The answer for every whole string; errors as in `classes`."""
+        answers: np.ndarray = self.outputs[self.classes(strings)[-1][:, 0]]
+        return answers
+
+    def difference_string(self, transducer: Transducer) -> tuple[str, ...] | None:
+        """The shortest string (of several, the first in symbol order) that the two answer differently, or None.
+
+        None is a proof for every length. At each level it is known which classes stand for which elements of the
+        transducer's monoid; there are finitely many such pairs, so that what is known repeats after some level, and
+        with it everything above. Strings after which the transducer answers `IGNORE` are not asked.
+
+        Raises:
+            ValueError: the machines read different symbols; the table lacks an entry that some string needs; a level
+                has more than 20,000,000 merges.
+        """
+        if self.symbols != transducer.symbols:
+            raise ValueError(
+                f"transducer: wanted one over the symbols {self.symbols!r}, got {transducer.symbols!r}; rename symbols"
+            )
+        smallest = transducer.minimise()
+        monoid = transition_monoid(smallest.semiautomaton)
+        return _Comparison(self, monoid, smallest.outputs[monoid.maps[:, 0]]).run()
+
+    def to_json(self) -> dict[str, Any]:
+        """Symbols, leaves, known table entries (parts, then the class) and outputs, as plain lists."""
+        known = np.argwhere(self.table >= 0)
+        entries = np.column_stack([known, self.table[tuple(known.T)]])
+        return {
+            "symbols": list(self.symbols),
+            "chunk_size": self.chunk_size,
+            "leaves": self.leaves.tolist(),
+            "table": entries.tolist(),
+            "outputs": self.outputs.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "TreeMachine":
+        """The inverse of `to_json`."""
+        entries = np.array(content["table"], dtype=np.int64).reshape(-1, content["chunk_size"] + 1)
+        table = np.full((len(content["outputs"]),) * content["chunk_size"], -1)
+        table[tuple(entries[:, :-1].T)] = entries[:, -1]
+        return cls(tuple(content["symbols"]), np.array(content["leaves"]), table, np.array(content["outputs"]))
+
+
+def tree_machine(transducer: Transducer, chunk_size: int = 2) -> TreeMachine:
+    """The tree machine whose classes are the elements of the transducer's monoid, the pad the identity.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> parity = tree_machine(library.parity(), chunk_size=3)
+        >>> parity.num_classes, parity.difference_string(library.parity())
+        (2, None)
+    """
+    smallest = transducer.minimise()
+    monoid = transition_monoid(smallest.semiautomaton)
+    table = np.arange(monoid.size)
+    for _ in range(chunk_size - 1):
+        table = monoid.table[table]
+    leaves = np.concatenate([[0], monoid.generators])
+    return TreeMachine(transducer.symbols, leaves, table, smallest.outputs[monoid.maps[:, 0]])
+
+
+class _Level(NamedTuple):
+    """Pairs (class, element) that windows of a level have, by (length, symbol order) of their first window.
+
+    The first `num_mixed` are of windows that begin with pads, the others of windows of symbols only. `parts` says of
+    which pairs of the level below that first window is made, -1 for pads.
+    """
+
+    classes: Int64[np.ndarray, " N"]
+    elements: Int64[np.ndarray, " N"]
+    num_mixed: int
+    parts: Int64[np.ndarray, "N C"]
+    pad: int
+
+
+class _Comparison:
+    """All pairs of class and element, level by level, and the answers for those that may be a whole string."""
+
+    def __init__(self, machine: TreeMachine, monoid: TransitionMonoid, wanted: Int64[np.ndarray, " M"]) -> None:
+        self.machine = machine
+        self.monoid = monoid
+        self.wanted = wanted
+        leaves = np.arange(len(machine.symbols))
+        self.levels = [
+            self._first_of_each(
+                machine.leaves[1:], monoid.generators, num_mixed=0, parts=leaves[:, None], pad=int(machine.leaves[0])
+            )
+        ]
+
+    def run(self) -> tuple[str, ...] | None:
+        seen = set()
+        while (known := self._known()) not in seen:
+            seen.add(known)
+            failing = self._climb()
+            if failing is not None:
+                return tuple(self.machine.symbols[v] for v in self._string(failing, len(self.levels) - 1))
+        return None
+
+    def _known(self) -> tuple[int, bytes, bytes]:
+        level = self.levels[-1]
+        codes = level.classes * self.monoid.size + level.elements
+        mixed, full = np.sort(codes[: level.num_mixed]), np.sort(codes[level.num_mixed :])
+        return level.pad, mixed.tobytes(), full.tobytes()
+
+    def _climb(self) -> Int64[np.ndarray, " C"] | None:
+        """Add the next level; return the parts of the first whole string of it that is answered wrongly, if any is."""
+        below, chunk = self.levels[-1], self.machine.chunk_size
+        blocks = [self._windows(below, symbols_behind) for symbols_behind in range(chunk)]
+        mixed = np.concatenate(blocks)
+        full = _grid([np.arange(below.num_mixed, len(below.classes))] * chunk)
+        parts = np.concatenate([mixed, full])
+        classes, elements = self._merge(below, parts)
+        # A whole string has symbols in its second newest part (or else its tree were lower), but for single symbols.
+        whole = np.arange(len(parts)) >= (len(blocks[0]) if len(self.levels) > 1 else 0)
+        wrong = np.flatnonzero(whole & self._differs(classes, elements))
+        if len(wrong):
+            return np.asarray(parts[wrong[0]])
+        pad = self.machine.table[(below.pad,) * chunk]
+        self.levels.append(self._first_of_each(classes, elements, len(mixed), parts, int(pad)))
+        return None
+
+    def _windows(self, below: _Level, symbols_behind: int) -> Int64[np.ndarray, "N C"]:
+        """Windows of pads, then a part with symbols, then `symbols_behind` parts of symbols only; in order."""
+        chunk, count = self.machine.chunk_size, len(below.classes)
+        # The oldest part with symbols may be full only where pads stand before it, or the window were full itself.
+        begins = np.arange(count if symbols_behind < chunk - 1 else below.num_mixed)
+        full = np.arange(below.num_mixed, count)
+        some = _grid([begins] + [full] * symbols_behind)
+        return np.column_stack([np.full((len(some), chunk - some.shape[1]), -1), some])
+
+    def _merge(
+        self, below: _Level, parts: Int64[np.ndarray, "N C"]
+    ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]:
+        of_parts = np.where(parts < 0, below.pad, below.classes[parts])
+        classes = self.machine.table[tuple(of_parts.T)]
+        if len(classes) and classes.min() < 0:
+            row = int(np.flatnonzero(classes < 0)[0])
+            string = "".join(self.machine.symbols[v] for v in self._string(parts[row], len(self.levels) - 1))
+            raise ValueError(
+                f"table: has no entry for the classes {of_parts[row].tolist()}, which {string[:40]!r} needs; extract "
+                "the machine from more strings"
+            )
+        elements = np.zeros(len(parts), dtype=np.int64)
+        for column in parts.T:
+            elements = np.where(column < 0, elements, self.monoid.table[elements, below.elements[column]])
+        return classes, elements
+
+    def _differs(self, classes: Int64[np.ndarray, " N"], elements: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
+        wanted = self.wanted[elements]
+        differs: np.ndarray = (wanted != IGNORE) & (self.machine.outputs[classes] != wanted)
+        return differs
+
+    def _first_of_each(
+        self,
+        classes: Int64[np.ndarray, " N"],
+        elements: Int64[np.ndarray, " N"],
+        num_mixed: int,
+        parts: Int64[np.ndarray, "N C"],
+        pad: int,
+    ) -> _Level:
+        """One window for every pair, the first, mixed and full windows apart."""
+        codes = classes * self.monoid.size + elements
+        kept = [
+            start + np.sort(np.unique(some, return_index=True)[1])
+            for start, some in ((0, codes[:num_mixed]), (num_mixed, codes[num_mixed:]))
+        ]
+        rows = np.concatenate(kept)
+        return _Level(classes[rows], elements[rows], len(kept[0]), parts[rows], pad)
+
+    def _string(self, parts: Int64[np.ndarray, " C"], below: int) -> list[int]:
+        """The symbols of a window, given its parts among the pairs of a level."""
+        if below < 0:
+            return [int(parts[0])]
+        known = [part for part in parts.tolist() if part >= 0]
+        return [symbol for part in known for symbol in self._string(self.levels[below].parts[part], below - 1)]
+
+
+def _grid(axes: list[Int64[np.ndarray, " _"]]) -> Int64[np.ndarray, "M C"]:
+    """All combinations, the first axis slowest."""
+    size = int(np.prod([len(axis) for axis in axes], dtype=np.float64))
+    if size > MOST_MERGES:
+        raise ValueError(f"table: a level has {size:,} merges, more than {MOST_MERGES:,}; reduce the machine first")
+    return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)
