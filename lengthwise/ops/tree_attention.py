@@ -123,6 +123,15 @@ def attend_masked(
     return torch.einsum("bhmn,bnhe->bmhe", scores.softmax(-1), value).flatten(-2)
 
 
+def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[Tensor, "*N D"]:
+    """The layer's value on windows of C states, oldest first: the state of the window."""
+    normed = layer.normalise(windows)
+    keys, values = layer.key_value(normed)
+    newest = layer.query(normed[..., -1, :])
+    attended = attend(newest, keys.unbind(-3)[::-1], values.unbind(-3)[::-1], layer.bias)
+    return layer.output(windows[..., -1, :], attended)
+
+
 def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:
     """The definition: every prefix's state, by the mask of eq. (1) with pads written out before the start.
 
@@ -263,11 +272,7 @@ def _merge_chunks(
     missing = -states.shape[1] % chunk_size
     if missing:
         states = torch.cat([pad.expand(len(states), missing, -1), states], 1)
-    chunks = states.unflatten(1, (-1, chunk_size))
-    normed = layer.normalise(chunks)
-    keys, values = layer.key_value(normed)
-    attended = attend(layer.query(normed[:, :, -1]), keys.unbind(2)[::-1], values.unbind(2)[::-1], layer.bias)
-    return layer.output(chunks[:, :, -1], attended)
+    return merge_windows(layer, states.unflatten(1, (-1, chunk_size)))
 
 
 def _merge_gathered(

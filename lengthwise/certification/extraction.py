@@ -1,0 +1,137 @@
+"""The finite machine inside a tree model: its states, closed level by level into classes."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.ops.tree_attention import Tree, merge_windows
+
+MERGES_AT_ONCE = 8192
+
+
+@runtime_checkable
+class TreeModel(Protocol):
+    """A model whose answers are what `readout` makes of the states of a tree, as `RegularGPT` is."""
+
+    @property
+    def tree(self) -> Tree: ...
+    def readout(self, states: Float[Tensor, "*N D"], /) -> Float[Tensor, "*N Y"]: ...
+
+
+class NotFinite(ValueError):
+    """The states did not close within the budget."""
+
+
+class Extraction(NamedTuple):
+    """A machine and how it lies in the model's states.
+
+    `prototypes` has a state for each class, first the leaves (pad, then symbols); `radius` is the largest distance of
+    any state that was merged from prototypes to the prototype of its class, `gap` the smallest distance between two
+    prototypes that are no leaves. `num_levels` is the level after which nothing new appeared.
+    """
+
+    machine: TreeMachine
+    prototypes: Float[Tensor, "K D"]
+    radius: float
+    gap: float
+    num_levels: int
+
+
+@torch.no_grad()
+def extract(model: TreeModel, symbols: tuple[str, ...], *, radius: float, most_classes: int = 500) -> Extraction:
+    """Close the model's states into classes, without looking at the task.
+
+    Level by level from the leaves, all windows that a string can show are merged, each part given by the prototype of
+    its class: windows of symbols, windows that begin with pads, and the window of pads. A state joins the class of the
+    nearest prototype within `radius` that gives the same answer; where there is none it founds a class and is its
+    prototype. When a level has the classes of an earlier one, nothing new can follow. Leaves are classes of their own.
+
+    Raises:
+        NotFinite: more than `most_classes` classes are founded.
+        ValueError: the model is not a tree of one layer a level (thickness 1) whose pads are merged.
+    """
+    tree = model.tree
+    if len(tree.layers) != 1 or tree.pad_rule != "merged":
+        raise ValueError(
+            f"model: wanted a tree of thickness 1 whose pads are merged, got thickness {len(tree.layers)} and "
+            f"{tree.pad_rule} pads; take variant merge or paper"
+        )
+    classes = _Classes(model, radius, most_classes)
+    pad, full = 0, list(range(1, len(symbols) + 1))
+    mixed: list[int] = []
+    seen: set[tuple[int, ...]] = set()
+    num_levels = 0
+    while (known := (pad, -1, *mixed, -1, *full)) not in seen:
+        seen.add(known)
+        num_levels += 1
+        of_symbols = list(product(full, repeat=tree.chunk_size))
+        with_pads = list(_windows_with_pads(pad, mixed, full, tree.chunk_size))
+        of_pads = (pad,) * tree.chunk_size
+        classes.merge([of_pads, *with_pads, *of_symbols])
+        pad = classes.table[of_pads]
+        mixed, full = (sorted({classes.table[window] for window in some}) for some in (with_pads, of_symbols))
+    return classes.extraction(symbols, num_levels)
+
+
+def _windows_with_pads(pad: int, mixed: list[int], full: list[int], chunk_size: int) -> Iterator[tuple[int, ...]]:
+    """Windows that begin with pads: pads, then a part with symbols, then parts of symbols only."""
+    for behind in range(chunk_size):
+        for begin in mixed + full if behind < chunk_size - 1 else mixed:
+            for rest in product(full, repeat=behind):
+                yield (pad,) * (chunk_size - 1 - behind) + (begin, *rest)
+
+
+class _Classes:
+    """Prototypes, and the class of every window of prototypes that was merged."""
+
+    def __init__(self, model: TreeModel, radius: float, most: int) -> None:
+        self.model = model
+        self.layer = model.tree.layers[0]
+        self.radius = radius
+        self.most = most
+        self.prototypes = model.tree.leaves
+        self.num_leaves = len(self.prototypes)
+        self.table: dict[tuple[int, ...], int] = {}
+        self.farthest = 0.0
+
+    def merge(self, windows: list[tuple[int, ...]]) -> None:
+        """Find the classes of these windows of classes."""
+        new = [window for window in dict.fromkeys(windows) if window not in self.table]
+        for start in range(0, len(new), MERGES_AT_ONCE):
+            some = new[start : start + MERGES_AT_ONCE]
+            states = merge_windows(self.layer, self.prototypes[torch.tensor(some)])
+            self.table.update(zip(some, self._classes_of(states).tolist(), strict=True))
+
+    def _classes_of(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
+        answers = self.model.readout(states).argmax(-1)
+        merged = self.prototypes[self.num_leaves :]
+        distance = torch.cdist(states, merged)
+        distance[answers[:, None] != self.model.readout(merged).argmax(-1)] = torch.inf
+        nearest = torch.cat([distance, distance.new_full((len(states), 1), torch.inf)], 1).min(1)
+        classes = torch.where(nearest.values <= self.radius, nearest.indices + self.num_leaves, -1)
+        while bool((classes < 0).any()):
+            founder = int((classes < 0).int().argmax())
+            if len(self.prototypes) - self.num_leaves == self.most:
+                raise NotFinite(
+                    f"model: its states do not close within {self.most} classes of radius {self.radius:.3g}"
+                )
+            near = (states - states[founder]).norm(dim=1) <= self.radius
+            classes[(classes < 0) & near & (answers == answers[founder])] = len(self.prototypes)
+            self.prototypes = torch.cat([self.prototypes, states[founder : founder + 1]])
+        self.farthest = max(self.farthest, float((states - self.prototypes[classes]).norm(dim=1).max()))
+        return classes
+
+    def extraction(self, symbols: tuple[str, ...], num_levels: int) -> Extraction:
+        table = np.full((len(self.prototypes),) * self.model.tree.chunk_size, -1)
+        table[tuple(np.array(list(self.table)).T)] = list(self.table.values())
+        outputs = self.model.readout(self.prototypes).argmax(-1).numpy()
+        machine = TreeMachine(symbols, np.arange(self.num_leaves), table, outputs)
+        merged = self.prototypes[self.num_leaves :]
+        gap = torch.pdist(merged).min() if len(merged) > 1 else torch.tensor(torch.inf)
+        return Extraction(machine, self.prototypes, self.farthest, float(gap), num_levels)
