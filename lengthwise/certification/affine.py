@@ -144,7 +144,9 @@ class Affine:
             nearest = torch.where((low <= 0) & (high >= 0), 0.0, torch.minimum(low.abs(), high.abs()))
             return torch.where(nearest < 2, (2 * density(nearest)).clamp(min=0.11), nearest**2 * density(nearest))
 
-        return self.smooth(torch.nn.functional.gelu, slope, most_curved)
+        # 1 + erf cancels for negative x: the error is one of x, not of the small result.
+        image = self.smooth(torch.nn.functional.gelu, slope, most_curved)
+        return image.rounded(self.center.abs() + self.radius, ULPS)
 
     def exp(self) -> "Affine":
         """e^x, whose second derivative is itself."""
@@ -163,7 +165,9 @@ class Affine:
     def layer_norm(self, epsilon: float = 1e-5) -> "Affine":
         """(x - mean) / sqrt(variance + epsilon) over the last axis."""
         size = torch.tensor(1.0 / self.center.shape[-1], dtype=torch.float64)
-        deviation = self - self.sum(-1).scaled(size)
+        # The kernel may subtract after it has scaled, so that rounding is relative to x, not to its deviation.
+        largest = (self.center.abs() + self.radius).amax(-1, keepdim=True)
+        deviation = (self - self.sum(-1).scaled(size)).rounded(largest, ULPS)
         variance = (deviation * deviation).sum(-1).scaled(size)
         shifted = replace(variance, center=variance.center + epsilon)
         return deviation * shifted.power(-0.5)
