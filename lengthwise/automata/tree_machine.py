@@ -85,16 +85,21 @@ class TreeMachine:
             missing = -nodes.shape[1] % self.chunk_size
             nodes = np.pad(nodes, ((0, 0), (missing, 0)), constant_values=pad)
             parts = nodes.reshape(len(nodes), -1, self.chunk_size)
-            nodes = self.table[tuple(np.moveaxis(parts, 2, 0))]
+            nodes = self.merged(parts)
             if nodes.min() < 0:
                 row, place = np.argwhere(nodes < 0)[0]
                 raise ValueError(
                     f"table: has no entry for the classes {parts[row, place].tolist()}, which string {row} needs at "
                     f"level {len(levels)}; extract the machine from more strings"
                 )
-            pad = int(self.table[(pad,) * self.chunk_size])
+            pad = int(self.merged(np.full(self.chunk_size, pad)))
             levels.append(nodes)
         return levels
+
+    def merged(self, parts: Int64[np.ndarray, "*N C"]) -> Int64[np.ndarray, "*N"]:
+        """The classes of windows from those of their parts, oldest first; -1 where these, or the entry, are unknown."""
+        known = self.table[tuple(np.moveaxis(parts, -1, 0))]
+        return np.where((parts >= 0).all(-1), known, -1)
 
     def answers(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
         """The answer for every whole string; errors as in `classes`."""
@@ -116,9 +121,7 @@ class TreeMachine:
             raise ValueError(
                 f"transducer: wanted one over the symbols {self.symbols!r}, got {transducer.symbols!r}; rename symbols"
             )
-        smallest = transducer.minimise()
-        monoid = transition_monoid(smallest.semiautomaton)
-        return _Comparison(self, monoid, smallest.outputs[monoid.maps[:, 0]]).run()
+        return _Comparison(self, *_monoid_and_answers(transducer)).run()
 
     def to_json(self) -> dict[str, Any]:
         """Symbols, leaves, known table entries (parts, then the class) and outputs, as plain lists."""
@@ -150,13 +153,37 @@ def tree_machine(transducer: Transducer, chunk_size: int = 2) -> TreeMachine:
         >>> parity.num_classes, parity.difference_string(library.parity())
         (2, None)
     """
-    smallest = transducer.minimise()
-    monoid = transition_monoid(smallest.semiautomaton)
+    monoid, answers = _monoid_and_answers(transducer)
     table = np.arange(monoid.size)
     for _ in range(chunk_size - 1):
         table = monoid.table[table]
     leaves = np.concatenate([[0], monoid.generators])
-    return TreeMachine(transducer.symbols, leaves, table, smallest.outputs[monoid.maps[:, 0]])
+    return TreeMachine(transducer.symbols, leaves, table, answers)
+
+
+def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[np.ndarray, "N C"]]:
+    """All windows that strings show, made of parts 0 ... num_mixed + num_full - 1 and of pads (-1), oldest first.
+
+    The first `num_mixed` parts begin with pads, the others are of symbols only. Block j < C has pads, then one part
+    with symbols, then j parts of symbols only; the last block has parts of symbols only. In each, the oldest part
+    varies slowest: where parts are in order of length and symbols, so are the windows of all blocks but the last, and
+    those of the last.
+    """
+    parts, full = np.arange(num_mixed + num_full), np.arange(num_mixed, num_mixed + num_full)
+    blocks = []
+    for behind in range(chunk_size):
+        # Without a pad before it, a part of symbols only makes a window of the last block.
+        begins = parts if behind < chunk_size - 1 else parts[:num_mixed]
+        some = _grid([begins] + [full] * behind)
+        blocks.append(np.column_stack([np.full((len(some), chunk_size - some.shape[1]), -1), some]))
+    return [*blocks, _grid([full] * chunk_size)]
+
+
+def _monoid_and_answers(transducer: Transducer) -> tuple[TransitionMonoid, Int64[np.ndarray, " M"]]:
+    """The syntactic monoid, and what is answered after a string of each element."""
+    smallest = transducer.minimise()
+    monoid = transition_monoid(smallest.semiautomaton)
+    return monoid, smallest.outputs[monoid.maps[:, smallest.start]]
 
 
 class _Level(NamedTuple):
@@ -205,34 +232,23 @@ class _Comparison:
     def _climb(self) -> Int64[np.ndarray, " C"] | None:
         """Add the next level; return the parts of the first whole string of it that is answered wrongly, if any is."""
         below, chunk = self.levels[-1], self.machine.chunk_size
-        blocks = [self._windows(below, symbols_behind) for symbols_behind in range(chunk)]
-        mixed = np.concatenate(blocks)
-        full = _grid([np.arange(below.num_mixed, len(below.classes))] * chunk)
-        parts = np.concatenate([mixed, full])
+        blocks = window_blocks(below.num_mixed, len(below.classes) - below.num_mixed, chunk)
+        parts = np.concatenate(blocks)
         classes, elements = self._merge(below, parts)
         # A whole string has symbols in its second newest part (or else its tree were lower), but for single symbols.
         whole = np.arange(len(parts)) >= (len(blocks[0]) if len(self.levels) > 1 else 0)
         wrong = np.flatnonzero(whole & self._differs(classes, elements))
         if len(wrong):
             return np.asarray(parts[wrong[0]])
-        pad = self.machine.table[(below.pad,) * chunk]
-        self.levels.append(self._first_of_each(classes, elements, len(mixed), parts, int(pad)))
+        pad = int(self.machine.merged(np.full(chunk, below.pad)))
+        self.levels.append(self._first_of_each(classes, elements, len(parts) - len(blocks[-1]), parts, pad))
         return None
-
-    def _windows(self, below: _Level, symbols_behind: int) -> Int64[np.ndarray, "N C"]:
-        """Windows of pads, then a part with symbols, then `symbols_behind` parts of symbols only; in order."""
-        chunk, count = self.machine.chunk_size, len(below.classes)
-        # The oldest part with symbols may be full only where pads stand before it, or the window were full itself.
-        begins = np.arange(count if symbols_behind < chunk - 1 else below.num_mixed)
-        full = np.arange(below.num_mixed, count)
-        some = _grid([begins] + [full] * symbols_behind)
-        return np.column_stack([np.full((len(some), chunk - some.shape[1]), -1), some])
 
     def _merge(
         self, below: _Level, parts: Int64[np.ndarray, "N C"]
     ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]:
         of_parts = np.where(parts < 0, below.pad, below.classes[parts])
-        classes = self.machine.table[tuple(of_parts.T)]
+        classes = self.machine.merged(of_parts)
         if len(classes) and classes.min() < 0:
             row = int(np.flatnonzero(classes < 0)[0])
             string = "".join(self.machine.symbols[v] for v in self._string(parts[row], len(self.levels) - 1))

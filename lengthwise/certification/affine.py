@@ -79,6 +79,11 @@ class Affine:
         scaled = Affine(self.center * factor, self.slope * factor.unsqueeze(-1), self.remainder * factor.abs())
         return scaled.rounded(scaled.center.abs() + scaled.radius)
 
+    def shifted(self, by: Tensor | float) -> "Affine":
+        """Each number plus one that is known exactly."""
+        shifted = replace(self, center=self.center + by)
+        return shifted.rounded(shifted.center.abs() + shifted.radius)
+
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> "Affine":
         """``weight @ x + bias``."""
         weight = weight.double()
@@ -169,8 +174,7 @@ class Affine:
         largest = (self.center.abs() + self.radius).amax(-1, keepdim=True)
         deviation = (self - self.sum(-1).scaled(size)).rounded(largest, ULPS)
         variance = (deviation * deviation).sum(-1).scaled(size)
-        shifted = replace(variance, center=variance.center + epsilon)
-        return deviation * shifted.power(-0.5)
+        return deviation * variance.shifted(epsilon).power(-0.5)
 
 
 def _padded(slope: Tensor, count: int) -> Tensor:

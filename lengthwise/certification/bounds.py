@@ -1,13 +1,12 @@
 """Boxes around the classes of a machine that the model itself maps into one another, whatever the length."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
 from lengthwise.certification.affine import Affine, Inputs
@@ -53,32 +52,35 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
     windows = torch.from_numpy(np.argwhere(machine.table >= 0))
     targets = torch.tensor(machine.table[tuple(windows.T.numpy())])
     points = extraction.prototypes.double()
+    reached = torch.zeros(len(points), dtype=torch.bool).index_fill(0, targets, True)
     boxes = _Boxes(points, torch.zeros_like(points))
     for _ in range(MOST_ROUNDS):
-        hulls = _hulls(layer, boxes, windows, targets)
+        hulls = _hulls(layer, boxes, reached, windows, targets)
         inside = (hulls.center - boxes.center).abs() + hulls.half_width <= boxes.half_width
-        reached = torch.zeros(len(points), dtype=torch.bool).index_fill(0, targets, True)
-        if bool(inside[reached].all()):
+        if bool(inside.all()):
             margin = _smallest_margin(readout, boxes, reached)
             return Robustness(float(boxes.half_width.max()), margin) if margin > 0 else None
         if not bool(hulls.half_width.isfinite().all()) or float(hulls.half_width.max()) > 1:
             return None
-        wider = torch.where(reached[:, None], SLACK * hulls.half_width + 1e-6, 0.0)
-        boxes = _Boxes(torch.where(reached[:, None], hulls.center, points), wider)
+        boxes = _Boxes(hulls.center, torch.where(reached[:, None], SLACK * hulls.half_width + 1e-6, 0.0))
     return None
 
 
-def _hulls(layer: MergeLayer, boxes: _Boxes, windows: Int64[Tensor, "M C"], targets: Int64[Tensor, " M"]) -> _Boxes:
-    """For each class the smallest box around the bounds of the windows that lead to it."""
-    lowest, highest = torch.full_like(boxes.center, torch.inf), torch.full_like(boxes.center, -torch.inf)
+def _hulls(
+    layer: MergeLayer,
+    boxes: _Boxes,
+    reached: Bool[Tensor, " K"],
+    windows: Int64[Tensor, "M C"],
+    targets: Int64[Tensor, " M"],
+) -> _Boxes:
+    """For each class the smallest box around the bounds of the windows that lead to it; leaves stay points."""
+    lowest, highest = (boxes.center.masked_fill(reached[:, None], end) for end in (torch.inf, -torch.inf))
     for some, to in zip(windows.split(WINDOWS_AT_ONCE), targets.split(WINDOWS_AT_ONCE), strict=True):
         merged = merge_bounds(layer, _parts(boxes, some))
         index = to[:, None].expand_as(merged.center)
         lowest.scatter_reduce_(0, index, merged.center - merged.radius, "amin")
         highest.scatter_reduce_(0, index, merged.center + merged.radius, "amax")
-    reached = torch.zeros(len(boxes.center), 1, dtype=torch.bool).index_fill(0, targets, True)
-    center = torch.where(reached, (lowest + highest) / 2, boxes.center)
-    return _Boxes(center, torch.where(reached, (highest - lowest) / 2, 0.0))
+    return _Boxes((lowest + highest) / 2, (highest - lowest) / 2)
 
 
 def _parts(boxes: _Boxes, windows: Int64[Tensor, "M C"]) -> list[Affine]:
@@ -103,7 +105,7 @@ def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
     keys, values = zip(*(_halves(state.linear(layer.to_key_value.weight)) for state in normed), strict=True)
     size = torch.tensor(query.center.shape[-1] ** -0.5, dtype=torch.float64)
     scores = [
-        _shifted((query * key.unflatten(heads)).sum(-1).scaled(size), bias[:, None])
+        (query * key.unflatten(heads)).sum(-1).scaled(size).shifted(bias[:, None])
         for key, bias in zip(keys, layer.bias.double().T, strict=True)
     ]
     mixed = reduce(
@@ -126,7 +128,7 @@ def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
 def _weight(scores: Sequence[Affine], place: int) -> Affine:
     """softmax of the scores at one place: 1 / (1 + the sum of the others' e^(s_i - s_place))."""
     others = [(score - scores[place]).exp() for i, score in enumerate(scores) if i != place]
-    return _shifted(reduce(Affine.__add__, others), torch.ones((), dtype=torch.float64)).power(-1.0)
+    return reduce(Affine.__add__, others).shifted(1.0).power(-1.0)
 
 
 def _halves(both: Affine) -> tuple[Affine, Affine]:
@@ -134,16 +136,11 @@ def _halves(both: Affine) -> tuple[Affine, Affine]:
     return Affine(*one), Affine(*another)
 
 
-def _shifted(values: Affine, by: Tensor) -> Affine:
-    shifted = replace(values, center=values.center + by)
-    return shifted.rounded(shifted.center.abs() + shifted.radius)
-
-
 def _layer_norm(values: Affine, norm: nn.LayerNorm) -> Affine:
-    return _shifted(values.layer_norm(norm.eps).scaled(norm.weight.double()), norm.bias.double())
+    return values.layer_norm(norm.eps).scaled(norm.weight.double()).shifted(norm.bias.double())
 
 
-def _smallest_margin(readout: nn.Sequential, boxes: _Boxes, reached: Tensor) -> float:
+def _smallest_margin(readout: nn.Sequential, boxes: _Boxes, reached: Bool[Tensor, " K"]) -> float:
     """By how much the answer of any class is ahead of every other answer, at least, in its box."""
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)

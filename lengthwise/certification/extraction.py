@@ -1,7 +1,6 @@
 """The finite machine inside a tree model: its states, closed level by level into classes."""
 
-from collections.abc import Iterator
-from itertools import product
+from itertools import chain
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.automata.tree_machine import TreeMachine, window_blocks
 from lengthwise.ops.tree_attention import Tree, merge_windows
 
 MERGES_AT_ONCE = 8192
@@ -70,21 +69,14 @@ def extract(model: TreeModel, symbols: tuple[str, ...], *, radius: float, most_c
     while (known := (pad, -1, *mixed, -1, *full)) not in seen:
         seen.add(known)
         num_levels += 1
-        of_symbols = list(product(full, repeat=tree.chunk_size))
-        with_pads = list(_windows_with_pads(pad, mixed, full, tree.chunk_size))
+        blocks = window_blocks(len(mixed), len(full), tree.chunk_size)
+        of_parts = np.array([*mixed, *full, pad])  # parts that are pads are numbered -1
+        *with_pads, of_symbols = (list(map(tuple, of_parts[block].tolist())) for block in blocks)
         of_pads = (pad,) * tree.chunk_size
-        classes.merge([of_pads, *with_pads, *of_symbols])
+        classes.merge([of_pads, *chain(*with_pads), *of_symbols])
         pad = classes.table[of_pads]
-        mixed, full = (sorted({classes.table[window] for window in some}) for some in (with_pads, of_symbols))
+        mixed, full = (sorted({classes.table[window] for window in some}) for some in (chain(*with_pads), of_symbols))
     return classes.extraction(symbols, num_levels)
-
-
-def _windows_with_pads(pad: int, mixed: list[int], full: list[int], chunk_size: int) -> Iterator[tuple[int, ...]]:
-    """Windows that begin with pads: pads, then a part with symbols, then parts of symbols only."""
-    for behind in range(chunk_size):
-        for begin in mixed + full if behind < chunk_size - 1 else mixed:
-            for rest in product(full, repeat=behind):
-                yield (pad,) * (chunk_size - 1 - behind) + (begin, *rest)
 
 
 class _Classes:

@@ -96,6 +96,17 @@ def test_a_missing_entry_is_named_with_a_string() -> None:
         machine.answers(np.array([[1, 1]]))
 
 
+def test_a_missing_window_of_pads_is_no_proof() -> None:
+    """Classes 0 (pad), 1 and 2 (even, odd), 3 (pads merged once): without (3, 3) no string of nine symbols is known."""
+    table = np.array([[3, 1, 2, -1], [-1, 1, 2, -1], [-1, 2, 1, -1], [-1, 1, 2, -1]])
+    machine = TreeMachine(("a", "b"), np.array([0, 1, 2]), table, np.array([0, 0, 1, 0]))
+    assert machine.answers(np.array([[0, 1, 1]])).tolist() == [0]
+    with pytest.raises(ValueError, match=r"no entry for the classes \[-1, 2\]"):
+        machine.answers(np.ones((1, 9), dtype=np.int64))
+    with pytest.raises(ValueError, match=r"no entry for the classes \[-1, 1\]"):
+        machine.difference_string(library.parity())
+
+
 @given(small, chunks)
 @settings(max_examples=30)
 def test_survives_json(transducer: Transducer, chunk: int) -> None:
