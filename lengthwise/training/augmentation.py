@@ -1,7 +1,6 @@
 """What training does to a batch and to hidden states."""
 
 import torch
-from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE, PAD
@@ -50,9 +49,10 @@ def with_leading_pads(batch: Batch, most: int, generator: torch.Generator) -> Ba
     return Batch(torch.cat([pads, batch.inputs], 1), torch.cat([nothing, batch.targets], 1))
 
 
-def random_suffixes(inputs: Int64[Tensor, "B T"], generator: torch.Generator) -> Int64[Tensor, "B S"]:
-    """The last S symbols of every string, for an S drawn from 1 ... T."""
-    return inputs[:, int(torch.randint(inputs.shape[1], (), generator=generator)) :]
+def random_suffixes(batch: Batch, generator: torch.Generator) -> Batch:
+    """The last S symbols of every string and what they ask, for an S drawn from 1 ... T."""
+    start = int(torch.randint(batch.inputs.shape[1], (), generator=generator))
+    return Batch(batch.inputs[:, start:], batch.targets[:, start:])
 
 
 def gaussian_noise(standard_deviation: float, generator: torch.Generator) -> Perturbation | None:

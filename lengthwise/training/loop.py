@@ -183,12 +183,11 @@ def _inconsistency(
 
     Mean square over all numbers; each state has noise of its own.
     """
-    suffixes = random_suffixes(batch.inputs[: (len(batch.inputs) + 1) // 2], generator)
+    half = (len(batch.inputs) + 1) // 2
+    suffixes = random_suffixes(Batch(batch.inputs[:half], batch.targets[:half]), generator)
     most = recipe.augmentation.pads_per_symbol
-    padded = with_identity_padding(
-        Batch(suffixes, torch.full_like(suffixes, IGNORE)), generator, most_per_symbol=most, block=model.pad_block
-    )
-    difference = model.last_state(suffixes, perturb) - model.last_state(padded.inputs, perturb)
+    padded = with_identity_padding(suffixes, generator, most_per_symbol=most, block=model.pad_block)
+    difference = model.last_state(suffixes.inputs, perturb) - model.last_state(padded.inputs, perturb)
     return difference.square().mean()
 
 

@@ -111,9 +111,11 @@ def test_there_are_as_many_pads_as_asked_for() -> None:
 def test_suffixes_have_every_length() -> None:
     generator = torch.Generator().manual_seed(0)
     inputs = torch.arange(12).reshape(2, 6)
-    suffixes = [random_suffixes(inputs, generator) for _ in range(100)]
-    assert {suffix.shape[1] for suffix in suffixes} == set(range(1, 7))
-    assert all(torch.equal(suffix, inputs[:, -suffix.shape[1] :]) for suffix in suffixes)
+    suffixes = [random_suffixes(Batch(inputs, inputs + 1), generator) for _ in range(100)]
+    assert {suffix.inputs.shape[1] for suffix in suffixes} == set(range(1, 7))
+    for suffix in suffixes:
+        assert torch.equal(suffix.inputs, inputs[:, -suffix.inputs.shape[1] :])
+        assert torch.equal(suffix.targets, suffix.inputs + 1)
 
 
 def test_consistency_brings_the_states_of_one_string_together() -> None:
