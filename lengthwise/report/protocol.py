@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from lengthwise.evaluation.length_curve import LengthPoint, wilson_interval
+from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.evaluation.length_curve import LengthPoint
 from lengthwise.evaluation.plan import LongLength
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.report.table import RunRow, percent, span
