@@ -48,33 +48,36 @@ def _united(
     table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"], pairs: Iterable[Sequence[int]]
 ) -> Int64[np.ndarray, " K"]:
     """The blocks after every pair, in turn, was united with all that follows from it, where no labels clash."""
-    windows = np.argwhere(table >= 0)
-    results = table[tuple(windows.T)]
+    windows = np.argwhere(table >= 0).T
+    results = table[tuple(windows)]
     blocks = np.arange(len(labels))
     for first, second in pairs:
         if blocks[first] != blocks[second]:
             low, high = sorted((blocks[first], blocks[second]))
-            united = _closed(windows, results, np.where(blocks == high, low, blocks))
-            if not _labels_clash(labels, united):
-                blocks = united
+            united = _closed(windows, results, labels, np.where(blocks == high, low, blocks))
+            blocks = blocks if united is None else united
     return np.unique(blocks, return_inverse=True)[1]
 
 
 def _closed(
-    windows: Int64[np.ndarray, "N C"], results: Int64[np.ndarray, " N"], blocks: Int64[np.ndarray, " K"]
-) -> Int64[np.ndarray, " K"]:
-    """The finest congruence that is no finer than `blocks`, labels apart; a block is named by its first class."""
-    sizes = (len(blocks),) * windows.shape[1]
-    while True:
-        alike = np.unique(np.ravel_multi_index(tuple(blocks[windows].T), sizes), return_inverse=True)[1]
-        least = np.full(len(windows), len(blocks))
-        np.minimum.at(least, alike, blocks[results])
-        into = np.arange(len(blocks))
-        np.minimum.at(into, blocks[results], least[alike])
+    windows: Int64[np.ndarray, "C N"],
+    results: Int64[np.ndarray, " N"],
+    labels: Int64[np.ndarray, " K"],
+    blocks: Int64[np.ndarray, " K"],
+) -> Int64[np.ndarray, " K"] | None:
+    """The finest congruence that is no finer than `blocks`, each named by its first class; None where labels clash."""
+    count, sizes = len(blocks), (len(blocks),) * len(windows)
+    while not _labels_clash(labels, blocks):
+        of_windows, of_results = np.ravel_multi_index(tuple(blocks[windows]), sizes), blocks[results]
+        least = np.full(np.prod(sizes), count)
+        np.minimum.at(least, of_windows, of_results)
+        into = np.arange(count)
+        np.minimum.at(into, of_results, least[of_windows])
         joined = into[blocks]
         if np.array_equal(joined, blocks):
             return blocks
         blocks = joined
+    return None
 
 
 def _labels_clash(labels: Int64[np.ndarray, " K"], blocks: Int64[np.ndarray, " K"]) -> bool:
