@@ -10,8 +10,8 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from lengthwise.files import write_by_rename
 from lengthwise.runs.folder import versions
-from lengthwise.training.checkpoint import write_by_rename
 
 ROOT = Path(__file__).parent.parent
 

@@ -75,9 +75,9 @@ def reproduce(
 
     from rich.console import Console
 
+    from lengthwise.files import write_by_rename
     from lengthwise.report.results_page import cell_lines, markdown_page
     from lengthwise.report.terminal import print_failures, print_grid
-    from lengthwise.training.checkpoint import write_by_rename
 
     console = Console()
     experiment, outcomes = _carry_out(name, scale, runs, workers, console)
@@ -160,10 +160,10 @@ def evaluate(
 
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
     from lengthwise.evaluation.plan import parse_lengths
+    from lengthwise.files import write_by_rename
     from lengthwise.report.table import curves_as_csv
     from lengthwise.report.terminal import print_curve
     from lengthwise.runs.folder import load_run
-    from lengthwise.training.checkpoint import write_by_rename
 
     loaded = load_run(run)
     if csv is not None:

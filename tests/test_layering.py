@@ -17,7 +17,7 @@ FLOORS = [
     {"models", "tasks"},
     {"layers"},
     {"ops", "automata"},
-    {"registry", "conventions", "validation", "randomness", "threads"},
+    {"registry", "conventions", "validation", "randomness", "threads", "files"},
 ]
 """From the roof down. A room imports from lower floors and from itself; rooms on one floor are strangers."""
 

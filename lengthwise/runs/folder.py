@@ -20,11 +20,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from lengthwise import __version__
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.journal import Journal, Probe
 from lengthwise.runs.spec import SECTIONS, RunSpec, spec_from_json
-from lengthwise.training.checkpoint import load_weights, write_by_rename
+from lengthwise.training.checkpoint import load_weights
 from lengthwise.training.loop import StepRecord
 from lengthwise.validation import validated
 
