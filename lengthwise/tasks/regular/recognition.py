@@ -3,11 +3,12 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Int64
+from pydantic import BeforeValidator
 from torch import Tensor
 
 from lengthwise.automata import DFA, Transducer
@@ -23,6 +24,12 @@ EDIT_ROUNDS = 8
 
 REPEAT_WEIGHT = 6.0
 """What each symbol that repeats the one before multiplies the odds of a persistent string by."""
+
+MOST_STATES = 1_000
+"""The size of the smallest automaton of a language that a task takes, at most."""
+
+Alphabet = Annotated[tuple[str, ...], BeforeValidator(lambda given: tuple(given) if isinstance(given, str) else given)]
+"""Symbols in the order of their ids; a text is taken apart into its characters."""
 
 OUT, IN = 0, 1
 """The classes, and the places of the complement and of the language itself in a task's joint sampler."""
@@ -169,6 +176,26 @@ class RecognitionTask(RegularTask):
                 return edited
         edited[inside] = self._draw(torch.full((len(inside),), OUT), strings.shape[1], generator)
         return edited
+
+
+def check_language(language: DFA, setting: str) -> None:
+    """Raise a ValueError that blames `setting` unless strings of a symbol or more tell the language apart from others.
+
+    Some of them must be inside and some outside, or there is nothing to learn; and its machine must be small enough for
+    the samplers, which keep numbers for every state and length.
+    """
+    if language.num_states > MOST_STATES:
+        raise ValueError(
+            f"{setting}: wanted a language of at most {MOST_STATES:,} states, got {language.num_states:,}; simplify it"
+        )
+    machine = language.semiautomaton
+    after_a_symbol = [machine.reachable(state) for state in set(machine.table[language.start].tolist())]
+    inside = language.accepting[np.concatenate(after_a_symbol)]
+    if inside.all() or not inside.any():
+        raise ValueError(
+            f"{setting}: wanted a language with strings inside and outside, got one that holds "
+            f"{'every' if inside.all() else 'no'} string of one symbol or more; there is nothing to learn"
+        )
 
 
 @lru_cache(maxsize=64)
