@@ -179,10 +179,9 @@ class RecognitionTask(RegularTask):
 
 
 def check_language(language: DFA, setting: str) -> None:
-    """Raise a ValueError that blames `setting` unless strings of a symbol or more tell the language apart from others.
+    """Raise a ValueError that names `setting` unless the language is small, and there is something to learn about it.
 
-    Some of them must be inside and some outside, or there is nothing to learn; and its machine must be small enough for
-    the samplers, which keep numbers for every state and length.
+    That is so if of the strings of one symbol or more some are inside and some outside. `language` must be minimal.
     """
     if language.num_states > MOST_STATES:
         raise ValueError(
