@@ -103,6 +103,40 @@ def test_where_the_task_asks_nothing(tmp_path: Path, capsys) -> None:
         assert run("evaluate", folder, *structured) == 0
 
 
+def test_a_regular_expression_is_trained_on_from_the_command_line(tmp_path: Path, small_plan, capsys) -> None:
+    words = ("train", "regex", "regular-gpt", "--set", "task.pattern=(a|b)*abb", *SMALL, "--runs", str(tmp_path))
+    assert run(*words) == 0
+    (folder,) = tmp_path.glob("regex-*")
+    capsys.readouterr()
+    assert run("predict", str(folder), "abb", "aba") == 0
+    for line, truth in zip(capsys.readouterr().out.splitlines(), ("in", "out"), strict=True):
+        _, answer, _, verdict = line.split("\t")
+        assert verdict == ("right" if answer == truth else f"wrong, it is {truth}")
+
+
+def test_a_table_of_a_config_file_is_kept_whole_in_the_run(tmp_path: Path, small_plan, capsys) -> None:
+    config = tmp_path / "machine.toml"
+    config.write_text('[task]\nalphabet = "xy"\ntransitions = [[1, 0], [1, 2], [1, 0]]\naccepting = [2]\n')
+    words = ("train", "dfa", "regular-gpt", "--config", str(config), *SMALL, "--runs", str(tmp_path / "runs"))
+    assert run(*words) == 0
+    config.unlink()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert run("resume", str(folder)) == 0
+    assert "already finished" in capsys.readouterr().out
+    assert run("predict", str(folder), "yxy", "yx") == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == ["yxy", "yx"]
+    assert run("report", str(folder), "--out", str(tmp_path / "page.html")) == 0
+
+
+def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> None:
+    config = tmp_path / "machine.toml"
+    config.write_text('[task]\nalphabet = "xy"\ntransitions = [[1, 0], [1]]\naccepting = [1]\n')
+    assert run("train", "dfa", "regular-gpt", "--config", str(config), "--runs", str(tmp_path / "runs")) == 2
+    error = "lengthwise: task.transitions: wanted a next state for each of the 2 symbols, got 1 for state 1; give one"
+    assert capsys.readouterr().err.startswith(error)
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -119,6 +153,19 @@ def test_where_the_task_asks_nothing(tmp_path: Path, capsys) -> None:
         (["train", "parity", "regular-gpt", "--set", "model.num_heads=7"], "num_heads: wanted a divisor of d_model=64"),
         (["train", "parity", "regular-gpt", "--config", "none.toml"], "--config: there is no file none.toml"),
         (["train", "parity", "regular-gpt", "--seed", "-1"], "--seed: wanted a whole number of at least 0, got -1"),
+        (
+            ["train", "regex", "regular-gpt", "--set", "task.pattern=(a|b"],
+            "task.pattern: wanted a closing ) at position 5 of '(a|b', got the end; close the group",
+        ),
+        (["train", "regex", "regular-gpt", "--set", "task.pattern=[ab]+"], "there is nothing to learn"),
+        (
+            ["train", "word-problem", "regular-gpt", "--set", "task.group=Q8"],
+            "task.group: wanted one of S2 to S6, A3 to",
+        ),
+        (
+            ["train", "word-problem", "regular-gpt", "--set", "task.generators=[[1, 0], [0, 0]]"],
+            "task.generators: wanted each of 0..1 once, got [0, 0] as generator 1; list the images of the points",
+        ),
         (["train", "parity"], "parameter MODEL requires an argument"),
         (["trian", "parity"], "trian"),
         (["train", "parity", "regular-gpt", "--sed", "5"], "--sed"),

@@ -194,6 +194,18 @@ class Semiautomaton:
         return Semiautomaton(rank[blocks][table[first[order]]], self.symbols), labels[kept][first[order]]
 
 
+def check_characters(alphabet: Sequence[str]) -> None:
+    """Raise a ValueError unless the symbols are distinct single characters, so that a text is a string of symbols."""
+    seen: set[str] = set()
+    for symbol in alphabet:
+        if not isinstance(symbol, str) or len(symbol) != 1 or symbol in seen:
+            raise ValueError(
+                f"alphabet: wanted distinct single characters, got {str(symbol)[:40]!r}"
+                f"{' twice' if symbol in seen else ''}; name each symbol once"
+            )
+        seen.add(symbol)
+
+
 def explore(
     symbols: Sequence[str], start: State, step: Callable[[State, str], State]
 ) -> tuple[Semiautomaton, list[State]]:

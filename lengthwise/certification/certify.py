@@ -209,7 +209,7 @@ class _Examination:
             model={"name": self.model.name, **self.model.config.model_dump(mode="json")},
             weights=_hash(self.model.state_dict().values()),
             classes=self.task.classes,
-            transducer=self.task.transducer.minimise().to_json(),
+            transducer={},
             versions={"lengthwise": __version__, "torch": torch.__version__},
             **self.evidence,
         )

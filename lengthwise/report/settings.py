@@ -87,7 +87,11 @@ def as_toml(spec: Settings) -> str:
 
 
 def _toml_tables(settings: Settings, path: str) -> list[str]:
-    plain = [f"{key} = {json.dumps(value)}" for key, value in settings.items() if not isinstance(value, Mapping)]
+    plain = [
+        f"{key} = {json.dumps(value, ensure_ascii=False)}"
+        for key, value in settings.items()
+        if not isinstance(value, Mapping)
+    ]
     tables = ["\n".join([f"[{path}]", *plain])] if plain else []
     for key, value in settings.items():
         if isinstance(value, Mapping):

@@ -145,7 +145,7 @@ def training_lengths(task: SymbolTask, recipe: Recipe) -> list[int]:
     if not lengths:
         raise ValueError(
             f"train.max_length: {task.name} has no {kind} length between {recipe.min_length} and "
-            f"{recipe.max_length}; raise it"
+            f"{recipe.max_length}; raise it, or train on lengths 'legal'"
         )
     return lengths
 

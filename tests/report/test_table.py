@@ -127,3 +127,9 @@ def test_the_file_of_a_configuration_repeats_it(preset: str) -> None:
     spec = make_spec("parity", "regular-gpt", settings, preset=preset, seed=3)
     again = make_spec("parity", "regular-gpt", tomllib.loads(as_toml(spec.to_json())), seed=3)
     assert again.id == spec.id
+
+
+@pytest.mark.parametrize("pattern", ["(é|🙂)*é", r"(\(|\.)*\."])
+def test_the_file_of_a_configuration_keeps_every_symbol(pattern: str) -> None:
+    spec = make_spec("regex", "regular-gpt", {"task": {"pattern": pattern}})
+    assert make_spec("regex", "regular-gpt", tomllib.loads(as_toml(spec.to_json()))).id == spec.id
