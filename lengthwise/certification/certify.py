@@ -30,7 +30,7 @@ from lengthwise.certification.following import follow
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
 from lengthwise.conventions import IGNORE
 from lengthwise.models.base import SequenceModel
-from lengthwise.tasks.base import RegularTask
+from lengthwise.tasks.base import RegularTask, SymbolTask
 from lengthwise.threads import one_thread
 
 RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
@@ -43,7 +43,7 @@ Strings = Int64[Tensor, "B T"]
 
 
 @one_thread()
-def certify(model: SequenceModel, task: RegularTask, *, seed: int = 0) -> Certificate:
+def certify(model: SequenceModel, task: SymbolTask, *, seed: int = 0) -> Certificate:
     """Find out what can be said of the model's answers at every length, and write down the evidence.
 
     In this order, and without ever looking at the task to build the machine:
@@ -69,8 +69,7 @@ def certify(model: SequenceModel, task: RegularTask, *, seed: int = 0) -> Certif
         'refuted'
     """
     if not isinstance(task, RegularTask):
-        name = getattr(task, "name", repr(task))
-        raise ValueError(f"task: {name} has no transducer to compare a machine with; choose a regular task")
+        raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
     was_training = model.training
     model.eval()
     started = time.process_time()
@@ -209,7 +208,7 @@ class _Examination:
             model={"name": self.model.name, **self.model.config.model_dump(mode="json")},
             weights=_hash(self.model.state_dict().values()),
             classes=self.task.classes,
-            transducer={},
+            transducer=self.task.transducer.minimise().to_json(),
             versions={"lengthwise": __version__, "torch": torch.__version__},
             **self.evidence,
         )

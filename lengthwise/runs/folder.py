@@ -1,6 +1,7 @@
 """A run on disk.
 
-``run.json``, ``metrics.jsonl``, ``probes.jsonl``, ``checkpoint.safetensors``, ``state.json``, ``result.json``.
+``run.json``, ``metrics.jsonl``, ``probes.jsonl``, ``checkpoint.safetensors``, ``state.json``, ``result.json`` and,
+where the model was certified, ``certificate.json``.
 """
 
 import fcntl
@@ -18,6 +19,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from lengthwise import __version__
+from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import write_by_rename
@@ -55,6 +57,7 @@ class RunResult(BaseModel):
     dense: LengthCurve
     long: LengthCurve
     structured: LengthCurve
+    certificate: Certificate | None = None
     probes: tuple[Probe, ...]
     training: RunStatus
     evaluation_seconds: float
@@ -166,6 +169,10 @@ class RunFolder(NamedTuple):
 
     def write_result(self, result: RunResult) -> None:
         self._write("result.json", result.model_dump(mode="json"))
+
+    @property
+    def certificate(self) -> Path:
+        return self.path / "certificate.json"
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
