@@ -211,6 +211,43 @@ def predict(
 
 
 @app.command
+def certify(
+    run: Annotated[Path | None, Parameter(help="Folder of a trained run.")] = None,
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="File for the certificate; by default in the run's folder.")] = None,
+    check: Annotated[Path | None, Parameter(help="A certificate to verify, instead of a run to certify.")] = None,
+    at_least: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
+) -> int:
+    """Say what is proved of a trained run for every length, or verify what a certificate says.
+
+    Levels: refuted (it answers a string wrongly), tested (no such string was found), finite (its machine is right at
+    every length, and its states stay in the machine's classes on all strings tried), robust (they cannot leave them).
+    """
+    from lengthwise.certification.certificate import Certificate, parse_level
+    from lengthwise.certification.certificate import check as verify
+    from lengthwise.report.certificate import certificate_lines, checked_lines
+
+    least = parse_level(at_least)
+    if check is not None and run is None:
+        certificate = Certificate.read(check)
+        sentences = [*checked_lines(certificate, verify(certificate))]
+    elif run is not None and check is None:
+        from lengthwise.runs.execute import certify_run
+        from lengthwise.runs.folder import load_run
+
+        loaded = load_run(run)
+        path = out or loaded.folder.certificate
+        path.parent.mkdir(parents=True, exist_ok=True)
+        certificate = certify_run(loaded.folder, loaded.spec, loaded.model, path)
+        sentences = [*certificate_lines(certificate), ("wrote", str(path))]
+    else:
+        raise ValueError("certify: wanted a run to certify or, with --check, a certificate to verify; give one of them")
+    sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in sentences)
+    return 0 if certificate.reaches(least) else 1
+
+
+@app.command
 def report(
     runs: Annotated[tuple[Path, ...], Parameter(help="Folders of finished runs.")],
     /,

@@ -139,7 +139,8 @@ def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
         (query * key.unflatten(heads)).sum(-1).scaled(size).shifted(bias[:, None])
         for key, bias in zip(keys, layer.bias.double().T, strict=True)
     ]
-    merged = _mixed(scores, [value.unflatten(heads) for value in values]).flatten().with_remainder_as_inputs(inputs).linear(layer.to_output.weight)
+    mixed = _mixed(scores, [value.unflatten(heads) for value in values]).flatten()
+    merged = mixed.with_remainder_as_inputs(inputs).linear(layer.to_output.weight)
     for norm, feed_forward in zip(layer.norms, layer.feed_forwards, strict=True):
         assert isinstance(norm, nn.LayerNorm)
         assert isinstance(feed_forward, FeedForward)

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -12,6 +13,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.registry import nearest
 
 Level = Literal["refuted", "tested", "finite", "robust"]
 
@@ -67,7 +69,8 @@ class Closure(_Part):
     """How the machine lies in the model's states: their representatives (a hash of these), distances and levels.
 
     `radius`: the largest distance of a merged state to the representative of its class. `gap`: the smallest distance
-    between representatives of different classes.
+    between representatives of different classes. `points`: for each representative its place along the first two
+    principal axes of all, and its class in the machine (-1: no string shows it).
     """
 
     num_representatives: int
@@ -76,6 +79,15 @@ class Closure(_Part):
     radius: float
     gap: float | None
     num_levels: int
+    points: tuple[tuple[float, float, int], ...] = ()
+
+
+class Laws(_Part):
+    """Whether the machine's merges are the products of a monoid with the pad as identity, where its table decides."""
+
+    pad_is_identity: bool
+    num_decided: int
+    num_violations: int
 
 
 class Boxes(_Part):
@@ -114,7 +126,7 @@ class Certificate(_Part):
     classes: tuple[str, ...]
     transducer: dict[str, Any]
     machine: dict[str, Any] | None = None
-    notes: tuple[str, ...] = ()
+    laws: Laws | None = None
     closure: Closure | None = None
     tested: tuple[Tested, ...] = ()
     followed: tuple[Followed, ...] = ()
@@ -128,10 +140,27 @@ class Certificate(_Part):
         """The level in words."""
         return CLAIMS[self.level]
 
+    def reaches(self, level: Level) -> bool:
+        """Whether the level is this one or higher."""
+        levels = list(CLAIMS)
+        return levels.index(self.level) >= levels.index(level)
+
     def to_text(self) -> str:
         """The certificate as JSON, with a digest of its content."""
         content = self.model_dump(mode="json")
         return json.dumps(content | {"digest": _digest(content)}, indent=1) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> "Certificate":
+        """Read a certificate's file; one that is missing, damaged or edited is a ValueError."""
+        try:
+            return cls.from_text(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ValueError(f"{path}: there is no such file; `lengthwise certify RUN` writes certificates") from None
+        except (UnicodeDecodeError, OSError) as error:
+            raise ValueError(f"{path}: cannot be read ({error})") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
 
     @classmethod
     def from_text(cls, text: str) -> "Certificate":
@@ -139,14 +168,14 @@ class Certificate(_Part):
         try:
             content = json.loads(text)
         except json.JSONDecodeError as error:
-            raise ValueError(f"certificate: wanted JSON, got something else ({error}); ask for a new one") from None
+            raise ValueError(f"certificate: wanted JSON, got something else ({error}); certify again") from None
         if not isinstance(content, dict) or content.pop("digest", None) != _digest(content):
-            raise ValueError("certificate: its content and its digest disagree; it was edited, ask for a new one")
+            raise ValueError("certificate: its content and its digest disagree; it was edited, certify again")
         try:
             return cls.model_validate(content)
         except ValidationError as error:
             raise ValueError(
-                f"certificate: not one of this version ({error.error_count()} problems); ask for a new one"
+                f"certificate: not one of this version ({error.error_count()} problems); certify again"
             ) from None
 
 
@@ -159,6 +188,13 @@ class Checked(NamedTuple):
 
     verified: tuple[str, ...]
     taken_on_trust: tuple[str, ...]
+
+
+def parse_level(name: str) -> Level:
+    """The level of that name; an unknown one is a ValueError."""
+    if name not in CLAIMS:
+        raise ValueError(f"--at-least: unknown level {name!r}{nearest(name, CLAIMS)} (known: {', '.join(CLAIMS)})")
+    return cast(Level, name)
 
 
 def machine_from_json(content: Mapping[str, Any]) -> TreeMachine | Transducer:
@@ -227,8 +263,8 @@ def _check_followed(certificate: Certificate) -> None:
         near = [f for f in certificate.followed if abs(f.length - length) <= 1]
         if sum(f.num_strings for f in near) < LEAST_STRINGS or any(f.num_disagreements for f in near):
             raise ValueError(
-                f"certificate: level {certificate.level} wants {LEAST_STRINGS:,} strings of {length:,} symbols on which "
-                "every state is in its class, got fewer; certify again"
+                f"certificate: level {certificate.level} wants {LEAST_STRINGS:,} strings of {length:,} symbols with "
+                "every state in its class, got fewer; certify again"
             )
 
 

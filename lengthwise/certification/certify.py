@@ -12,6 +12,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise import __version__
+from lengthwise.automata.monoid_laws import monoid_laws
 from lengthwise.certification.bounds import invariant_boxes
 from lengthwise.certification.certificate import (
     Boxes,
@@ -19,6 +20,7 @@ from lengthwise.certification.certificate import (
     Closure,
     Counterexample,
     Followed,
+    Laws,
     Level,
     Shortest,
     Tested,
@@ -180,6 +182,7 @@ class _Examination:
 
     def _note_machine(self, extraction: Extraction, radius: float) -> None:
         self.evidence["machine"] = extraction.machine.to_json()
+        self.evidence["laws"] = Laws(**monoid_laws(extraction.machine)._asdict())
         self.evidence["closure"] = Closure(
             num_representatives=len(extraction.prototypes),
             representatives=_hash([extraction.prototypes]),
@@ -187,6 +190,7 @@ class _Examination:
             radius=extraction.radius,
             gap=extraction.gap if math.isfinite(extraction.gap) else None,
             num_levels=extraction.num_levels,
+            points=_map(extraction),
         )
 
     def _refuted(self, string: Int64[Tensor, " T"], shortest: Shortest) -> Certificate:
@@ -227,6 +231,14 @@ def _disagreement(followed: Iterable[Followed]) -> str:
                 "another class than the machine says"
             )
     return ""
+
+
+def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
+    """The representatives along their first two principal axes, and their classes."""
+    centered = (extraction.prototypes - extraction.prototypes.mean(0)).double()
+    _, _, axes = torch.linalg.svd(centered, full_matrices=False)
+    places = (centered @ axes[:2].T).tolist()
+    return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(places, extraction.classes, strict=True))
 
 
 def _hash(tensors: Iterable[Tensor]) -> str:

@@ -111,7 +111,7 @@ class SnappedModel(SequenceModel):
     def from_json(cls, content: Mapping[str, Any]) -> "SnappedModel":
         """The inverse of `to_json`."""
         if content["kind"] not in _KINDS:
-            raise ValueError(f"kind: wanted one of {', '.join(_KINDS)}, got {content["kind"]!r}; name its kind")
+            raise ValueError(f"kind: wanted one of {', '.join(_KINDS)}, got {content['kind']!r}; name its kind")
         return cls(_KINDS[content["kind"]].from_json(content["machine"]), content["classes"])
 
     def save(self, path: Path) -> None:

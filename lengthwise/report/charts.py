@@ -9,7 +9,8 @@ from typing import Any
 import altair as alt
 
 from lengthwise.evaluation.length_curve import LengthPoint
-from lengthwise.report.table import RunRow, percent
+from lengthwise.report.numbers import percent
+from lengthwise.report.table import RunRow
 from lengthwise.training.loop import StepRecord
 
 LOSS_WINDOWS = 200

@@ -14,9 +14,10 @@ import vl_convert
 
 from lengthwise.files import write_by_rename
 from lengthwise.report.charts import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
+from lengthwise.report.numbers import percent, span
 from lengthwise.report.protocol import protocol_sentences
 from lengthwise.report.settings import as_toml, versions_of
-from lengthwise.report.table import RunRow, Table, as_csv, percent, run_rows, span, summary_table, unbalanced_table
+from lengthwise.report.table import RunRow, Table, as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.training.loop import StepRecord
 

@@ -11,8 +11,9 @@ from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.report.numbers import NOTHING, percent
 from lengthwise.report.settings import as_toml, variations
-from lengthwise.report.table import NOTHING, as_csv, percent, run_rows, summary_table, unbalanced_table
+from lengthwise.report.table import as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.runs.spec import make_spec
 from lengthwise.training.recipe import PRESETS
 
