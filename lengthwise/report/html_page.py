@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 
 import altair as alt
@@ -26,6 +27,12 @@ def html_page(
         vega=vl_convert.javascript_bundle(),  # type: ignore[call-arg]  # optional, but not in its stub
         charts=_specifications(charts),
     )
+
+
+def check_page(page: Path) -> None:
+    """Raise a ValueError unless `page` is named as an HTML file."""
+    if page.suffix != ".html":
+        raise ValueError(f"page: wanted a name that ends in .html, got {page.name!r}")
 
 
 def html_note(text: str) -> str:

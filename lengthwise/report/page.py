@@ -10,7 +10,7 @@ import altair as alt
 import vl_convert
 
 from lengthwise.report.charts import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
-from lengthwise.report.html_page import html_definitions, html_figures, html_note, html_page, html_table
+from lengthwise.report.html_page import check_page, html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.protocol import protocol_sentences
 from lengthwise.report.settings import as_toml, versions_of
 from lengthwise.report.table import RunRow, Table, as_csv, percent, run_rows, span, summary_table, unbalanced_table
@@ -55,8 +55,7 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
 
     Errors: no run, a run given twice, a run that is not finished, or a page that is no .html file is a ValueError.
     """
-    if page.suffix != ".html":
-        raise ValueError(f"page: wanted a name that ends in .html, got {page.name!r}")
+    check_page(page)
     results = _finished(runs)
     panels = _panels(results, [run.metrics for run in runs])
     accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels})
