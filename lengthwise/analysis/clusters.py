@@ -28,8 +28,8 @@ def principal_components(states: Float[Tensor, "N D"], num_components: int = 2) 
 
     Example:
         >>> points, shares = principal_components(torch.tensor([[0.0, 3.0], [0.0, 1.0], [0.0, 2.0]]), 1)
-        >>> points.tolist(), shares.tolist()
-        ([[1.0], [-1.0], [0.0]], [1.0])
+        >>> points[:, 0].round(decimals=6).tolist(), shares.tolist()
+        ([1.0, -1.0, 0.0], [1.0])
     """
     if not 1 <= num_components <= min(states.shape):
         raise ValueError(

@@ -49,7 +49,7 @@ class Analysis(NamedTuple):
 def analyse(model: SequenceModel, task: SymbolTask, *, length: int = 500, seed: int = 0) -> Analysis:
     """States, gradients and answers of a trained model on random strings.
 
-    They have one symbol less than `length` where not every class can be the answer at that length.
+    Where only strings of one symbol less can have every class as their answer, it takes these.
 
     Raises:
         ValueError: the model is no RegularGPT of thickness 1, the task is not regular or has no strings of that length.
@@ -58,7 +58,8 @@ def analyse(model: SequenceModel, task: SymbolTask, *, length: int = 500, seed: 
         raise ValueError(
             f"model: wanted a regular-gpt and a regular task, got {model.name} and {task.name}; choose another run"
         )
-    length = length if task.is_balanced_length(length) else length - 1
+    if not task.is_balanced_length(length) and task.is_balanced_length(length - 1):
+        length -= 1
     batch = task.sample(STRINGS, length, generator_for(seed, "analysis strings", length))
     targets = batch.targets[:, -1]
     asked = targets != IGNORE

@@ -31,6 +31,11 @@ class BlockStates(NamedTuple):
         """The highest level."""
         return int(self.levels.max())
 
+    @property
+    def names(self) -> list[str]:
+        """A name for every element of the monoid: its shortest string, ε for the identity."""
+        return ["".join(word) or "ε" for word in self.monoid.words]
+
     def at_level(self, level: int) -> "BlockStates":
         """The rows of one level."""
         return self._keep(self.levels == level)

@@ -25,19 +25,18 @@ NEAR, FAR = 1e-4, 100.0
 
 def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
     """States on the plane of the first two components, one colour for each element, named by its shortest string."""
-    words = ["".join(word) or "ε" for word in blocks.monoid.words]
-    shown = [words[element] for element in blocks.elements.unique().tolist()]
+    names = blocks.names
+    shown = [names[element] for element in blocks.elements.unique().tolist()]
     few = len(shown) <= len(PALETTE)
     legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolOpacity=1, columns=8)
     scale = alt.Scale(domain=shown, range=PALETTE) if few else alt.Scale(domain=shown, scheme="turbo")
     colour = alt.Color("element:N", title="element", scale=scale, legend=legend if few else None)
-    return _state_points(blocks, components, words, colour)
+    return _state_points(blocks, components, colour)
 
 
 def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
     """The same points, coloured by their level."""
-    words = ["".join(word) or "ε" for word in blocks.monoid.words]
-    return _state_points(blocks, components, words, _level_colour(blocks.num_levels))
+    return _state_points(blocks, components, _level_colour(blocks.num_levels))
 
 
 def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_size: int) -> alt.LayerChart:
@@ -60,7 +59,7 @@ def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_si
         "clusters:Q",
         title="clusters",
         scale=alt.Scale(type="log", nice=False),
-        axis=alt.Axis(format=",d", values=log_ticks(1, max(most, monoid_size)), labelOverlap="greedy"),
+        axis=alt.Axis(format=",d", values=log_ticks(1.0, float(max(most, monoid_size))), labelOverlap="greedy"),
     )
     lines = (
         _chart(values)
@@ -154,34 +153,38 @@ def _routing_panel(merges: Sequence[Merge], length: int) -> alt.LayerChart:
     used = {part for merge in needed for part in merge.parts}
     nodes = [{"place": place + 1, "step": 0, "needed": place in used} for place in range(length)]
     edges = []
-    last_step = dict.fromkeys(range(length), 0)
-    for _, together in groupby(sorted(merges), key=lambda merge: merge.step):
+    held_since = dict.fromkeys(range(length), 0)
+    for step, together in groupby(sorted(merges), key=lambda merge: merge.step):
         of_step = list(together)
         for merge in of_step:
-            node = {"place": merge.place + 1, "step": merge.step, "needed": merge in needed}
-            nodes.append(node)
-            edges += [
-                {**node, "from_place": part + 1, "from_step": last_step[part]} for part in merge.parts if part >= 0
-            ]
-        last_step |= {merge.place: merge.step for merge in of_step}
+            shade = merge in needed
+            nodes.append({"place": merge.place + 1, "step": step, "needed": shade})
+            for part in (part + 1 for part in merge.parts if part >= 0):
+                # What waits for a later step goes straight up first, so that no line crosses another's circle.
+                edges.append(_edge((part, held_since[part - 1]), (part, step - 1), shade))
+                edges.append(_edge((part, step - 1), (merge.place + 1, step), shade))
+        held_since |= {merge.place: step for merge in of_step}
+    edges.sort(key=lambda edge: edge["needed"])  # dark over light
     x = alt.X("place:Q", title="symbol", axis=alt.Axis(values=list(range(1, length + 1)), grid=False, format="d"))
     y = alt.Y("step:Q", title="step", axis=alt.Axis(tickMinStep=1, grid=False, format="d"))
-    shade = alt.Color("needed:N", scale=alt.Scale(domain=[False, True], range=["#c9d6e8", PALETTE[0]]), legend=None)
-    edges.sort(key=lambda edge: edge["needed"])  # dark over light
+    colour = alt.Color("needed:N", scale=alt.Scale(domain=[False, True], range=["#c9d6e8", PALETTE[0]]), legend=None)
     lines, circles = alt.Chart(alt.InlineData(values=edges)), alt.Chart(alt.InlineData(values=nodes))
     layers = [
-        lines.mark_rule(strokeWidth=1.5).encode(x=x, y=y, x2="from_place:Q", y2="from_step:Q", color=shade),
-        circles.mark_circle(size=110, opacity=1).encode(x=x, y=y, color=shade),
+        lines.mark_rule(strokeWidth=1.5).encode(x=x, y=y, x2="from_place:Q", y2="from_step:Q", color=colour),
+        circles.mark_circle(size=110, opacity=1).encode(x=x, y=y, color=colour),
     ]
     return alt.LayerChart(layer=layers, width=210, height=170)
 
 
-def _state_points(
-    blocks: BlockStates, components: PrincipalComponents, words: Sequence[str], colour: alt.Color
-) -> alt.Chart:
+def _edge(start: tuple[int, int], end: tuple[int, int], needed: bool) -> dict[str, Any]:
+    return {"place": end[0], "step": end[1], "from_place": start[0], "from_step": start[1], "needed": needed}
+
+
+def _state_points(blocks: BlockStates, components: PrincipalComponents, colour: alt.Color) -> alt.Chart:
+    names = blocks.names
     rows = zip(components.points.tolist(), blocks.levels.tolist(), blocks.elements.tolist(), strict=True)
     values = [
-        {"first": round(first, 3), "second": round(second, 3), "level": level, "element": words[element]}
+        {"first": round(first, 3), "second": round(second, 3), "level": level, "element": names[element]}
         for (first, second), level, element in rows
     ]
     # One scale on both axes: what has hardly any variance shall look like it.

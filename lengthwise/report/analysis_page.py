@@ -56,20 +56,20 @@ def _summary(run: Run, found: Analysis) -> str:
     one_each = sum(level.are_elements for level in found.levels)
     return (
         f"Run {run.spec.id}, trained at lengths up to {trained_to:,}, looked at on {num_strings:,} random strings of "
-        f"{length:,} symbols, of which it answers {found.num_right:,} of {found.num_asked:,} rightly. The monoid of the "
-        f"task has {found.blocks.monoid.size:,} elements; at {one_each} of {len(found.levels)} levels, the states seen "
-        "there lie in clusters that are the elements seen there, one for one."
+        f"{length:,} symbols, of which it answers {found.num_right:,} of {found.num_asked:,} rightly. The monoid of "
+        f"its task has {found.blocks.monoid.size:,} elements; at {one_each} of {len(found.levels)} levels, the states "
+        "seen there lie in clusters that are the elements seen there, one for one."
     )
 
 
 def _states_note(found: Analysis) -> str:
     properties = {"a group": found.blocks.monoid.is_group, "commutative": found.blocks.monoid.is_commutative}
     kind = " and ".join(name for name, holds in properties.items() if holds)
-    words = ["".join(word) or "ε" for word in found.blocks.monoid.words]
-    named = ", ".join(words[:8]) + (" and so on" if len(words) > 8 else "")
+    names = found.blocks.names
+    named = ", ".join(names[:8]) + (" and so on" if len(names) > 8 else "")
     return (
         "Outputs of the blocks at all levels, projected on the two directions of largest variance over all levels "
-        f"together. Each output is the state of a window of the string, and a window is one of {len(words):,} elements "
+        f"together. Each output is the state of a window of the string, and a window is one of {len(names):,} elements "
         f"of the task's transition monoid{f' ({kind})' if kind else ''}, named by their shortest strings: "
         f"{escape(named)}. Two states are in one cluster if steps of at most the given distance lead from one to the "
         "other over other states of their level."
