@@ -47,8 +47,8 @@ def _page(costs: Sequence[Any], d_model: int) -> str:
         f"![Routing of RegularGPT and of two parallel scans over {DRAWN} symbols](routing.svg)",
         "Circles are values, the string is at the bottom, and a step merges the values that its lines come from. Dark "
         f"is what the answer at the last of {DRAWN} symbols needs. With C=2 and a length that is a power of two these "
-        "merges are the same in all three, as section 4 of Chi et al. (2023) says. At other lengths RegularGPT also "
-        "merges pads before the start (not drawn); without them, its pass for every prefix is the Hillis-Steele scan. "
+        "merges are the same in all three, as section 4 of Chi et al. (2023) says. RegularGPT also merges pads before "
+        "the start (not drawn); without them its pass for every prefix is the Hillis-Steele scan at any length. "
         "The Blelloch scan needs fewer merges in up to twice the steps, and merges values of unequal depth.",
         _merges_table(),
         "Each entry: steps, merges. The package answers a whole string with the second row and all prefixes with the "
@@ -64,7 +64,7 @@ def _page(costs: Sequence[Any], d_model: int) -> str:
         f"- *Layers*: all multiplications of a layer at D={d_model}: 2 D for each pair, 12 D² for each position.\n"
         "- *Measured*: CPU time of a forward pass over one string, one core, everything in one run, after attention in "
         "blocks was compared with the masked definition; medians of 5. Both sides use torch's attention kernel and the "
-        "same projections and feed-forward block.",
+        "same projections and feed-forward block. In blocks, up to twice the pairs are computed.",
         f"So K < 3L is a statement about attention terms. At T={example.length} attention is a small part of a layer "
         f"of width {d_model}, and windows of {example.chunk_size} symbols need 2 levels, so that a pass of thickness K "
         f"costs about as much as 2 K layers: the costs are equal at K / L = {example.layers:.2f} counted and "

@@ -48,7 +48,7 @@ def trained(tmp_path: Path, small_plan, capsys) -> Path:
 def test_help_lists_the_commands(capsys) -> None:
     assert run("--help") == 0
     text = capsys.readouterr().out
-    assert all(command in text for command in ("demo", "list", "train", "evaluate", "predict", "report"))
+    assert all(command in text for command in ("demo", "list", "train", "evaluate", "predict", "report", "analyse"))
     assert run("--version") == 0
     assert capsys.readouterr().out.strip() == __version__
 

@@ -79,9 +79,9 @@ def num_clusters(linkage: Float[Tensor, " M"], distance: float) -> int:
 class LevelClusters(NamedTuple):
     """The clusters of one level beside the elements that its windows are.
 
-    `within` is the largest distance at which some element still falls into two clusters (0 if there is none),
-    `between` the smallest distance of two states of different elements (infinite if there is one element). If within <
-    between, clusters are elements, one for one, at every distance from `within` up to `between`.
+    `within` is the smallest distance at which every element is in one cluster, `between` the smallest between states of
+    different elements (infinite if there is one element). From `within` up to `between`, if that is more, clusters are
+    elements, one for one.
     """
 
     level: int

@@ -31,6 +31,10 @@ NEAR_SHARE = 1 / 8
 """Clusters are counted at this share of the states' root mean square norm."""
 
 
+LONGEST = 10_000
+"""Longer strings have more states than memory should hold."""
+
+
 class Analysis(NamedTuple):
     """What was found on the strings `inputs`; `distance` is where clusters are counted."""
 
@@ -52,12 +56,15 @@ def analyse(model: SequenceModel, task: SymbolTask, *, length: int = 500, seed: 
     Where only strings of one symbol less can have every class as their answer, it takes these.
 
     Raises:
-        ValueError: the model is no RegularGPT of thickness 1, the task is not regular or has no strings of that length.
+        ValueError: the model is no RegularGPT of thickness 1, the task is not regular or has no strings of that length,
+            or `length` is above 10,000.
     """
     if not (isinstance(task, RegularTask) and isinstance(model, RegularGPT)):
         raise ValueError(
             f"model: wanted a regular-gpt and a regular task, got {model.name} and {task.name}; choose another run"
         )
+    if length > LONGEST:
+        raise ValueError(f"length: wanted at most {LONGEST:,} symbols, got {length:,}; take shorter strings")
     if not task.is_balanced_length(length) and task.is_balanced_length(length - 1):
         length -= 1
     batch = task.sample(STRINGS, length, generator_for(seed, "analysis strings", length))

@@ -19,6 +19,9 @@ from lengthwise.threads import one_thread
 Answer = Callable[[Float[Tensor, "B T D"]], Float[Tensor, "B Y"]]
 """The logits at the last position of strings that are given as embeddings."""
 
+SYMBOLS_AT_ONCE = 1 << 15
+"""Gradients are computed in parts of at most so many symbols, so that memory does not grow with the strings."""
+
 
 def tree_answer(model: RegularGPT) -> Answer:
     """The model's answer as a function of one embedding for each position: every position is a symbol of its own."""
@@ -44,6 +47,14 @@ def gradient_norms(
     Raises:
         ValueError: there is only one class.
     """
+    at_once = max(1, SYMBOLS_AT_ONCE // embedded.shape[1])
+    parts = zip(embedded.split(at_once), targets.split(at_once), strict=True)
+    return torch.cat([_gradient_norms(answer, *part) for part in parts])
+
+
+def _gradient_norms(
+    answer: Answer, embedded: Float[Tensor, "B T D"], targets: Int64[Tensor, " B"]
+) -> Float[Tensor, "B T"]:
     embedded = embedded.detach().requires_grad_()
     logits = answer(embedded)
     if logits.shape[1] < 2:
@@ -96,8 +107,10 @@ def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> I
 
 
 class FlipPoint(NamedTuple):
-    """Of `num_strings` strings in which the symbol `distance` before the last was replaced by another: after how many
-    the model's answer changed, and after how many the right one did."""
+    """What replacing the symbol `distance` before the last did to the answers.
+
+    Of `num_strings` strings, the model's answer changed in `num_changed`, and the right one in `num_expected`.
+    """
 
     distance: int
     num_strings: int
@@ -106,12 +119,12 @@ class FlipPoint(NamedTuple):
 
     @property
     def changed(self) -> float:
-        """The share of strings after which the model's answer changed."""
+        """The share of strings whose answer changed."""
         return self.num_changed / self.num_strings
 
     @property
     def expected(self) -> float:
-        """The share after which it should have."""
+        """The share whose answer should have."""
         return self.num_expected / self.num_strings
 
     @property

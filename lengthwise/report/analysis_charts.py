@@ -22,6 +22,9 @@ GRID = 80
 NEAR, FAR = 1e-4, 100.0
 """From where to where these reach, in units of the distance that is marked."""
 
+POSITIONS = 500
+"""Of longer strings, the cumulative gradient is drawn at so many positions."""
+
 
 def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
     """States on the plane of the first two components, one colour for each element, named by its shortest string."""
@@ -83,10 +86,13 @@ def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_si
 def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
     """The cumulative gradient from the newest symbol back: mean over strings, the middle 80 %, and a uniform one."""
     length = cumulative.shape[1]
-    low, high = cumulative.quantile(torch.tensor([0.1, 0.9], dtype=cumulative.dtype), dim=0).tolist()
+    drawn = torch.linspace(0, length - 1, min(length, POSITIONS)).round().long()
+    some = cumulative[:, drawn]
+    quantiles = some.quantile(torch.tensor([0.1, 0.9], dtype=some.dtype), dim=0)
+    rows = torch.stack([some.mean(0), *quantiles], 1).tolist()
     values = [
-        {"position": place, "share": round(mean, 4), "low": round(low[place - 1], 4), "high": round(high[place - 1], 4)}
-        for place, mean in enumerate(cumulative.mean(0).tolist(), start=1)
+        {"position": place + 1, "share": round(mean, 4), "low": round(low, 4), "high": round(high, 4)}
+        for place, (mean, low, high) in zip(drawn.tolist(), rows, strict=True)
     ]
     uniform = [{"position": 1, "share": 1.0}, {"position": length, "share": 1 / length}]
     x, base = _position(length), _chart(values)
@@ -157,12 +163,13 @@ def _routing_panel(merges: Sequence[Merge], length: int) -> alt.LayerChart:
     for step, together in groupby(sorted(merges), key=lambda merge: merge.step):
         of_step = list(together)
         for merge in of_step:
-            shade = merge in needed
-            nodes.append({"place": merge.place + 1, "step": step, "needed": shade})
+            dark = merge in needed
+            nodes.append({"place": merge.place + 1, "step": step, "needed": dark})
             for part in (part + 1 for part in merge.parts if part >= 0):
                 # What waits for a later step goes straight up first, so that no line crosses another's circle.
-                edges.append(_edge((part, held_since[part - 1]), (part, step - 1), shade))
-                edges.append(_edge((part, step - 1), (merge.place + 1, step), shade))
+                if held_since[part - 1] < step - 1:
+                    edges.append(_edge((part, held_since[part - 1]), (part, step - 1), dark))
+                edges.append(_edge((part, step - 1), (merge.place + 1, step), dark))
         held_since |= {merge.place: step for merge in of_step}
     edges.sort(key=lambda edge: edge["needed"])  # dark over light
     x = alt.X("place:Q", title="symbol", axis=alt.Axis(values=list(range(1, length + 1)), grid=False, format="d"))

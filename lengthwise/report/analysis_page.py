@@ -30,9 +30,11 @@ def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) ->
     }
     states = {"elements": "Coloured by element", "levels": "Coloured by level", "clusters": "Clusters against distance"}
     reach = {"field": "Cumulative gradient", "flips": "One symbol replaced"}
+    on_strings = f" Strings: {len(found.inputs):,} of {found.inputs.shape[1]:,} symbols, seed {seed}."
+    on_first = f" Strings: the first {len(found.cumulative):,} of the same."
     sections = {
-        "States": html_note(_states_note(found)) + html_figures(states) + html_table(_level_table(found)),
-        "Receptive field": html_note(_FIELD_NOTE) + html_figures(reach) + html_table(_reach_table(found)),
+        "States": html_note(_states_note(found) + on_strings) + html_figures(states) + html_table(_level_table(found)),
+        "Receptive field": html_note(_FIELD_NOTE + on_first) + html_figures(reach) + html_table(_reach_table(found)),
         "How it was computed": html_definitions(_protocol(run, found, seed)),
         "Versions": html_definitions(versions().items(), "pairs"),
     }
@@ -101,16 +103,17 @@ def _reach_table(found: Analysis) -> Table:
     length = found.inputs.shape[1]
     windows = receptive_window(found.cumulative)
     columns = [
-        ("newest symbols with 99 % of gradient", f"{float(windows.double().mean()):,.1f}"),
+        ("strings", f"{len(windows):,}"),
+        ("symbols with 99 % of gradient", f"{float(windows.double().mean()):,.1f}"),
         ("fewest", f"{int(windows.min()):,}"),
         ("most", f"{int(windows.max()):,}"),
-        ("gradient on newer half", percent(float(found.cumulative[:, length // 2].mean()))),
+        ("on newer half", percent(float(found.cumulative[:, length // 2].mean()))),
     ]
     if found.flips:
         pairs = sum(point.num_strings for point in found.flips)
         columns += [
             ("replacements", f"{pairs:,}"),
-            ("changed answers", percent(sum(point.num_changed for point in found.flips) / pairs)),
+            ("changed", percent(sum(point.num_changed for point in found.flips) / pairs)),
             ("should change", percent(sum(point.num_expected for point in found.flips) / pairs)),
         ]
     header, line = zip(*columns, strict=True)
@@ -130,8 +133,8 @@ def _protocol(run: Run, found: Analysis, seed: int) -> list[tuple[str, str]]:
         (
             "Clusters",
             f"Single linkage on Euclidean distance within a level, counted at {found.distance:.3g}, an eighth of the "
-            "states' root mean square norm. Clusters are the elements, one for one, at every distance from the largest "
-            "at which some element still falls apart up to the smallest between two elements.",
+            "states' root mean square norm. Clusters are the elements, one for one, at every distance from the least "
+            "at which every element is in one cluster up to the least between two elements.",
         ),
         (
             "Gradient",

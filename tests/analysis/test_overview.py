@@ -70,3 +70,5 @@ def test_other_models_and_lengths_are_refused() -> None:
         analyse(thick, task, length=9)
     with pytest.raises(ValueError, match="length: parity has no strings of length 0"):
         analyse(thick, task, length=0)
+    with pytest.raises(ValueError, match="length: wanted at most 10,000 symbols, got 10,001"):
+        analyse(thick, task, length=10_001)

@@ -40,6 +40,16 @@ def test_gradients_of_a_linear_model_are_its_weights(seed: int, length: int, num
         torch.testing.assert_close(norms[row], expected.norm(dim=1))
 
 
+def test_gradients_in_parts_are_those_of_the_whole(monkeypatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    answer = linear(torch.randn(6, 3, 4, generator=generator))
+    embedded, targets = torch.randn(5, 6, 4, generator=generator), torch.randint(3, (5,), generator=generator)
+    whole = gradient_norms(answer, embedded, targets)
+    for symbols in (1, 13):
+        monkeypatch.setattr("lengthwise.analysis.receptive_field.SYMBOLS_AT_ONCE", symbols)
+        torch.testing.assert_close(gradient_norms(answer, embedded, targets), whole)
+
+
 @given(st.integers(0, 999))
 def test_the_field_is_that_of_cross_entropy(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
