@@ -22,7 +22,7 @@ DENSE_MASK_MS = 336
 def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float]) -> list[Path]:
     """Write page, chart and numbers; return their paths."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"
-    environment = {"date": today, "processor": _processor(), **versions()}
+    environment = {"date": today, "processor": processor(), **versions()}
     record = {
         "environment": environment,
         "cpu_milliseconds": [m._asdict() for m in steps],
@@ -40,7 +40,8 @@ def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, fl
     return list(files)
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor, as far as the system tells it."""
     info = Path("/proc/cpuinfo")
     for line in info.read_text().splitlines() if info.exists() else []:
         if line.startswith("model name"):

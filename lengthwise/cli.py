@@ -261,6 +261,25 @@ def report(
     return 0
 
 
+@app.command
+def analyse(
+    run: Annotated[Path, Parameter(help="Folder of a trained run.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The page.")] = Path("analysis.html"),
+    length: Annotated[int, Parameter(converter=_whole_number, help="Symbols of each string.")] = 500,
+    seed: Annotated[int, Parameter(converter=_whole_number, help="Seed of the strings.")] = 0,
+) -> int:
+    """Write one HTML page about the inside of a trained run: its states in clusters, and how far back it looks."""
+    from rich.console import Console
+
+    from lengthwise.report.analysis_page import write_analysis
+    from lengthwise.runs.folder import load_run
+
+    Console().print(f"wrote {write_analysis(load_run(run), out, length=length, seed=seed)}", soft_wrap=True)
+    return 0
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong."""
     try:

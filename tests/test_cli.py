@@ -48,7 +48,7 @@ def trained(tmp_path: Path, small_plan, capsys) -> Path:
 def test_help_lists_the_commands(capsys) -> None:
     assert run("--help") == 0
     text = capsys.readouterr().out
-    assert all(command in text for command in ("demo", "list", "train", "evaluate", "predict", "report"))
+    assert all(command in text for command in ("demo", "list", "train", "evaluate", "predict", "report", "analyse"))
     assert run("--version") == 0
     assert capsys.readouterr().out.strip() == __version__
 
@@ -87,6 +87,8 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     assert len(capsys.readouterr().out.splitlines()) == 2
     assert run("report", str(trained), "--out", str(tmp_path / "page.html")) == 0
     assert (tmp_path / "page.html").stat().st_size > 100_000
+    assert run("analyse", str(trained), "--length", "20", "--out", str(tmp_path / "inside.html")) == 0
+    assert "random strings of 20 symbols" in (tmp_path / "inside.html").read_text(encoding="utf-8")
 
 
 def test_where_the_task_asks_nothing(tmp_path: Path, capsys) -> None:
@@ -171,6 +173,7 @@ def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> N
         (["train", "parity", "regular-gpt", "--sed", "5"], "--sed"),
         (["evaluate", "nowhere"], "nowhere: wanted a run folder"),
         (["predict", "nowhere", "ab"], "nowhere: wanted a run folder"),
+        (["analyse", "nowhere"], "nowhere: wanted a run folder"),
         (["report", "nowhere"], "nowhere: wanted a run folder"),
         (["demo", "--scale", "huge"], "--scale: wanted one of smoke, small, paper, got 'huge'"),
         (["train", "parity", "regular-gpt", "--seed", "1.5"], "--seed: wanted a whole number of at least 0, got 1.5"),
@@ -203,6 +206,8 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
         (["predict", "{run}", "ab", "abcb"], "string 2: text: 'c' at position 3 is no symbol of parity; use only a b"),
         (["predict", "{run}", ""], "wants at least one of the symbols a b, got ''"),
         (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
+        (["analyse", "{run}", "--length", "0"], "no strings of length 0"),
+        (["analyse", "{run}", "--out", "page.pdf"], "page: wanted a name that ends in .html, got 'page.pdf'"),
         (["evaluate", "{run}", "--lengths", "5-x"], "--lengths: wanted lengths and ranges"),
         (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
         (["evaluate", "{run}", "--strings", "0"], "num_strings: wanted 1 to 1,000,000, got 0"),

@@ -28,8 +28,12 @@ class Following(NamedTuple):
     def __add__(self, other: object) -> "Following":
         if not isinstance(other, Following):
             return NotImplemented
-        counts = (own + others for own, others in zip(self[:3], other[:3], strict=True))
-        return Following(*counts, max(self.farthest, other.farthest))
+        return Following(
+            self.num_strings + other.num_strings,
+            self.num_nodes + other.num_nodes,
+            self.num_disagreements + other.num_disagreements,
+            max(self.farthest, other.farthest),
+        )
 
 
 @torch.no_grad()

@@ -46,10 +46,8 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
     machine, closure, laws = certificate.machine, certificate.closure, certificate.laws
     if machine is not None:
-        yield (
-            "machine",
-            f"{len(machine['outputs'])} classes for the task's {len(certificate.transducer['outputs'])} states",
-        )
+        num_states = len(certificate.transducer["outputs"])
+        yield "machine", f"{len(machine['outputs'])} classes; the task's transducer has {num_states} states"
     if closure is not None:
         gap = "no two classes" if closure.gap is None else f"representatives of two classes {closure.gap:.2f} apart"
         yield (
