@@ -1,17 +1,14 @@
 """Writes the page on routing and depth: the tree beside parallel scans, and what its levels cost."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import vl_convert
-from speed_page import ROOT, processor
+from speed_page import ROOT, environment, write_files
 
 from lengthwise.analysis.routing import blelloch_scan, hillis_steele_scan, sliding_routing, tree_routing
 from lengthwise.report.analysis_charts import routing_chart
-from lengthwise.runs.folder import versions
-from lengthwise.training.checkpoint import write_by_rename
 
 DRAWN = 8
 COUNTED = (8, 40, 512)
@@ -31,15 +28,12 @@ def save(costs: Sequence[Any], d_model: int) -> list[Path]:
         ROOT / "docs" / "routing.svg": vl_convert.vegalite_to_svg(routing_chart(drawn, DRAWN).to_dict()),
         ROOT / "docs" / "routing.md": _page(costs, d_model),
     }
-    for path, content in files.items():
-        write_by_rename(path, content.encode())
-    return list(files)
+    return write_files(files)
 
 
 def _page(costs: Sequence[Any], d_model: int) -> str:
     found = {(cost.length, cost.chunk_size): cost for cost in costs}
     example = found[512, 128]
-    environment = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "processor": processor(), **versions()}
     parts = [
         "# Routing and depth",
         "```console\npython benchmarks/depth_cost.py --save\n```",
@@ -69,7 +63,7 @@ def _page(costs: Sequence[Any], d_model: int) -> str:
         f"of width {d_model}, and windows of {example.chunk_size} symbols need 2 levels, so that a pass of thickness K "
         f"costs about as much as 2 K layers: the costs are equal at K / L = {example.layers:.2f} counted and "
         f"{example.layers_measured:.2f} measured.",
-        "\n".join(["## Where it comes from\n", *(f"- {name}: {value}" for name, value in environment.items())]),
+        "\n".join(["## Where it comes from\n", *(f"- {name}: {value}" for name, value in environment().items())]),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -9,7 +9,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
-from lengthwise.evaluation.length_curve import final_answers, wilson_interval
+from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import last_state

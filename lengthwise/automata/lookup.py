@@ -53,7 +53,7 @@ class TreeLookup:
         self.table = table.ravel()
         # windows[m] has the class of every window of C^m leaves, the oldest leaf counting most
         self.windows = [machine.leaves.astype(kind)]
-        while (count := len(self.windows[-1])) ** self.chunk <= MOST_ENTRIES:
+        while (count := len(self.windows[-1])) ** self.chunk <= MOST_ENTRIES and count > 1:
             parts = np.indices((count,) * self.chunk).reshape(self.chunk, -1)
             self.windows.append(self._merged(self.windows[-1][parts]))
 
@@ -67,7 +67,7 @@ class TreeLookup:
         levels = self._num_levels(strings)
         low = min(levels, max(m for m in range(64) if self.chunk**m <= SYMBOLS_AT_ONCE))
         width = self.chunk**low
-        rows = max(1, SYMBOLS_AT_ONCE // min(width, length))
+        rows = max(1, SYMBOLS_AT_ONCE // width)
         nodes = np.empty((batch, -(-length // width)), dtype=self.table.dtype)
         for place in range(nodes.shape[1]):
             stop = length - (nodes.shape[1] - 1 - place) * width

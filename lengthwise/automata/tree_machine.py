@@ -152,9 +152,10 @@ class TreeMachine:
         """A machine with the same answer to every string, and the class in it of each class, -1 for those left out.
 
         Classes that no context and no read-out can tell apart are merged, and those that then stand at no node of any
-        string are left out. Where the table has gaps, several results may be equally small: merged first are the
-        classes that one string has at different levels, as they are one where the pad is the identity. Classes are
-        numbered in the order in which strings, by level, length and symbols, show them first, the pad before them.
+        string (of symbols, no pads inside) are left out. Where the table has gaps, several results may be equally
+        small: merged first are the classes that one string has at different levels, as they are one where the pad is
+        the identity. Classes are numbered in the order in which strings, by level, length and symbols, show them
+        first, the pad before them.
 
         Raises:
             ValueError: the table lacks an entry that some string needs; a level has more than 20,000,000 merges.
@@ -170,27 +171,30 @@ class TreeMachine:
         order = self._closed(np.array(shown))
         new = np.full(self.num_classes + 1, GAP)  # the last entry is that of a gap
         new[order] = np.arange(len(order))
-        likely: list[tuple[int, int]] = []
-        for level in levels[:-1]:
-            windows = np.full((len(level.classes) + 1, self.chunk_size), level.pad)
-            windows[1:, -1] = level.classes
-            likely += zip(new[windows[:, -1]].tolist(), new[self.merged(windows)].tolist(), strict=True)
         # Every string is answered by known entries, so that classes may be one wherever all known entries agree with
         # it; what then stands in place of a gap, no string needs. Nor does it need the outputs of classes that are
         # never a whole string's.
         table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
         answers, labels = np.unique(self.outputs, return_inverse=True)
         labels = np.where(asked, labels, GAP)[order]
-        blocks = coarse_congruence(table, labels, likely)
-        smaller, their_labels = quotient(table, labels, blocks)
+        blocks = coarse_congruence(table, labels, new[self._one_string_at_two_levels(levels)].tolist())
+        merged, their_labels = quotient(table, labels, blocks)
         first = np.unique(blocks, return_index=True)[1]
-        outputs = np.where(their_labels >= 0, answers[their_labels], self.outputs[order][first])
-        kept = (slice(int(blocks[: len(shown)].max()) + 1),)
-        smaller = smaller[kept * self.chunk_size]
-        classes = np.where(new < 0, GAP, blocks[new])
-        classes[classes >= len(smaller)] = GAP
-        smaller = np.where(smaller < len(smaller), smaller, GAP)
-        return TreeMachine(self.symbols, classes[self.leaves], smaller, outputs[kept]), classes[:-1]
+        outputs = np.where(their_labels >= 0, answers[their_labels], self.outputs[order[first]])
+        # Classes that strings show come first in the order, and so do their blocks.
+        count = int(blocks[: len(shown)].max()) + 1
+        merged, classes = merged[(slice(count),) * self.chunk_size], np.where(new < 0, GAP, blocks[new])
+        merged, classes = (np.where(some < count, some, GAP) for some in (merged, classes))
+        return TreeMachine(self.symbols, classes[self.leaves], merged, outputs[:count]), classes[:-1]
+
+    def _one_string_at_two_levels(self, levels: list["_Level"]) -> Int64[np.ndarray, "N 2"]:
+        """Pairs of classes that the same string, filled up with pads, has at one level and at the next."""
+        pairs = []
+        for level in levels[:-1]:
+            windows = np.full((len(level.classes) + 1, self.chunk_size), level.pad)
+            windows[1:, -1] = level.classes
+            pairs.append(np.column_stack([windows[:, -1], self.merged(windows)]))
+        return np.concatenate(pairs)
 
     def _closed(self, classes: Int64[np.ndarray, " N"]) -> Int64[np.ndarray, " M"]:
         """These classes, then all others that known windows of them lead to."""

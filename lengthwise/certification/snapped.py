@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int64, Integer
 from torch import Tensor, nn
 
@@ -173,7 +174,7 @@ class Scores(nn.Module):
         self.register_buffer("scores", scores, persistent=False)
 
     def forward(self, states: Float[Tensor, "*N 1"]) -> Float[Tensor, "*N Y"]:
-        return self.scores[states[..., 0].long()]
+        return F.embedding(states[..., 0].int(), self.scores)
 
 
 def _hidden(numbers: Integer[np.ndarray, "*N"], inputs: Tensor) -> Float[Tensor, "*N 1"]:

@@ -62,6 +62,7 @@ class RegularGPT(SequenceModel):
     """
 
     Config = RegularGPTConfig
+    config: RegularGPTConfig
     accepts_pad: ClassVar[bool] = True
     accepts_perturbation: ClassVar[bool] = True
     readout: nn.Sequential

@@ -9,13 +9,13 @@ import altair as alt
 from lengthwise.analysis.clusters import num_clusters
 from lengthwise.analysis.overview import Analysis, analyse
 from lengthwise.analysis.receptive_field import receptive_window
+from lengthwise.files import write_by_rename
 from lengthwise.report.analysis_charts import cluster_chart, element_chart, field_chart, flip_chart, level_chart
 from lengthwise.report.html_page import check_page, html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.numbers import NOTHING, percent
 from lengthwise.report.settings import task_in
 from lengthwise.report.table import Table
 from lengthwise.runs.folder import Run, versions
-from lengthwise.training.checkpoint import write_by_rename
 
 
 def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) -> Path:

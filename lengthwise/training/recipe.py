@@ -58,7 +58,8 @@ class Recipe(_Section):
 
     Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
     (`lengths="balanced"`), from these nine times in ten and else from the others (`"mostly-balanced"`; who never sees a
-    string of odd length cannot know that it is outside D_n), or from all that the task has (`"legal"`): with equal odds (`"uniform"`), with odds 1/length
+    string of odd length cannot know that it is outside D_n), or from all that the task has (`"legal"`): with equal
+    odds (`"uniform"`), with odds 1/length
     (`"log-uniform"`), or with odds that go from 1/length at the start to length at the end (`"short-first"`: short
     strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest length
     alone and takes in the next one whenever the running loss at the longest so far, which comes three times as often

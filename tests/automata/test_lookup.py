@@ -1,5 +1,7 @@
 """Look-ups against the machines that define them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from automaton_strategies import all_strings, checked_strategies, semiautomata
@@ -97,6 +99,19 @@ def test_slabs_do_not_show(symbols_at_once: int, monkeypatch: pytest.MonkeyPatch
             np.testing.assert_array_equal(tree.prefix_classes(strings), machine.prefix_classes(strings))
             np.testing.assert_array_equal(states.run(strings), automaton.run(strings))
             np.testing.assert_array_equal(states.final_states(strings), automaton.final_states(strings))
+
+
+def test_memory_does_not_grow_with_length() -> None:
+    tree, states = TreeLookup(random_machine(2, 60, 2, seed=0)), StateLookup(random_automaton(2, 60, seed=0))
+    for read, batch in ((tree.final_classes, 1), (states.final_states, 300)):
+        peaks = []
+        for length in (1 << 19, 1 << 22):
+            strings = np.random.default_rng(0).integers(2, size=(batch, length // batch))
+            tracemalloc.start()
+            read(strings)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert peaks[1] < 1.2 * peaks[0]
 
 
 @given(st.integers(2, 3), st.integers(1, 40), seeds)
