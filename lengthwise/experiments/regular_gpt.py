@@ -167,8 +167,8 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT with larger chunks",
         about=(
-            "Preset `fast` but for weight 1 of the loss that compares states, and balanced lengths only. With C=4 a net "
-            "has D=128 and takes 8,000 steps of 256 strings: on cycle navigation one with D=64 always mistakes the "
+            "Preset `fast` but for weight 1 of the loss that compares states, and balanced lengths only. With C=4 a "
+            "net has D=128 and takes 8,000 steps of 256 strings: on cycle navigation one with D=64 always mistakes the "
             "rarest windows, those whose four parts all say +2 or all -2. Our protocol; the paper's column is max / "
             "mean over its three seeds."
         ),
