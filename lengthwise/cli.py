@@ -92,7 +92,7 @@ def reproduce(
 
 @app.command(name="list")
 def list_members() -> int:
-    """List tasks, models, presets and experiments, with settings and the defaults of preset fast."""
+    """List tasks, models, constructions, experiments and presets, with settings and the defaults of preset fast."""
     from rich.console import Console
 
     from lengthwise.report.terminal import print_catalogue
@@ -210,6 +210,37 @@ def predict(
     return 0
 
 
+@app.command(name="compile")
+def compile_machine(
+    pattern: Annotated[str | None, Parameter(help="Regular expression; or give --task.")] = None,
+    /,
+    *,
+    to: Annotated[str, Parameter(help="Construction; see `lengthwise list`.")],
+    alphabet: Annotated[str | None, Parameter(help="The symbols, if not just those the expression names.")] = None,
+    task: Annotated[str | None, Parameter(help="Name of a task that a finite machine solves.")] = None,
+    set_: Annotated[
+        tuple[str, ...], Parameter(name="--set", negative=(), help="A setting of the task, as task.key=value.")
+    ] = (),
+    chunk_size: Annotated[
+        int | None, Parameter(converter=_whole_number, help="States merged into one (regular-gpt; 2 if not given).")
+    ] = None,
+    out: Annotated[Path, Parameter(help="Folder for the model.")] = Path("compiled"),
+) -> int:
+    """Write down weights that are right at every length, for a regular expression or for a task's machine."""
+    from rich.console import Console
+
+    from lengthwise.constructions import construct
+    from lengthwise.runs.compiled import save_compiled
+
+    options = {} if chunk_size is None else {"chunk_size": chunk_size}
+    compiled = construct(to, _machine(pattern, alphabet, task, set_), **options)
+    save_compiled(compiled, out)
+    console = Console()
+    for line in (*compiled.about, f"wrote {out}"):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    return 0
+
+
 @app.command
 def report(
     runs: Annotated[tuple[Path, ...], Parameter(help="Folders of finished runs.")],
@@ -260,6 +291,33 @@ def _carry_out(name: str, scale: str, root: Path, workers: int, console: Any) ->
             experiment.specs, root, experiment.plan, listener, num_workers=workers, stop_requested=stop_requested
         )
     return experiment, outcomes
+
+
+def _machine(pattern: str | None, alphabet: str | None, task: str | None, assignments: Sequence[str]) -> Any:
+    """The automaton of a pattern, or the task of that name with these settings."""
+    from lengthwise.automata.regex import dfa_from_regex
+    from lengthwise.runs.spec import parse_assignments
+    from lengthwise.tasks.base import make_task
+
+    if (pattern is None) == (task is None):
+        raise ValueError(
+            f"wanted a regular expression or --task, got {'neither' if task is None else 'both'}; give one"
+        )
+    if task is not None:
+        if alphabet is not None:
+            raise ValueError(f"--alphabet: wanted none beside --task, got {alphabet!r}; a task has its own symbols")
+        settings = parse_assignments(assignments)
+        if foreign := sorted(settings.keys() - {"task"}):
+            raise ValueError(f"--set: wanted settings of the task, as task.key=value, got {foreign[0]}; leave it out")
+        return make_task(task, **settings.get("task", {}))
+    if assignments:
+        raise ValueError(f"--set: wanted none beside an expression, got {assignments[0]}; settings are those of --task")
+    language = dfa_from_regex(str(pattern), alphabet)
+    if not language.accepting.any():
+        raise ValueError(
+            f"pattern: wanted some string over {''.join(language.symbols)!r} that matches, got none; mend it"
+        )
+    return language
 
 
 def _train(spec: Any, root: Path, longest: int) -> int:

@@ -52,3 +52,15 @@ def oracle(dfa: DFA) -> oracle_library.DFA:
 def all_strings(num_symbols: int, length: int) -> np.ndarray:
     """Every string of this length, in symbol order."""
     return np.indices((num_symbols,) * length).reshape(length, num_symbols**length).T.astype(np.int64)
+
+
+def long_string(machine: Transducer, length: int, seed: int) -> np.ndarray:
+    """Symbols at random, but only such as avoid a sink while others do."""
+    table = machine.semiautomaton.table
+    sink = (table == np.arange(machine.num_states)[:, None]).all(1)
+    ways = [np.flatnonzero(~sink[row]).tolist() or list(range(len(row))) for row in table]
+    state, string = machine.start, []
+    for draw in np.random.default_rng(seed).integers(1 << 30, size=length).tolist():
+        string.append(ways[state][draw % len(ways[state])])
+        state = int(table[state, string[-1]])
+    return np.array(string)

@@ -40,6 +40,7 @@ class SequenceModel(nn.Module, ABC):
     accepts_pad: ClassVar[bool] = False
     accepts_perturbation: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+    config: ModelConfig
     readout: nn.Module
 
     @property

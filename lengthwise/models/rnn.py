@@ -35,6 +35,7 @@ class RNN(RecurrentModel):
     """
 
     Config = RNNConfig
+    config: RNNConfig
     readout: nn.Linear
 
     def __init__(
@@ -58,7 +59,17 @@ class RNN(RecurrentModel):
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
         """W_h."""
-        return [self.recurrence.weight_hh_l0]
+        return [self.hidden_weight]
+
+    @property
+    def hidden_weight(self) -> nn.Parameter:
+        """W_h, of shape [D, D]."""
+        return self.recurrence.get_parameter("weight_hh_l0")
+
+    @property
+    def input_weight(self) -> nn.Parameter:
+        """W_x, of shape [D, V]."""
+        return self.recurrence.get_parameter("weight_ih_l0")
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
         return self.first_state.expand(batch_size, -1)
@@ -68,7 +79,7 @@ class RNN(RecurrentModel):
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
         self.check_inputs(token[:, None], self.recurrence.input_size)
         between = {"tanh": torch.tanh, "relu": torch.relu}[self.config.activation]
-        state = between(state @ self.recurrence.weight_hh_l0.T + self.recurrence.weight_ih_l0.T[token])
+        state = between(state @ self.hidden_weight.T + self.input_weight.T[token])
         return self.readout(state), state
 
     def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:

@@ -20,7 +20,7 @@ def test_computes_its_equation(activation: str, dtype: torch.dtype) -> None:
     """x_t = f(W_h x_{t-1} + W_x e_t), logits W_o x_t + b_o, written out number by number."""
     model = make(d_model=3, activation=activation).to(dtype)
     between = {"tanh": torch.tanh, "relu": lambda number: number.clamp(min=0)}[activation]
-    hidden, read = model.recurrence.weight_hh_l0, model.recurrence.weight_ih_l0
+    hidden, read = model.hidden_weight, model.input_weight
     string, state, logits = [0, 2, 1, 1, 2], model.first_state, []
     for symbol in string:
         state = torch.stack([between((hidden[i] * state).sum() + read[i, symbol]) for i in range(3)])
@@ -53,7 +53,7 @@ def test_an_unknown_activation_is_refused() -> None:
 @pytest.mark.parametrize("task", ["parity", "even-pairs"])
 def test_learns_by_preset_plain(task: str) -> None:
     """Strings of up to 8 symbols from their final answers; at chance the loss is log 2 = 0.69."""
-    settings = {"train": {"steps": 300, "max_length": 8, "optimizer": {"learning_rate": 1e-2, "warmup_steps": 20}}}
+    settings = {"train": {"steps": 600, "max_length": 8, "optimizer": {"learning_rate": 1e-2, "warmup_steps": 20}}}
     spec = make_spec(task, "rnn", settings, preset="plain")
     records = train(spec.make_model(), spec.task, spec.recipe, seed=0)
     assert max(record.loss for record in records[-20:]) < 0.05
