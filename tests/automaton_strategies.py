@@ -6,6 +6,7 @@ import pytest
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer
+from lengthwise.conventions import IGNORE
 
 checked_strategies = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 """Mark of tests whose strategies build machines: beartype checks a random item of their tuples, which draws nothing."""
@@ -64,3 +65,15 @@ def long_string(machine: Transducer, length: int, seed: int) -> np.ndarray:
         string.append(ways[state][draw % len(ways[state])])
         state = int(table[state, string[-1]])
     return np.array(string)
+
+
+def telling_strings(machine: Transducer, length: int) -> list[tuple[np.ndarray, int]]:
+    """A long string continued so that the answer is this or that, and these two answers (the first and the last)."""
+    string = long_string(machine, length, seed=0)
+    state = int(machine.semiautomaton.final_states(string[None], machine.start)[0])
+    found = []
+    for answer in np.unique(machine.outputs[machine.outputs != IGNORE])[[0, -1]].tolist():
+        suffix = machine.semiautomaton.shortest_string(state, machine.outputs == answer)
+        ids = [machine.symbols.index(symbol) for symbol in suffix]
+        found.append((np.concatenate([string, np.array(ids, dtype=np.int64)]), answer))
+    return found

@@ -27,7 +27,7 @@ def compile_rnn(machine: Machine) -> Construction:
         >>> model(torch.tensor([[1, 2, 0, 2, 2]])).argmax(-1)
         tensor([[1, 0, 0, 4, 3]])
 
-    Source: Minsky, "Computation: Finite and Infinite Machines" (1967), section 3.5: a net with a cell for each pair of
+    Source: Minsky, "Computation: Finite and Infinite Machines" (1967), chapter 3: a net with a cell for each pair of
         state and input.
     Differs from the source: his cells are thresholds that fire on state and input together; ReLU does the same on
         zeros and ones.
@@ -42,7 +42,7 @@ def compile_rnn(machine: Machine) -> Construction:
         f"model: D={width} (pairs of {num_states} states and {num_symbols} symbols, and the start), "
         f"{num_weights:,} weights",
     )
-    return Construction(_written(target, width), target, None, "Minsky (1967), section 3.5", about)
+    return Construction(_written(target, width), target, None, "Minsky (1967), chapter 3", about)
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from automaton_strategies import all_strings, checked_strategies, dfas, long_string, transducers
+from automaton_strategies import all_strings, checked_strategies, dfas, telling_strings, transducers
 from hypothesis import given, settings
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer
@@ -91,19 +91,14 @@ def test_is_right_on_all_short_strings(construction: Construction) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_is_right_on_long_strings(construction: Construction, dtype: torch.dtype) -> None:
-    """Symbols at random, and a string that keeps out of the machine's sink and ends where something is asked."""
+    """Of 100,000 symbols and those that lead to either of two answers."""
     assert construction.max_length is None
-    machine = construction.task.transducer
-    strings = np.stack(
-        [
-            np.random.default_rng(0).integers(len(machine.symbols), size=100_001),
-            long_string(machine, 100_001, seed=1),
-        ]
-    )
-    answers = machine.run(strings)[:, -1]
-    assert answers[1] != IGNORE
-    with torch.no_grad():
-        assert_right(construction.model.to(dtype).last(torch.from_numpy(strings)), answers)
+    (one, first), (other, second) = telling_strings(construction.task.transducer, 100_000)
+    assert first != second
+    for string, answer in ((one, first), (other, second)):
+        with torch.no_grad():
+            logits = construction.model.to(dtype).last(torch.from_numpy(string)[None])
+        assert_right(logits, np.array([answer]))
     construction.model.float()
 
 
