@@ -2,7 +2,7 @@
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from lengthwise.files import write_by_rename
 from lengthwise.runs.folder import versions
-from lengthwise.training.checkpoint import write_by_rename
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,19 +21,28 @@ DENSE_MASK_MS = 336
 
 def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float]) -> list[Path]:
     """Write page, chart and numbers; return their paths."""
-    today = f"{datetime.now(UTC):%Y-%m-%d}"
-    environment = {"date": today, "processor": _processor(), **versions()}
+    where = environment()
     record = {
-        "environment": environment,
+        "environment": where,
         "cpu_milliseconds": [m._asdict() for m in steps],
         "evaluations": evaluations,
         "data_milliseconds": data,
     }
     files = {
-        ROOT / "benchmarks" / "results" / f"regular_gpt-{today}.json": json.dumps(record, indent=1) + "\n",
+        ROOT / "benchmarks" / "results" / f"regular_gpt-{where['date']}.json": json.dumps(record, indent=1) + "\n",
         ROOT / "docs" / "results" / "speed.svg": vl_convert.vegalite_to_svg(_chart(steps).to_dict()),
-        ROOT / "docs" / "results" / "speed.md": _page(steps, evaluations, data, environment),
+        ROOT / "docs" / "results" / "speed.md": _page(steps, evaluations, data, where),
     }
+    return write_files(files)
+
+
+def environment() -> dict[str, str]:
+    """What the numbers of a benchmark depend on: date, processor, versions."""
+    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "processor": _processor(), **versions()}
+
+
+def write_files(files: Mapping[Path, str]) -> list[Path]:
+    """Write each file by rename, in folders that are made where they are missing; return the paths."""
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_by_rename(path, content.encode())
@@ -41,6 +50,7 @@ def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, fl
 
 
 def _processor() -> str:
+    """The name of the processor, as far as the system tells it."""
     info = Path("/proc/cpuinfo")
     for line in info.read_text().splitlines() if info.exists() else []:
         if line.startswith("model name"):

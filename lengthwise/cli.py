@@ -75,9 +75,9 @@ def reproduce(
 
     from rich.console import Console
 
+    from lengthwise.files import write_by_rename
     from lengthwise.report.results_page import cell_lines, markdown_page
     from lengthwise.report.terminal import print_failures, print_grid
-    from lengthwise.training.checkpoint import write_by_rename
 
     console = Console()
     experiment, outcomes = _carry_out(name, scale, runs, workers, console)
@@ -160,10 +160,10 @@ def evaluate(
 
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
     from lengthwise.evaluation.plan import parse_lengths
+    from lengthwise.files import write_by_rename
     from lengthwise.report.table import curves_as_csv
     from lengthwise.report.terminal import print_curve
     from lengthwise.runs.folder import load_run
-    from lengthwise.training.checkpoint import write_by_rename
 
     loaded = load_run(run)
     if csv is not None:
@@ -230,15 +230,52 @@ def compile_machine(
     from rich.console import Console
 
     from lengthwise.constructions import construct
-    from lengthwise.runs.compiled import save_compiled
+    from lengthwise.runs.compiled import requested_machine, save_compiled
 
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
-    compiled = construct(to, _machine(pattern, alphabet, task, set_), **options)
+    compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
     save_compiled(compiled, out)
     console = Console()
     for line in (*compiled.about, f"wrote {out}"):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
     return 0
+
+
+@app.command
+def certify(
+    run: Annotated[Path | None, Parameter(help="Folder of a trained run.")] = None,
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="File for the certificate; by default in the run's folder.")] = None,
+    check: Annotated[Path | None, Parameter(help="A certificate to verify, instead of a run to certify.")] = None,
+    at_least: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
+) -> int:
+    """Say what is proved of a trained run for every length, or verify what a certificate says.
+
+    Levels: refuted (it answers a string wrongly), tested (no such string was found), finite (its machine is right at
+    every length, and its states stay in the machine's classes on all strings tried), robust (they cannot leave them).
+    """
+    from lengthwise.certification.certificate import Certificate, parse_level
+    from lengthwise.certification.certificate import check as verify
+    from lengthwise.report.certificate import certificate_lines, checked_lines
+
+    least = parse_level(at_least)
+    if check is not None and run is None:
+        certificate = Certificate.read(check)
+        sentences = [*checked_lines(certificate, verify(certificate))]
+    elif run is not None and check is None:
+        from lengthwise.runs.execute import certify_run
+        from lengthwise.runs.folder import load_run
+
+        loaded = load_run(run)
+        path = out or loaded.folder.certificate
+        path.parent.mkdir(parents=True, exist_ok=True)
+        certificate = certify_run(loaded.folder, loaded.spec, loaded.model, path)
+        sentences = [*certificate_lines(certificate), ("wrote", str(path))]
+    else:
+        raise ValueError("certify: wanted a run to certify or, with --check, a certificate to verify; give one of them")
+    sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in sentences)
+    return 0 if certificate.reaches(least) else 1
 
 
 @app.command
@@ -252,6 +289,25 @@ def report(
     from rich.console import Console
 
     _write_report(Console(), list(runs), out)
+    return 0
+
+
+@app.command
+def analyse(
+    run: Annotated[Path, Parameter(help="Folder of a trained run.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The page.")] = Path("analysis.html"),
+    length: Annotated[int, Parameter(converter=_whole_number, help="Symbols of each string.")] = 500,
+    seed: Annotated[int, Parameter(converter=_whole_number, help="Seed of the strings.")] = 0,
+) -> int:
+    """Write one HTML page about the inside of a trained run: its states in clusters, and how far back it looks."""
+    from rich.console import Console
+
+    from lengthwise.report.analysis_page import write_analysis
+    from lengthwise.runs.folder import load_run
+
+    Console().print(f"wrote {write_analysis(load_run(run), out, length=length, seed=seed)}", soft_wrap=True)
     return 0
 
 
@@ -291,33 +347,6 @@ def _carry_out(name: str, scale: str, root: Path, workers: int, console: Any) ->
             experiment.specs, root, experiment.plan, listener, num_workers=workers, stop_requested=stop_requested
         )
     return experiment, outcomes
-
-
-def _machine(pattern: str | None, alphabet: str | None, task: str | None, assignments: Sequence[str]) -> Any:
-    """The automaton of a pattern, or the task of that name with these settings."""
-    from lengthwise.automata.regex import dfa_from_regex
-    from lengthwise.runs.spec import parse_assignments
-    from lengthwise.tasks.base import make_task
-
-    if (pattern is None) == (task is None):
-        raise ValueError(
-            f"wanted a regular expression or --task, got {'neither' if task is None else 'both'}; give one"
-        )
-    if task is not None:
-        if alphabet is not None:
-            raise ValueError(f"--alphabet: wanted none beside --task, got {alphabet!r}; a task has its own symbols")
-        settings = parse_assignments(assignments)
-        if foreign := sorted(settings.keys() - {"task"}):
-            raise ValueError(f"--set: wanted settings of the task, as task.key=value, got {foreign[0]}; leave it out")
-        return make_task(task, **settings.get("task", {}))
-    if assignments:
-        raise ValueError(f"--set: wanted none beside an expression, got {assignments[0]}; settings are those of --task")
-    language = dfa_from_regex(str(pattern), alphabet)
-    if not language.accepting.any():
-        raise ValueError(
-            f"pattern: wanted some string over {''.join(language.symbols)!r} that matches, got none; mend it"
-        )
-    return language
 
 
 def _train(spec: Any, root: Path, longest: int) -> int:

@@ -48,7 +48,7 @@ def trained(tmp_path: Path, small_plan, capsys) -> Path:
 def test_help_lists_the_commands(capsys) -> None:
     assert run("--help") == 0
     text = capsys.readouterr().out
-    assert all(command in text for command in ("demo", "list", "train", "evaluate", "predict", "report"))
+    assert all(command in text for command in ("demo", "list", "train", "evaluate", "predict", "report", "analyse"))
     assert run("--version") == 0
     assert capsys.readouterr().out.strip() == __version__
 
@@ -89,6 +89,8 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     assert len(capsys.readouterr().out.splitlines()) == 2
     assert run("report", str(trained), "--out", str(tmp_path / "page.html")) == 0
     assert (tmp_path / "page.html").stat().st_size > 100_000
+    assert run("analyse", str(trained), "--length", "20", "--out", str(tmp_path / "inside.html")) == 0
+    assert "random strings of 20 symbols" in (tmp_path / "inside.html").read_text(encoding="utf-8")
 
 
 def test_where_the_task_asks_nothing(tmp_path: Path, capsys) -> None:
@@ -103,6 +105,40 @@ def test_where_the_task_asks_nothing(tmp_path: Path, capsys) -> None:
     for seed in range(5):
         structured = ("--lengths", "41", "--strings", "1", "--protocol", "structured", "--seed", str(seed))
         assert run("evaluate", folder, *structured) == 0
+
+
+def test_a_regular_expression_is_trained_on_from_the_command_line(tmp_path: Path, small_plan, capsys) -> None:
+    words = ("train", "regex", "regular-gpt", "--set", "task.pattern=(a|b)*abb", *SMALL, "--runs", str(tmp_path))
+    assert run(*words) == 0
+    (folder,) = tmp_path.glob("regex-*")
+    capsys.readouterr()
+    assert run("predict", str(folder), "abb", "aba") == 0
+    for line, truth in zip(capsys.readouterr().out.splitlines(), ("in", "out"), strict=True):
+        _, answer, _, verdict = line.split("\t")
+        assert verdict == ("right" if answer == truth else f"wrong, it is {truth}")
+
+
+def test_a_table_of_a_config_file_is_kept_whole_in_the_run(tmp_path: Path, small_plan, capsys) -> None:
+    config = tmp_path / "machine.toml"
+    config.write_text('[task]\nalphabet = "xy"\ntransitions = [[1, 0], [1, 2], [1, 0]]\naccepting = [2]\n')
+    words = ("train", "dfa", "regular-gpt", "--config", str(config), *SMALL, "--runs", str(tmp_path / "runs"))
+    assert run(*words) == 0
+    config.unlink()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert run("resume", str(folder)) == 0
+    assert "already finished" in capsys.readouterr().out
+    assert run("predict", str(folder), "yxy", "yx") == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == ["yxy", "yx"]
+    assert run("report", str(folder), "--out", str(tmp_path / "page.html")) == 0
+
+
+def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> None:
+    config = tmp_path / "machine.toml"
+    config.write_text('[task]\nalphabet = "xy"\ntransitions = [[1, 0], [1]]\naccepting = [1]\n')
+    assert run("train", "dfa", "regular-gpt", "--config", str(config), "--runs", str(tmp_path / "runs")) == 2
+    error = "lengthwise: task.transitions: wanted a next state for each of the 2 symbols, got 1 for state 1; give one"
+    assert capsys.readouterr().err.startswith(error)
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +185,7 @@ def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) ->
     [
         (["(a|b", "--to", "rnn"], "pattern: wanted a closing ) at position 5 of '(a|b', got the end"),
         (["[^a]", "--to", "rnn"], "pattern: wanted some string over 'a' that matches, got none"),
-        (["abc", "--alphabet", "ab", "--to", "rnn"], "alphabet: 'abc' names ['c'], which 'ab' lacks; add them"),
+        (["abc", "--alphabet", "ab", "--to", "rnn"], "alphabet: 'abc' names 'c', which 'ab' lacks; add"),
         (["ab", "--to", "rn"], "unknown construction 'rn'; did you mean 'rnn'?"),
         (["ab", "--to", "rnn", "--chunk-size", "3"], "chunk_size: rnn takes no such option (known: none)"),
         (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "chunk_size: wanted at least 2, got 1"),
@@ -198,11 +234,25 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["train", "parity", "regular-gpt", "--set", "model.num_heads=7"], "num_heads: wanted a divisor of d_model=64"),
         (["train", "parity", "regular-gpt", "--config", "none.toml"], "--config: there is no file none.toml"),
         (["train", "parity", "regular-gpt", "--seed", "-1"], "--seed: wanted a whole number of at least 0, got -1"),
+        (
+            ["train", "regex", "regular-gpt", "--set", "task.pattern=(a|b"],
+            "task.pattern: wanted a closing ) at position 5 of '(a|b', got the end; close the group",
+        ),
+        (["train", "regex", "regular-gpt", "--set", "task.pattern=[ab]+"], "there is nothing to learn"),
+        (
+            ["train", "word-problem", "regular-gpt", "--set", "task.group=Q8"],
+            "task.group: wanted one of S2 to S6, A3 to",
+        ),
+        (
+            ["train", "word-problem", "regular-gpt", "--set", "task.generators=[[1, 0], [0, 0]]"],
+            "task.generators: wanted each of 0..1 once, got [0, 0] as generator 1; list the images of the points",
+        ),
         (["train", "parity"], "parameter MODEL requires an argument"),
         (["trian", "parity"], "trian"),
         (["train", "parity", "regular-gpt", "--sed", "5"], "--sed"),
         (["evaluate", "nowhere"], "nowhere: wanted a run folder"),
         (["predict", "nowhere", "ab"], "nowhere: wanted a run folder"),
+        (["analyse", "nowhere"], "nowhere: wanted a run folder"),
         (["report", "nowhere"], "nowhere: wanted a run folder"),
         (["demo", "--scale", "huge"], "--scale: wanted one of smoke, small, paper, got 'huge'"),
         (["train", "parity", "regular-gpt", "--seed", "1.5"], "--seed: wanted a whole number of at least 0, got 1.5"),
@@ -235,6 +285,8 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
         (["predict", "{run}", "ab", "abcb"], "string 2: text: 'c' at position 3 is no symbol of parity; use only a b"),
         (["predict", "{run}", ""], "wants at least one of the symbols a b, got ''"),
         (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
+        (["analyse", "{run}", "--length", "0"], "no strings of length 0"),
+        (["analyse", "{run}", "--out", "page.pdf"], "page: wanted a name that ends in .html, got 'page.pdf'"),
         (["evaluate", "{run}", "--lengths", "5-x"], "--lengths: wanted lengths and ranges"),
         (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
         (["evaluate", "{run}", "--strings", "0"], "num_strings: wanted 1 to 1,000,000, got 0"),

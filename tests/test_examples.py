@@ -31,11 +31,12 @@ def test_examples_run(script: Path) -> None:
     assert done.stdout
 
 
-def test_the_benchmark_runs() -> None:
-    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "regular_gpt.py"), "--quick"]
+@pytest.mark.parametrize(("script", "said"), [("regular_gpt", "plain dense mask"), ("depth_cost", "layers_measured")])
+def test_benchmarks_run(script: str, said: str) -> None:
+    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / f"{script}.py"), "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "plain dense mask" in done.stdout
+    assert said in done.stdout
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=range(len(blocks("python"))))

@@ -1,8 +1,9 @@
 """Deterministic finite automata: recognition, Boolean operations, exact counts and uniform samples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -135,6 +136,89 @@ class DFA:
                    [1, 0, 0]])
         """
         return self._sampler.sample(uniforms, np.zeros(len(uniforms), dtype=np.int64))
+
+    def to_json(self) -> dict[str, Any]:
+        """The symbols, the next states of each state in their order, the accepting states and the start.
+
+        Example:
+            >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+            >>> DFA(flip, 0, np.array([False, True])).to_json()
+            {'alphabet': ['a', 'b'], 'transitions': [[0, 1], [1, 0]], 'accepting': [1], 'start': 0}
+        """
+        return {
+            "alphabet": list(self.symbols),
+            "transitions": self.semiautomaton.table.tolist(),
+            "accepting": np.flatnonzero(self.accepting).tolist(),
+            "start": int(self.start),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "DFA":
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError: an entry is missing or unknown; a state has not one next state for every symbol; a state that
+                is named does not exist; symbols are not distinct.
+        """
+        entries = ("alphabet", "transitions", "accepting", "start")
+        if set(content) != set(entries):
+            raise ValueError(f"content: wanted the entries {list(entries)}, got {list(content)}; give these four")
+        alphabet, transitions, accepting, start = (content[entry] for entry in entries)
+        _check_transitions(transitions, len(alphabet))
+        machine = Semiautomaton(np.array(transitions), tuple(alphabet))
+        for state in accepting:
+            machine.check_state(state, "accepting")
+        return cls(machine, start, np.isin(np.arange(machine.num_states), accepting))
+
+
+def dfa_from_automata_lib(machine: Any) -> DFA:
+    """The language of a DFA object of automata-lib, over its symbols, sorted.
+
+    States are numbered breadth first from the start; those that no string reaches are left out, and a transition that
+    is missing leads to a sink, as in automata-lib.
+
+    Raises:
+        ValueError: the object is no DFA.
+
+    Example:
+        >>> from automata.fa import dfa as automata_lib
+        >>> dfa_from_automata_lib(automata_lib.DFA.from_finite_language({"a", "b"}, {"ab"})).to_json()["transitions"]
+        [[1, 2], [2, 3], [2, 2], [2, 2]]
+    """
+    from automata.fa import dfa as automata_lib  # only those who have such an object need the package
+
+    if not isinstance(machine, automata_lib.DFA):
+        raise ValueError(
+            f"machine: wanted a DFA of automata-lib, got {type(machine).__name__}; DFA.from_nfa makes one from an NFA"
+        )
+    sink = object()
+
+    def step(state: Any, symbol: str) -> Any:
+        return machine.transitions.get(state, {}).get(symbol, sink)
+
+    table, states = explore(sorted(machine.input_symbols), machine.initial_state, step)
+    return DFA(table, 0, np.array([state in machine.final_states for state in states]))
+
+
+def _check_transitions(transitions: Sequence[Sequence[int]], num_symbols: int) -> None:
+    """Raise a ValueError unless every state has a next state for each symbol, and that state exists."""
+    if not transitions or not num_symbols:
+        raise ValueError(
+            f"transitions: wanted at least one state and one symbol, got {len(transitions)} and {num_symbols}; give "
+            "the next states of each state"
+        )
+    for state, following in enumerate(transitions):
+        if len(following) != num_symbols:
+            raise ValueError(
+                f"transitions: wanted a next state for each of the {num_symbols} symbols, got {len(following)} for "
+                f"state {state}; give one for every symbol"
+            )
+        for symbol, target in enumerate(following):
+            if not isinstance(target, int) or not 0 <= target < len(transitions):
+                raise ValueError(
+                    f"transitions: wanted next states in 0..{len(transitions) - 1}, got {target!r} for state {state} "
+                    f"and symbol {symbol}; add the missing state or mend the entry"
+                )
 
 
 def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1.0,)) -> StringSampler:

@@ -7,7 +7,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from lengthwise.automata.dfa import DFA
-from lengthwise.automata.semiautomaton import explore
+from lengthwise.automata.semiautomaton import check_characters, explore
 
 MOST_POSITIONS = 2_000
 MOST_STATES = 10_000
@@ -171,10 +171,11 @@ def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | N
     symbols = tuple(sorted(named)) if alphabet is None else tuple(alphabet)
     if not symbols:
         raise ValueError(f"alphabet: wanted at least one symbol, and {_shown(pattern)} names none; give the alphabet")
-    if len(set(symbols)) != len(symbols) or any(not isinstance(s, str) or len(s) != 1 for s in symbols):
-        raise ValueError(f"alphabet: wanted distinct single characters, got {list(symbols)}; name each symbol once")
-    if missing := sorted(named - set(symbols)):
-        raise ValueError(f"alphabet: {_shown(pattern)} names {missing}, which {''.join(symbols)!r} lacks; add them")
+    check_characters(symbols)
+    if missing := "".join(sorted(named - set(symbols))):
+        raise ValueError(
+            f"alphabet: {_shown(pattern)} names {_shown(missing)}, which {_shown(''.join(symbols))} lacks; add them"
+        )
     return symbols
 
 

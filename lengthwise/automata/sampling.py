@@ -7,6 +7,9 @@ from jaxtyping import Bool, Float64, Int64
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 
+MOST_NUMBERS = 10**9
+"""Floats that a sampler keeps, at most: 8 GB."""
+
 
 @dataclass(frozen=True, eq=False)
 class StringSampler:
@@ -40,7 +43,17 @@ class StringSampler:
         self._possible.append(self.targets[self.starts])
 
     def possible(self, length: int) -> Bool[np.ndarray, " S"]:
-        """For each start, whether any string of this length leads from it into the targets."""
+        """For each start, whether any string of this length leads from it into the targets.
+
+        Raises:
+            ValueError: the length needs more than 1,000,000,000 numbers to be kept.
+        """
+        longest = MOST_NUMBERS // max(1, self.weights[:, 1:].size)
+        if length > longest:
+            raise ValueError(
+                f"length: wanted at most {longest:,} symbols for samplers of {len(self.weights):,} states that read "
+                f"{self.semiautomaton.num_symbols} symbols, got {length:,}; draw shorter strings"
+            )
         while len(self._thresholds) < length:
             self._prepare_next_length()
         return self._possible[length]

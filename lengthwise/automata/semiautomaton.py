@@ -69,6 +69,15 @@ class Semiautomaton:
                 f"{argument}: wanted a state in 0..{self.num_states - 1}, got {state}; number the states from 0"
             )
 
+    def check_strings(self, strings: Int64[np.ndarray, "B T"]) -> None:
+        """Raise a ValueError unless all symbols are ids of the alphabet."""
+        if strings.size and (strings.min() < 0 or strings.max() >= self.num_symbols):
+            row, position = np.argwhere((strings < 0) | (strings >= self.num_symbols))[0].tolist()
+            raise ValueError(
+                f"strings: wanted symbol ids in 0..{self.num_symbols - 1}, got {strings[row, position]} "
+                f"in row {row} at position {position}; encode the string over {self.symbols!r}"
+            )
+
     def check_labels(self, labels: np.ndarray, argument: str) -> None:
         """Raise a ValueError unless there is one label for every state."""
         if labels.shape != (self.num_states,):
@@ -110,12 +119,7 @@ class Semiautomaton:
     ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, "T B"], Int64[np.ndarray, " B"]]:
         """Check the input; return the flattened table, the strings position by position, and the first states."""
         self.check_state(start)
-        if strings.size and (strings.min() < 0 or strings.max() >= self.num_symbols):
-            row, position = np.argwhere((strings < 0) | (strings >= self.num_symbols))[0].tolist()
-            raise ValueError(
-                f"strings: wanted symbol ids in 0..{self.num_symbols - 1}, got {strings[row, position]} "
-                f"in row {row} at position {position}; encode the string over {self.symbols!r}"
-            )
+        self.check_strings(strings)
         state = np.full(len(strings), start, dtype=np.int64)
         return self.table.ravel(), np.ascontiguousarray(strings.T), state
 
@@ -192,6 +196,18 @@ class Semiautomaton:
         order = np.argsort(first)
         rank = np.argsort(order)
         return Semiautomaton(rank[blocks][table[first[order]]], self.symbols), labels[kept][first[order]]
+
+
+def check_characters(alphabet: Sequence[str]) -> None:
+    """Raise a ValueError unless the symbols are distinct single characters, so that a text is a string of symbols."""
+    seen: set[str] = set()
+    for symbol in alphabet:
+        if not isinstance(symbol, str) or len(symbol) != 1 or symbol in seen:
+            raise ValueError(
+                f"alphabet: wanted distinct single characters, got {str(symbol)[:40]!r}"
+                f"{' twice' if symbol in seen else ''}; name each symbol once"
+            )
+        seen.add(symbol)
 
 
 def explore(

@@ -1,6 +1,8 @@
 """Moore machines: finite-state transducers that answer every prefix of a string."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
@@ -82,3 +84,18 @@ class Transducer:
     def equivalent(self, other: "Transducer") -> bool:
         """Whether the two answer every string alike; errors as in `difference_string`."""
         return self.difference_string(other) is None
+
+    def to_json(self) -> dict[str, Any]:
+        """Symbols, start, table and outputs, as plain lists."""
+        return {
+            "symbols": list(self.symbols),
+            "start": self.start,
+            "table": self.semiautomaton.table.tolist(),
+            "outputs": self.outputs.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Transducer":
+        """The inverse of `to_json`."""
+        machine = Semiautomaton(np.array(content["table"]), tuple(content["symbols"]))
+        return cls(machine, content["start"], np.array(content["outputs"]))

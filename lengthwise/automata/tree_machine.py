@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int64
 
+from lengthwise.automata.congruence import GAP, coarse_congruence, quotient
 from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
+from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.conventions import IGNORE
+from lengthwise.conventions import IGNORE, PAD
 
 MOST_MERGES = 20_000_000
 """Merges of one level that a comparison looks at, at most."""
@@ -68,29 +70,42 @@ class TreeMachine:
         """Number of parts of a window, C."""
         return self.table.ndim
 
+    def num_levels(self, length: int) -> int:
+        """Depth of the tree over a string: the least L >= 1 with C^L >= length."""
+        levels = 1
+        while self.chunk_size**levels < length:
+            levels += 1
+        return levels
+
+    def check_strings(self, strings: Int64[np.ndarray, "B T"]) -> None:
+        """Raise a ValueError unless the strings have at least one symbol each, and none but the machine's and `PAD`."""
+        if not strings.shape[1] or (strings.size and not PAD <= strings.min() <= strings.max() < len(self.symbols)):
+            raise ValueError(
+                f"strings: wanted at least one symbol each, ids 0..{len(self.symbols) - 1} or the pad {PAD}, got shape "
+                f"{strings.shape}; encode strings over {self.symbols!r}"
+            )
+
     def classes(self, strings: Int64[np.ndarray, "B T"]) -> list[Int64[np.ndarray, "B N"]]:
         """The class of every node, level by level from the leaves to the root, pads in front included.
+
+        Strings may hold `PAD` ("no symbol") in any place.
 
         Raises:
             ValueError: strings are empty or hold foreign symbols; the table lacks an entry that they need.
         """
-        if not strings.shape[1] or strings.min() < 0 or strings.max() >= len(self.symbols):
-            raise ValueError(
-                f"strings: wanted at least one symbol each, ids 0..{len(self.symbols) - 1}, got shape {strings.shape}; "
-                f"encode strings over {self.symbols!r}"
-            )
-        nodes, pad = self.leaves[1 + strings], int(self.leaves[0])
+        self.check_strings(strings)
+        nodes, pad = self.leaves[strings - PAD], int(self.leaves[0])
         levels = [nodes]
-        while nodes.shape[1] > 1 or len(levels) == 1:
+        for level in range(1, self.num_levels(strings.shape[1]) + 1):
             missing = -nodes.shape[1] % self.chunk_size
             nodes = np.pad(nodes, ((0, 0), (missing, 0)), constant_values=pad)
             parts = nodes.reshape(len(nodes), -1, self.chunk_size)
             nodes = self.merged(parts)
-            if nodes.min() < 0:
+            if (nodes < 0).any():
                 row, place = np.argwhere(nodes < 0)[0]
                 raise ValueError(
                     f"table: has no entry for the classes {parts[row, place].tolist()}, which string {row} needs at "
-                    f"level {len(levels)}; extract the machine from more strings"
+                    f"level {level}; extract the machine from more strings"
                 )
             pad = int(self.merged(np.full(self.chunk_size, pad)))
             levels.append(nodes)
@@ -101,9 +116,19 @@ class TreeMachine:
         known = self.table[tuple(np.moveaxis(parts, -1, 0))]
         return np.where((parts >= 0).all(-1), known, -1)
 
+    def final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
+        """The class of every whole string; errors as in `classes`."""
+        roots: np.ndarray = self.classes(strings)[-1][:, 0]
+        return roots
+
+    def prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
+        """The class of every prefix of every string, each by its own tree; errors as in `classes`."""
+        self.check_strings(strings)
+        return np.stack([self.final_classes(strings[:, : length + 1]) for length in range(strings.shape[1])], axis=1)
+
     def answers(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
         """The answer for every whole string; errors as in `classes`."""
-        answers: np.ndarray = self.outputs[self.classes(strings)[-1][:, 0]]
+        answers: np.ndarray = self.outputs[self.final_classes(strings)]
         return answers
 
     def difference_string(self, transducer: Transducer) -> tuple[str, ...] | None:
@@ -123,6 +148,62 @@ class TreeMachine:
             )
         return _Comparison(self, *_monoid_and_answers(transducer)).run()
 
+    def reduced(self) -> tuple["TreeMachine", Int64[np.ndarray, " K"]]:
+        """A machine with the same answer to every string, and the class in it of each class, -1 for those left out.
+
+        Classes that no context and no read-out can tell apart are merged, and those that then stand at no node of any
+        string (of symbols, no pads inside) are left out. Where the table has gaps, several results may be equally
+        small: merged first are the classes that one string has at different levels, as they are one where the pad is
+        the identity. Classes are numbered in the order in which strings, by level, length and symbols, show them
+        first, the pad before them.
+
+        Raises:
+            ValueError: the table lacks an entry that some string needs; a level has more than 20,000,000 merges.
+
+        Example:
+            >>> twice = np.array([[0, 1, 0, 3], [1, 0, 1, 0], [2, 3, 2, 1], [3, 2, 1, 0]])
+            >>> machine, new = TreeMachine(("a", "b"), np.array([0, 2, 3]), twice, np.array([0, 1, 0, 1])).reduced()
+            >>> machine.table.tolist(), new.tolist()
+            ([[0, 1], [1, 0]], [0, 1, 0, 1])
+        """
+        levels, asked = _Comparison(self, *_monoid_and_answers(_nothing_asked(self.symbols))).levels_of_all_strings()
+        shown = list(dict.fromkeys(k for level in levels for k in (level.pad, *level.classes.tolist())))
+        order = self._closed(np.array(shown))
+        new = np.full(self.num_classes + 1, GAP)  # the last entry is that of a gap
+        new[order] = np.arange(len(order))
+        # Every string is answered by known entries, so that classes may be one wherever all known entries agree with
+        # it; what then stands in place of a gap, no string needs. Nor does it need the outputs of classes that are
+        # never a whole string's.
+        table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
+        answers, labels = np.unique(self.outputs, return_inverse=True)
+        labels = np.where(asked, labels, GAP)[order]
+        blocks = coarse_congruence(table, labels, new[self._one_string_at_two_levels(levels)].tolist())
+        merged, their_labels = quotient(table, labels, blocks)
+        first = np.unique(blocks, return_index=True)[1]
+        outputs = np.where(their_labels >= 0, answers[their_labels], self.outputs[order[first]])
+        # Classes that strings show come first in the order, and so do their blocks.
+        count = int(blocks[: len(shown)].max()) + 1
+        merged, classes = merged[(slice(count),) * self.chunk_size], np.where(new < 0, GAP, blocks[new])
+        merged, classes = (np.where(some < count, some, GAP) for some in (merged, classes))
+        return TreeMachine(self.symbols, classes[self.leaves], merged, outputs[:count]), classes[:-1]
+
+    def _one_string_at_two_levels(self, levels: list["_Level"]) -> Int64[np.ndarray, "N 2"]:
+        """Pairs of classes that the same string, filled up with pads, has at one level and at the next."""
+        pairs = []
+        for level in levels[:-1]:
+            windows = np.full((len(level.classes) + 1, self.chunk_size), level.pad)
+            windows[1:, -1] = level.classes
+            pairs.append(np.column_stack([windows[:, -1], self.merged(windows)]))
+        return np.concatenate(pairs)
+
+    def _closed(self, classes: Int64[np.ndarray, " N"]) -> Int64[np.ndarray, " M"]:
+        """These classes, then all others that known windows of them lead to."""
+        while True:
+            found = np.setdiff1d(self.table[np.ix_(*[classes] * self.chunk_size)], np.append(classes, GAP))
+            if not len(found):
+                return classes
+            classes = np.concatenate([classes, found])
+
     def to_json(self) -> dict[str, Any]:
         """Symbols, leaves, known table entries (parts, then the class) and outputs, as plain lists."""
         known = np.argwhere(self.table >= 0)
@@ -137,9 +218,12 @@ class TreeMachine:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TreeMachine":
-        """The inverse of `to_json`."""
-        entries = np.array(content["table"], dtype=np.int64).reshape(-1, content["chunk_size"] + 1)
-        table = np.full((len(content["outputs"]),) * content["chunk_size"], -1)
+        """The inverse of `to_json`; an entry that names a class that does not exist is a ValueError."""
+        count, chunk_size = len(content["outputs"]), content["chunk_size"]
+        entries = np.array(content["table"], dtype=np.int64).reshape(-1, chunk_size + 1)
+        if entries.size and not 0 <= entries.min() <= entries.max() < count:
+            raise ValueError(f"table: wanted classes in 0..{count - 1}, got others; mend the entries")
+        table = np.full((count,) * chunk_size, GAP)
         table[tuple(entries[:, :-1].T)] = entries[:, -1]
         return cls(tuple(content["symbols"]), np.array(content["leaves"]), table, np.array(content["outputs"]))
 
@@ -179,6 +263,11 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
     return [*blocks, _grid([full] * chunk_size)]
 
 
+def _nothing_asked(symbols: tuple[str, ...]) -> Transducer:
+    """The transducer of one state that never asks for an answer."""
+    return Transducer(Semiautomaton(np.zeros((1, len(symbols)), dtype=np.int64), symbols), 0, np.array([IGNORE]))
+
+
 def _monoid_and_answers(transducer: Transducer) -> tuple[TransitionMonoid, Int64[np.ndarray, " M"]]:
     """The syntactic monoid, and what is answered after a string of each element."""
     smallest = transducer.minimise()
@@ -207,6 +296,7 @@ class _Comparison:
         self.machine = machine
         self.monoid = monoid
         self.wanted = wanted
+        self.asked = np.zeros(machine.num_classes, dtype=bool)  # which classes may be those of whole strings
         leaves = np.arange(len(machine.symbols))
         self.levels = [
             self._first_of_each(
@@ -223,6 +313,11 @@ class _Comparison:
                 return tuple(self.machine.symbols[v] for v in self._string(failing, len(self.levels) - 1))
         return None
 
+    def levels_of_all_strings(self) -> tuple[list[_Level], Bool[np.ndarray, " K"]]:
+        """What is found where nothing is asked: all levels until they repeat, and the classes of whole strings."""
+        self.run()
+        return self.levels, self.asked
+
     def _known(self) -> tuple[int, bytes, bytes]:
         level = self.levels[-1]
         codes = level.classes * self.monoid.size + level.elements
@@ -237,6 +332,7 @@ class _Comparison:
         classes, elements = self._merge(below, parts)
         # A whole string has symbols in its second newest part (or else its tree were lower), but for single symbols.
         whole = np.arange(len(parts)) >= (len(blocks[0]) if len(self.levels) > 1 else 0)
+        self.asked[classes[whole]] = True
         wrong = np.flatnonzero(whole & self._differs(classes, elements))
         if len(wrong):
             return np.asarray(parts[wrong[0]])

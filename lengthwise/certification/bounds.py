@@ -1,7 +1,6 @@
 """Boxes around the classes of a machine that the model itself maps into one another, whatever the length."""
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,13 +8,14 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
-from lengthwise.certification.affine import Affine, Inputs
+from lengthwise.certification.affine import ULPS, Affine, Inputs
 from lengthwise.certification.extraction import Extraction, TreeModel
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
 
 WINDOWS_AT_ONCE = 64
-MOST_ROUNDS = 40
-SLACK = 1.02
+MOST_WINDOWS = 600
+MOST_ROUNDS = 30
+SLACK = 1.05
 
 
 class Robustness(NamedTuple):
@@ -29,7 +29,10 @@ class Robustness(NamedTuple):
 
 
 class _Boxes(NamedTuple):
+    """The sets ``center + axes @ (half_width * d)`` with ``|d_i| <= 1``; the columns of `axes` are orthonormal."""
+
     center: Float64[Tensor, "K D"]
+    axes: Float64[Tensor, "K D D"]
     half_width: Float64[Tensor, "K D"]
 
 
@@ -37,59 +40,87 @@ class _Boxes(NamedTuple):
 def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | None:
     """Boxes around the prototypes such that every merge of the table maps boxes into a box, or None if none is found.
 
-    Begins with the prototypes as points, takes for each class the hull of what the windows of its table entries are
-    bounded by, and again, until the hulls lie within the boxes they were computed from. By induction on the levels
-    every state that the float32 model computes then lies in the box of its class, for every string of every length,
-    and where all margins are positive its answer is the machine's.
+    Begins with the prototypes as points, takes for each class a box that holds what the windows of its table entries
+    are bounded by, and again, until what is computed from the boxes lies within them. By induction on the levels every
+    state that the float32 model computes then lies in the box of its class, for every string of every length, and where
+    all margins are positive its answer is the machine's. A class's box is turned so that its sides run along the
+    directions in which its states differ: few, and a box along the coordinates would be wide in all of them.
 
     Raises:
-        ValueError: the model is not a `RegularGPT` of variant merge.
+        ValueError: the model is not a `RegularGPT` of variant merge; the table has more than 600 entries.
     """
     layer, readout = model.tree.layers[0], model.readout
     if not isinstance(layer, MergeLayer) or not isinstance(readout, nn.Sequential):
         raise ValueError(f"model: bounds are known for variant merge only, got a layer {type(layer).__name__}")
-    machine = extraction.machine
-    windows = torch.from_numpy(np.argwhere(machine.table >= 0))
-    targets = torch.tensor(machine.table[tuple(windows.T.numpy())])
+    table = extraction.fine.table
+    windows = torch.from_numpy(np.argwhere(table >= 0))
+    if len(windows) > MOST_WINDOWS:
+        raise ValueError(f"extraction: wanted at most {MOST_WINDOWS} windows to bound, got {len(windows)}")
+    targets = torch.tensor(table[tuple(windows.T.numpy())])
     points = extraction.prototypes.double()
     reached = torch.zeros(len(points), dtype=torch.bool).index_fill(0, targets, True)
-    boxes = _Boxes(points, torch.zeros_like(points))
+    boxes = _Boxes(points, torch.eye(points.shape[1], dtype=torch.float64).repeat(len(points), 1, 1), 0 * points)
     for _ in range(MOST_ROUNDS):
-        hulls = _hulls(layer, boxes, reached, windows, targets)
-        inside = (hulls.center - boxes.center).abs() + hulls.half_width <= boxes.half_width
-        if bool(inside.all()):
+        merged = [merge_bounds(layer, _parts(boxes, some)) for some in windows.split(WINDOWS_AT_ONCE)]
+        if all(_is_inside(boxes, of, bounds) for of, bounds in _pairs(targets, merged)):
             margin = _smallest_margin(readout, boxes, reached)
             return Robustness(float(boxes.half_width.max()), margin) if margin > 0 else None
-        if not bool(hulls.half_width.isfinite().all()) or float(hulls.half_width.max()) > 1:
+        if not all(bool((bounds.radius <= 1).all()) for bounds in merged):
             return None
-        boxes = _Boxes(hulls.center, torch.where(reached[:, None], SLACK * hulls.half_width + 1e-6, 0.0))
+        boxes = _around(boxes, targets, merged)
     return None
 
 
-def _hulls(
-    layer: MergeLayer,
-    boxes: _Boxes,
-    reached: Bool[Tensor, " K"],
-    windows: Int64[Tensor, "M C"],
-    targets: Int64[Tensor, " M"],
-) -> _Boxes:
-    """For each class the smallest box around the bounds of the windows that lead to it; leaves stay points."""
-    lowest, highest = (boxes.center.masked_fill(reached[:, None], end) for end in (torch.inf, -torch.inf))
-    for some, to in zip(windows.split(WINDOWS_AT_ONCE), targets.split(WINDOWS_AT_ONCE), strict=True):
-        merged = merge_bounds(layer, _parts(boxes, some))
-        index = to[:, None].expand_as(merged.center)
-        lowest.scatter_reduce_(0, index, merged.center - merged.radius, "amin")
-        highest.scatter_reduce_(0, index, merged.center + merged.radius, "amax")
-    return _Boxes((lowest + highest) / 2, (highest - lowest) / 2)
+def _pairs(targets: Int64[Tensor, " M"], merged: list[Affine]) -> Iterable[tuple[Int64[Tensor, " _"], Affine]]:
+    return zip(targets.split(WINDOWS_AT_ONCE), merged, strict=True)
+
+
+def _extents(
+    boxes: _Boxes, of: Int64[Tensor, " N"], bounds: Affine
+) -> tuple[Float64[Tensor, "N D"], Float64[Tensor, "N D"]]:
+    """Along the axes of each one's box: how far the centre is from the box's, and how far values are from theirs."""
+    turned = boxes.axes[of].mT
+    offset = (turned @ (bounds.center - boxes.center[of])[..., None])[..., 0]
+    radius = (turned @ bounds.slope).abs().sum(-1) + (turned.abs() @ bounds.remainder[..., None])[..., 0]
+    # The products are rounded too, a billion times finer than what float32 was given room for.
+    return offset, radius * (1 + 1e-9) + 1e-12
+
+
+def _is_inside(boxes: _Boxes, of: Int64[Tensor, " N"], bounds: Affine) -> bool:
+    offset, radius = _extents(boxes, of, bounds)
+    return bool((offset.abs() + radius <= boxes.half_width[of]).all())
+
+
+def _around(boxes: _Boxes, targets: Int64[Tensor, " M"], merged: list[Affine]) -> _Boxes:
+    """For each class a box around the bounds of the windows that lead to it; leaves stay points."""
+    count, width = boxes.center.shape
+    mean = torch.zeros_like(boxes.center).index_add_(0, targets, torch.cat([bounds.center for bounds in merged]))
+    mean = mean / targets.bincount(minlength=count).clamp(min=1)[:, None]
+    spread = boxes.axes.new_zeros(count, width, width)
+    for of, bounds in _pairs(targets, merged):
+        ways = torch.cat([(bounds.center - mean[of])[..., None], bounds.slope, torch.diag_embed(bounds.remainder)], -1)
+        spread.index_add_(0, of, ways @ ways.mT)
+    turned = _Boxes(mean, torch.linalg.eigh(spread).eigenvectors, boxes.half_width)
+    lowest, highest = torch.full_like(mean, torch.inf), torch.full_like(mean, -torch.inf)
+    for of, bounds in _pairs(targets, merged):
+        offset, radius = _extents(turned, of, bounds)
+        index = of[:, None].expand_as(offset)
+        lowest.scatter_reduce_(0, index, offset - radius, "amin")
+        highest.scatter_reduce_(0, index, offset + radius, "amax")
+    reached = (lowest <= highest).all(1, keepdim=True)
+    middle = torch.where(reached, (lowest + highest) / 2, 0.0)
+    center = torch.where(reached, mean + (turned.axes @ middle[..., None])[..., 0], boxes.center)
+    half_width = torch.where(reached, SLACK * (highest - lowest) / 2 + 1e-6, 0.0)
+    return _Boxes(center, turned.axes, half_width)
 
 
 def _parts(boxes: _Boxes, windows: Int64[Tensor, "M C"]) -> list[Affine]:
-    """The boxes of the parts of each window, oldest first; each number of each part is an input of its own."""
+    """The boxes of the parts of each window, oldest first; each side of each part is an input of its own."""
     chunk, width = windows.shape[1], boxes.center.shape[1]
     parts = []
     for place, classes in enumerate(windows.T):
         slope = torch.zeros(len(windows), width, chunk, width, dtype=torch.float64)
-        slope[:, torch.arange(width), place, torch.arange(width)] = boxes.half_width[classes]
+        slope[:, :, place] = boxes.axes[classes] * boxes.half_width[classes][:, None]
         center = boxes.center[classes]
         parts.append(Affine(center, slope.flatten(-2), torch.zeros_like(center)))
     return parts
@@ -108,11 +139,8 @@ def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
         (query * key.unflatten(heads)).sum(-1).scaled(size).shifted(bias[:, None])
         for key, bias in zip(keys, layer.bias.double().T, strict=True)
     ]
-    mixed = reduce(
-        Affine.__add__,
-        (_weight(scores, place) * value.unflatten(heads) for place, value in enumerate(values)),
-    )
-    merged = mixed.flatten().with_remainder_as_inputs(inputs).linear(layer.to_output.weight)
+    mixed = _mixed(scores, [value.unflatten(heads) for value in values]).flatten()
+    merged = mixed.with_remainder_as_inputs(inputs).linear(layer.to_output.weight)
     for norm, feed_forward in zip(layer.norms, layer.feed_forwards, strict=True):
         assert isinstance(norm, nn.LayerNorm)
         assert isinstance(feed_forward, FeedForward)
@@ -125,10 +153,19 @@ def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
     return bounds
 
 
-def _weight(scores: Sequence[Affine], place: int) -> Affine:
-    """softmax of the scores at one place: 1 / (1 + the sum of the others' e^(s_i - s_place))."""
-    others = [(score - scores[place]).exp() for i, score in enumerate(scores) if i != place]
-    return reduce(Affine.__add__, others).shifted(1.0).power(-1.0)
+def _mixed(scores: Sequence[Affine], values: Sequence[Affine]) -> Affine:
+    """The values weighted by the softmax of their scores, one at a time.
+
+    Of a and b with scores s and t that is b + sigmoid(s - t) (a - b), with the score log(e^s + e^t) towards the next.
+    """
+    score, mixed = scores[0], values[0]
+    for following, value in zip(scores[1:], values[1:], strict=True):
+        ahead = score - following
+        largest = value.center.abs() + value.radius + mixed.center.abs() + mixed.radius
+        # The network's weights are rounded each for itself, so that the error does not vanish with a - b.
+        mixed = (value + ahead.sigmoid() * (mixed - value)).rounded(largest, ULPS)
+        score = following + ahead.softplus()
+    return mixed
 
 
 def _halves(both: Affine) -> tuple[Affine, Affine]:
@@ -145,8 +182,8 @@ def _smallest_margin(readout: nn.Sequential, boxes: _Boxes, reached: Bool[Tensor
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
-    box = _Boxes(boxes.center[reached], boxes.half_width[reached])
-    state = Affine(box.center, torch.diag_embed(box.half_width), torch.zeros_like(box.center))
+    center, slope = boxes.center[reached], (boxes.axes * boxes.half_width[:, None])[reached]
+    state = Affine(center, slope, torch.zeros_like(center))
     normed = _layer_norm(state, norm)
     logits = normed.linear(linear.weight, linear.bias)
     answers = logits.center.argmax(-1)

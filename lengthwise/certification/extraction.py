@@ -1,5 +1,6 @@
 """The finite machine inside a tree model: its states, closed level by level into classes."""
 
+import math
 from itertools import chain
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -28,18 +29,44 @@ class NotFinite(ValueError):
 
 
 class Extraction(NamedTuple):
-    """A machine and how it lies in the model's states.
+    """A machine, and how it lies in the model's states.
 
-    `prototypes` has a state for each class, first the leaves (pad, then symbols); `radius` is the largest distance of
-    any state that was merged from prototypes to the prototype of its class, `gap` the smallest distance between two
-    prototypes that are no leaves. `num_levels` is the level after which nothing new appeared.
+    `prototypes` has states of the model, first the leaves (pad, then symbols), and `fine` is the machine whose classes
+    they are. Prototypes that no context and no answer tells apart are one class of `machine`: prototype k stands for
+    class ``classes[k]``.
+
+    `radius` is the largest distance of any state that was merged from prototypes to the nearest prototype that gives
+    the same answer, `gap` the smallest distance between two merged prototypes of different classes. `num_levels` is the
+    level after which nothing new appeared.
     """
 
     machine: TreeMachine
+    fine: TreeMachine
+    classes: Int64[np.ndarray, " K"]
     prototypes: Float[Tensor, "K D"]
     radius: float
     gap: float
     num_levels: int
+
+    def classes_of(
+        self, model: TreeModel, states: Float[Tensor, "N D"]
+    ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
+        """The class of each merged state: that of the nearest prototype which gives the same answer; its distance."""
+        first = len(self.fine.leaves)
+        nearest, distances = _nearest(model, states, self.prototypes[first:])
+        classes = torch.from_numpy(np.append(self.classes[first:], -1))  # -1 where no prototype gives the answer
+        return classes[nearest], distances
+
+
+def _nearest(
+    model: TreeModel, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
+) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
+    """The nearest prototype that gives the same answer as the state, and its distance (infinite where none does)."""
+    distances = torch.cdist(states, prototypes)
+    answers, of_prototypes = (model.readout(some).argmax(-1) for some in (states, prototypes))
+    distances[answers[:, None] != of_prototypes] = torch.inf
+    nearest = torch.cat([distances, distances.new_full((len(states), 1), torch.inf)], 1).min(1)
+    return nearest.indices, nearest.values
 
 
 @torch.no_grad()
@@ -98,15 +125,14 @@ class _Classes:
         for start in range(0, len(new), MERGES_AT_ONCE):
             some = new[start : start + MERGES_AT_ONCE]
             states = merge_windows(self.layer, self.prototypes[torch.tensor(some)])
-            self.table.update(zip(some, self._classes_of(states).tolist(), strict=True))
+            classes = self._classes_of(states)
+            self.farthest = max(self.farthest, float((states - self.prototypes[classes]).norm(dim=1).max()))
+            self.table.update(zip(some, classes.tolist(), strict=True))
 
     def _classes_of(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
+        nearest, distances = _nearest(self.model, states, self.prototypes[self.num_leaves :])
+        classes = torch.where(distances <= self.radius, nearest + self.num_leaves, -1)
         answers = self.model.readout(states).argmax(-1)
-        merged = self.prototypes[self.num_leaves :]
-        distance = torch.cdist(states, merged)
-        distance[answers[:, None] != self.model.readout(merged).argmax(-1)] = torch.inf
-        nearest = torch.cat([distance, distance.new_full((len(states), 1), torch.inf)], 1).min(1)
-        classes = torch.where(nearest.values <= self.radius, nearest.indices + self.num_leaves, -1)
         while bool((classes < 0).any()):
             founder = int((classes < 0).int().argmax())
             if len(self.prototypes) - self.num_leaves == self.most:
@@ -116,14 +142,17 @@ class _Classes:
             near = (states - states[founder]).norm(dim=1) <= self.radius
             classes[(classes < 0) & near & (answers == answers[founder])] = len(self.prototypes)
             self.prototypes = torch.cat([self.prototypes, states[founder : founder + 1]])
-        self.farthest = max(self.farthest, float((states - self.prototypes[classes]).norm(dim=1).max()))
         return classes
 
     def extraction(self, symbols: tuple[str, ...], num_levels: int) -> Extraction:
+        windows, targets = np.array(list(self.table)), np.array(list(self.table.values()))
         table = np.full((len(self.prototypes),) * self.model.tree.chunk_size, -1)
-        table[tuple(np.array(list(self.table)).T)] = list(self.table.values())
+        table[tuple(windows.T)] = targets
         outputs = self.model.readout(self.prototypes).argmax(-1).numpy()
-        machine = TreeMachine(symbols, np.arange(self.num_leaves), table, outputs)
-        merged = self.prototypes[self.num_leaves :]
-        gap = torch.pdist(merged).min() if len(merged) > 1 else torch.tensor(torch.inf)
-        return Extraction(machine, self.prototypes, self.farthest, float(gap), num_levels)
+        fine = TreeMachine(symbols, np.arange(self.num_leaves), table, outputs)
+        machine, classes = fine.reduced()
+        distances = torch.cdist(self.prototypes, self.prototypes)[self.num_leaves :, self.num_leaves :]
+        of_merged = torch.from_numpy(classes[self.num_leaves :])
+        apart = distances[of_merged[:, None] != of_merged]
+        gap = float(apart.min()) if len(apart) else math.inf
+        return Extraction(machine, fine, classes, self.prototypes, self.farthest, gap, num_levels)

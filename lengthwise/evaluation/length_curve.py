@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
@@ -94,22 +95,6 @@ def parse_protocol(name: str) -> Protocol:
     if name not in known:
         raise ValueError(f"protocol: unknown {name!r}{nearest(name, known)} (known: {', '.join(known)})")
     return cast(Protocol, name)
-
-
-def wilson_interval(num_correct: int, num_strings: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's score interval for a proportion; at `z` standard deviations (default: 95 %).
-
-    Example:
-        >>> low, high = wilson_interval(256, 256)
-        >>> f"{low:.4f} {high:.4f}"
-        '0.9852 1.0000'
-    """
-    share, spread = num_correct / num_strings, z * z / num_strings
-    centre = (share + spread / 2) / (1 + spread)
-    half = z * math.sqrt(share * (1 - share) / num_strings + spread / (4 * num_strings)) / (1 + spread)
-    low = 0.0 if num_correct == 0 else max(0.0, centre - half)
-    high = 1.0 if num_correct == num_strings else min(1.0, centre + half)
-    return low, high
 
 
 @one_thread()

@@ -20,6 +20,7 @@ class EvaluationPlan(BaseModel):
 
     The dense range is measured in one pass where the task is `prefix_exchangeable`, with independent strings
     otherwise; long lengths always with independent strings. Strings are drawn from `seed`, the same for every run.
+    With `certificate`, whoever carries the plan out also certifies the model.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,6 +29,7 @@ class EvaluationPlan(BaseModel):
     dense_strings: int = Field(256, ge=1)
     long: tuple[LongLength, ...] = ((1_000, 256), (10_000, 256), (100_000, 32))
     structured: tuple[LongLength, ...] = ((500, 32), (10_000, 16))
+    certificate: bool = False
     seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")

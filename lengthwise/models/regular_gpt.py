@@ -80,9 +80,9 @@ class RegularGPT(SequenceModel):
     """
 
     Config = RegularGPTConfig
+    config: RegularGPTConfig
     accepts_pad: ClassVar[bool] = True
     accepts_perturbation: ClassVar[bool] = True
-    config: RegularGPTConfig
     readout: nn.Sequential
     presets = MappingProxyType({"chi2023": {"d_model": 256, "num_heads": 8, "variant": "code"}})
 

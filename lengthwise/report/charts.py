@@ -9,7 +9,8 @@ from typing import Any
 import altair as alt
 
 from lengthwise.evaluation.length_curve import LengthPoint
-from lengthwise.report.table import RunRow, percent
+from lengthwise.report.numbers import percent
+from lengthwise.report.table import RunRow
 from lengthwise.training.loop import StepRecord
 
 LOSS_WINDOWS = 200
@@ -23,9 +24,9 @@ FEW = 4
 
 Value = dict[str, Any]
 
-_GREY = "#8a8a8a"
-_PALETTE = ["#3b7dd8", "#e8842c", "#3aa57a", "#c84f8c", "#8e6fd1", "#b59a1f", "#4fb3c8", "#b0563a"]
-_WIDTH, _HEIGHT = 300, 230
+GREY = "#8a8a8a"
+PALETTE = ["#3b7dd8", "#e8842c", "#3aa57a", "#c84f8c", "#8e6fd1", "#b59a1f", "#4fb3c8", "#b0563a"]
+WIDTH, HEIGHT = 300, 230
 
 
 def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = True) -> alt.LayerChart:
@@ -45,7 +46,7 @@ def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = Tru
         "length:Q",
         title="length",
         scale=alt.Scale(type="log", domain=domain, nice=False),
-        axis=alt.Axis(format="~s", values=_ticks(*domain), grid=False, labelOverlap="greedy"),
+        axis=alt.Axis(format="~s", values=log_ticks(*domain), grid=False, labelOverlap="greedy"),
     )
     layers = [
         *_training_length(trained_to, x),
@@ -53,7 +54,7 @@ def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = Tru
         *_dense_lines(dense, x, seeds, hover=hover),
         *_long_points(long, x, seeds),
     ]
-    return alt.LayerChart(layer=layers, width=_WIDTH, height=_HEIGHT)
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
 
 
 def loss_chart(losses: Mapping[int, Sequence[StepRecord]]) -> alt.Chart:
@@ -73,7 +74,7 @@ def loss_chart(losses: Mapping[int, Sequence[StepRecord]]) -> alt.Chart:
         scale=alt.Scale(type="log"),
         axis=alt.Axis(labelExpr=_LOSS_LABEL, tickCount=6),
     )
-    base = alt.Chart(alt.InlineData(values=values), width=_WIDTH, height=_HEIGHT)
+    base = alt.Chart(alt.InlineData(values=values), width=WIDTH, height=HEIGHT)
     chart: alt.Chart = base.mark_line(strokeWidth=1.5, opacity=0.8).encode(x=x, y=y, color=_seed_colour(list(losses)))
     return chart
 
@@ -99,8 +100,8 @@ def side_by_side(panels: Mapping[str, alt.Chart | alt.LayerChart], columns: int 
 
 def _training_length(trained_to: int, x: alt.X) -> list[alt.Chart]:
     base = alt.Chart(alt.InlineData(values=[{"length": trained_to, "text": f"trained up to {trained_to:,}"}]))
-    rule = base.mark_rule(color=_GREY, strokeWidth=1.5).encode(x=x, tooltip="text:N")
-    text = base.mark_text(align="left", baseline="bottom", dx=4, dy=-4, color=_GREY).encode(
+    rule = base.mark_rule(color=GREY, strokeWidth=1.5).encode(x=x, tooltip="text:N")
+    text = base.mark_text(align="left", baseline="bottom", dx=4, dy=-4, color=GREY).encode(
         x=x, y=alt.datum(0.0), text="text:N"
     )
     return [rule, text]
@@ -115,12 +116,12 @@ def _baseline(rows: Sequence[RunRow], x: alt.X) -> list[alt.Chart]:
         values += [{"length": length, "score": score} for length, score in dict.fromkeys((run[0], run[-1]))]
     line = (
         alt.Chart(alt.InlineData(values=values))
-        .mark_line(color=_GREY, strokeDash=[4, 3], strokeWidth=1.5)
+        .mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1.5)
         .encode(x=x, y=alt.Y("score:Q", title=""))
     )
     text = (
         alt.Chart(alt.InlineData(values=values[-1:]))
-        .mark_text(align="right", baseline="bottom", dy=-3, color=_GREY)
+        .mark_text(align="right", baseline="bottom", dy=-3, color=GREY)
         .encode(x=x, y="score:Q", text=alt.value("best constant answer"))
     )
     return [line, text]
@@ -177,12 +178,12 @@ def _accuracy() -> alt.Y:
 
 
 def _seed_colour(seeds: Sequence[int]) -> alt.Color:
-    colours = [_PALETTE[place % len(_PALETTE)] for place in range(len(seeds))]
+    colours = [PALETTE[place % len(PALETTE)] for place in range(len(seeds))]
     legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolType="stroke", columns=8)
     return alt.Color("seed:N", title="seed", scale=alt.Scale(domain=list(seeds), range=colours), legend=legend)
 
 
-def _ticks(low: float, high: float) -> list[int]:
+def log_ticks(low: float, high: float) -> list[int]:
     """1, 2, 5 times each power of ten below 1,000, then powers of ten alone."""
     powers = range(math.ceil(math.log10(high)) + 1)
     ticks = (digit * 10**power for power in powers for digit in ((1, 2, 5) if power < 3 else (1,)))

@@ -1,23 +1,22 @@
 """One self-contained HTML page about finished runs, with pictures and a CSV file beside it."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import NamedTuple
 from urllib.parse import quote
 
 import altair as alt
 import vl_convert
 
+from lengthwise.files import write_by_rename
 from lengthwise.report.charts import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
+from lengthwise.report.html_page import check_page, html_definitions, html_figures, html_note, html_page, html_table
+from lengthwise.report.numbers import percent, span
 from lengthwise.report.protocol import protocol_sentences
 from lengthwise.report.settings import as_toml, versions_of
-from lengthwise.report.table import RunRow, Table, as_csv, percent, run_rows, span, summary_table, unbalanced_table
+from lengthwise.report.table import RunRow, Table, as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.runs.folder import RunFolder, RunResult
-from lengthwise.training.checkpoint import write_by_rename
 from lengthwise.training.loop import StepRecord
 
 
@@ -57,8 +56,7 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
 
     Errors: no run, a run given twice, a run that is not finished, or a page that is no .html file is a ValueError.
     """
-    if page.suffix != ".html":
-        raise ValueError(f"page: wanted a name that ends in .html, got {page.name!r}")
+    check_page(page)
     results = _finished(runs)
     panels = _panels(results, [run.metrics for run in runs])
     accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels})
@@ -126,20 +124,18 @@ def _html(panels: Sequence[_Panel], stem: str) -> str:
     rows = [row for panel in panels for row in panel.rows]
     charts = {f"accuracy-{place}": panel.accuracy(hover=True) for place, panel in enumerate(panels)}
     losses = {f"loss-{place}": panel.loss() for place, panel in enumerate(panels)}
-    return Template(files("lengthwise.report").joinpath("page.html").read_text(encoding="utf-8")).substitute(
-        title="Accuracy beyond the training length",
-        summary=escape(_summary(results, rows)),
-        results=_results(rows),
-        accuracy_note=_ACCURACY_NOTE + _links(stem, "-accuracy.png", "-accuracy.svg", ".csv"),
-        accuracy_panels=_figures(panels, "accuracy"),
-        loss_note=_LOSS_NOTE + _FLOOR_NOTE * _reach_floor(panels) + _links(stem, "-loss.png"),
-        loss_panels=_figures(panels, "loss"),
-        protocol=_definitions(protocol_sentences(results, rows)),
-        configurations="".join(_configuration(panel) for panel in panels),
-        runs=_runs(results),
-        vega=vl_convert.javascript_bundle(),  # type: ignore[call-arg]  # optional, but not in its stub
-        charts=_specifications({**charts, **losses}),
-    )
+    sections = {
+        "Results": _results(rows),
+        "Accuracy against length": html_note(_ACCURACY_NOTE + _links(stem, "-accuracy.png", "-accuracy.svg", ".csv"))
+        + _figures(panels, "accuracy"),
+        "Training loss": html_note(_LOSS_NOTE + _FLOOR_NOTE * _reach_floor(panels) + _links(stem, "-loss.png"))
+        + _figures(panels, "loss"),
+        "How it was measured": html_definitions(protocol_sentences(results, rows)),
+        "Configuration": "".join(_configuration(panel) for panel in panels),
+        "Runs and versions": _runs(results),
+    }
+    title, summary = "Accuracy beyond the training length", _summary(results, rows)
+    return html_page(title, summary, sections, {**charts, **losses})
 
 
 _ACCURACY_NOTE = (
@@ -174,10 +170,10 @@ def _reach_floor(panels: Sequence[_Panel]) -> bool:
 
 
 def _results(rows: Sequence[RunRow]) -> str:
-    html = _table(summary_table(rows))
+    html = html_table(summary_table(rows))
     unbalanced = unbalanced_table(rows)
     if unbalanced:
-        html += f"<h3>Unbalanced lengths, apart</h3><p class='note'>{_UNBALANCED_NOTE}</p>{_table(unbalanced)}"
+        html += f"<h3>Unbalanced lengths, apart</h3>{html_note(_UNBALANCED_NOTE)}{html_table(unbalanced)}"
     return html
 
 
@@ -201,7 +197,7 @@ def _runs(results: Sequence[RunResult]) -> str:
         )
         for result in results
     )
-    return _table(Table(header, lines)) + _definitions(
+    return html_table(Table(header, lines)) + html_definitions(
         ((name, " and ".join(values)) for name, values in versions_of(results)), "pairs"
     )
 
@@ -212,43 +208,17 @@ def _configuration(panel: _Panel) -> str:
     seeds = ", ".join(str(row.seed) for row in panel.rows)
     how = f"Saved as FILE, this repeats the training with <code>{escape(command)}</code>, SEED {seeds}."
     return (
-        f"<details><summary>{escape(panel.title)}</summary><p class='note'>{how}</p>"
-        f"<pre>{escape(as_toml(spec))}</pre></details>"
+        f"<details><summary>{escape(panel.title)}</summary>{html_note(how)}<pre>{escape(as_toml(spec))}</pre></details>"
     )
 
 
 def _figures(panels: Sequence[_Panel], kind: str) -> str:
-    return "".join(
-        f"<div><h3>{escape(panel.title)}</h3><div class='chart' id='{kind}-{place}'></div></div>"
-        for place, panel in enumerate(panels)
-    )
-
-
-def _table(table: Table) -> str:
-    def line(cells: Iterable[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    body = "".join(line(cells, "td") for cells in table.lines)
-    shared = "; ".join(f"{name} {value}" for name, value in table.shared)
-    note = f"<p class='note'>In every row: {escape(shared)}.</p>" if shared else ""
-    head = line(table.header, "th")
-    return f"<div class='scroll'><table><thead>{head}</thead><tbody>{body}</tbody></table></div>{note}"
-
-
-def _definitions(pairs: Iterable[tuple[str, str]], style: str = "prose") -> str:
-    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
-    return f"<dl class='{style}'>{items}</dl>"
+    return html_figures({f"{kind}-{place}": panel.title for place, panel in enumerate(panels)})
 
 
 def _links(stem: str, *endings: str) -> str:
     links = (f"<a href='{quote(stem + ending)}'>{ending.rpartition('.')[2].upper()}</a>" for ending in endings)
     return f"Beside this page: {', '.join(links)}."
-
-
-def _specifications(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
-    """Charts by the id of their element, as JSON that may stand in a script whatever its strings say."""
-    content = {name: chart.properties(width="container").to_dict() for name, chart in charts.items()}
-    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _count(number: int, noun: str) -> str:

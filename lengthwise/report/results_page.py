@@ -7,9 +7,10 @@ from datetime import date
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.numbers import NOTHING, percent, span
 from lengthwise.report.protocol import protocol_sentences
 from lengthwise.report.settings import versions_of
-from lengthwise.report.table import NOTHING, RunRow, percent, run_rows, span
+from lengthwise.report.table import RunRow, run_rows
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
 

@@ -48,8 +48,18 @@ def variations(results: Sequence[RunResult]) -> dict[str, str]:
 
 
 def task_of(result: RunResult) -> str:
-    """The run's task by its name and the settings that are not at their default: ``"tomita index=3"``."""
-    settings = dict(result.spec["task"])
+    """The run's task, as `task_in` names it."""
+    return task_in(result.spec)
+
+
+def task_in(spec: Settings) -> str:
+    """A task by its name and the settings that are not at their default.
+
+    Example:
+        >>> task_in({"task": {"name": "tomita", "index": 3, "sampling": "near-miss"}})
+        'tomita index=3'
+    """
+    settings = dict(spec["task"])
     name = str(settings.pop("name"))
     fields = TASKS[name].model_fields if name in TASKS else {}
     telling = {key: value for key, value in settings.items() if key not in fields or value != fields[key].default}
@@ -87,7 +97,11 @@ def as_toml(spec: Settings) -> str:
 
 
 def _toml_tables(settings: Settings, path: str) -> list[str]:
-    plain = [f"{key} = {json.dumps(value)}" for key, value in settings.items() if not isinstance(value, Mapping)]
+    plain = [
+        f"{key} = {json.dumps(value, ensure_ascii=False)}"
+        for key, value in settings.items()
+        if not isinstance(value, Mapping)
+    ]
     tables = ["\n".join([f"[{path}]", *plain])] if plain else []
     for key, value in settings.items():
         if isinstance(value, Mapping):

@@ -14,8 +14,9 @@ from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
+from lengthwise.report.numbers import percent
 from lengthwise.report.settings import flat
-from lengthwise.report.table import percent, run_rows, summary_table, unbalanced_table
+from lengthwise.report.table import run_rows, summary_table, unbalanced_table
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome

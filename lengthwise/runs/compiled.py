@@ -1,23 +1,54 @@
-"""A compiled machine on disk: ``model.safetensors`` and ``compiled.json``."""
+"""What is to be compiled, and a compiled machine on disk: ``model.safetensors`` and ``compiled.json``."""
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from safetensors.torch import load, save
 
-from lengthwise.automata import Semiautomaton, Transducer
-from lengthwise.constructions.base import Construction, Target
+from lengthwise.automata import Transducer
+from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.constructions.base import Construction, Machine, Target
+from lengthwise.files import read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS, build_model
 from lengthwise.runs.folder import versions
-from lengthwise.runs.json_file import read_json, write_json
+from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import RegularTask, make_task
-from lengthwise.training.checkpoint import write_by_rename
 from lengthwise.validation import validated
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
 _WAY_OUT = "`lengthwise compile` makes it again"
+
+
+def requested_machine(
+    pattern: str | None, alphabet: Sequence[str] | None, task: str | None, assignments: Sequence[str] = ()
+) -> Machine:
+    """The automaton of a regular expression, or the task of that name with settings given as ``task.key=value``.
+
+    Raises:
+        ValueError: not just one of the two is asked for, or it gets what belongs to the other; the expression has an
+            error or matches nothing; there is no such task or setting.
+    """
+    if (pattern is None) == (task is None):
+        raise ValueError(
+            f"wanted a regular expression or --task, got {'neither' if task is None else 'both'}; give one"
+        )
+    if task is not None:
+        if alphabet is not None:
+            raise ValueError(f"--alphabet: wanted none beside --task, got {alphabet!r}; a task has its own symbols")
+        settings = parse_assignments(assignments)
+        if foreign := sorted(settings.keys() - {"task"}):
+            raise ValueError(f"--set: wanted settings of the task, as task.key=value, got {foreign[0]}; leave it out")
+        return make_task(task, **settings.get("task", {}))
+    if assignments:
+        raise ValueError(f"--set: wanted none beside an expression, got {assignments[0]}; settings are those of --task")
+    language = dfa_from_regex(str(pattern), alphabet)
+    if not language.accepting.any():
+        raise ValueError(
+            f"pattern: wanted some string over {''.join(language.symbols)!r} that matches, got none; mend it"
+        )
+    return language
 
 
 def save_compiled(construction: Construction, folder: str | Path) -> None:
@@ -29,12 +60,7 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
     write_by_rename(path / WEIGHTS, weights)
     description = {
         "model": {"name": model.name, **model.config.model_dump(mode="json")},
-        "machine": {
-            "symbols": machine.symbols,
-            "table": machine.semiautomaton.table.tolist(),
-            "start": machine.start,
-            "outputs": machine.outputs.tolist(),
-        },
+        "machine": machine.to_json(),
         "classes": classes,
         "task": task and {"name": task.name, **task.model_dump(mode="json")},
         "max_length": construction.max_length,
@@ -62,7 +88,7 @@ def load_compiled(folder: str | Path) -> Construction:
         raise ValueError(f"{path}: wanted a compiled model, but {found}; {_WAY_OUT}") from None
     if description["weights"] != _digest(weights):
         raise ValueError(f"{path / WEIGHTS}: damaged file (its contents have changed); {_WAY_OUT}")
-    machine = _machine(description["machine"])
+    machine = Transducer.from_json(description["machine"])
     target = Target(machine, tuple(description["classes"]), _task(description["task"]))
     settings = description["model"]
     name = settings.pop("name")
@@ -71,11 +97,6 @@ def load_compiled(folder: str | Path) -> Construction:
     return Construction(
         model.eval(), target, description["max_length"], description["source"], tuple(description["about"])
     )
-
-
-def _machine(content: dict[str, Any]) -> Transducer:
-    semiautomaton = Semiautomaton(np.array(content["table"]), tuple(content["symbols"]))
-    return Transducer(semiautomaton, content["start"], np.array(content["outputs"]))
 
 
 def _task(settings: dict[str, Any] | None) -> RegularTask | None:

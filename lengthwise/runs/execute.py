@@ -10,9 +10,13 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certify import certify
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan, Part
 from lengthwise.evaluation.probe import PROBE_EVERY, probe_accuracy
+from lengthwise.files import write_by_rename
+from lengthwise.models.base import SequenceModel
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, versions
 from lengthwise.runs.journal import Probe
 from lengthwise.runs.spec import RunSpec
@@ -70,6 +74,13 @@ def execute(
         folder.write_result(result)
         listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps))
         return result
+
+
+def certify_run(folder: RunFolder, spec: RunSpec, model: SequenceModel, path: Path | None = None) -> Certificate:
+    """Certify a run's model and write the certificate down, in the run's folder unless a path is given."""
+    certificate = certify(model, spec.task).model_copy(update={"versions": versions() | {"run": spec.id}})
+    write_by_rename(path or folder.certificate, certificate.to_text().encode())
+    return certificate
 
 
 def _earlier_result(folder: RunFolder) -> RunResult | None:
@@ -153,12 +164,14 @@ def _measure(
 
     announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
     parts = plan.measure(state.model, spec.task)
-    for (part, curve), following in zip(parts, ("long lengths", "structured strings", ""), strict=True):
+    last = "certificate" if plan.certificate else ""
+    for (part, curve), following in zip(parts, ("long lengths", "structured strings", last), strict=True):
         measured[part] = curve
         if following:
             announce(following)
             if stop_requested():
                 raise Interrupted(f"stopped while measuring; {spec.id} is trained and saved, ask again to measure it")
+    certificate = certify_run(folder, spec, state.model) if plan.certificate else None
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),
@@ -166,6 +179,7 @@ def _measure(
         num_parameters=sum(p.numel() for p in state.model.parameters()),
         plan=plan,
         **measured,
+        certificate=certificate,
         probes=tuple(folder.probes.read()),
         training=status,
         evaluation_seconds=time.perf_counter() - started,

@@ -1,6 +1,7 @@
 """A run on disk.
 
-``run.json``, ``metrics.jsonl``, ``probes.jsonl``, ``checkpoint.safetensors``, ``state.json``, ``result.json``.
+``run.json``, ``metrics.jsonl``, ``probes.jsonl``, ``checkpoint.safetensors``, ``state.json``, ``result.json`` and,
+where the model was certified, ``certificate.json``.
 """
 
 import fcntl
@@ -16,12 +17,13 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from lengthwise import __version__
+from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.files import read_json, write_json
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.journal import Journal, Probe
-from lengthwise.runs.json_file import read_json, write_json
 from lengthwise.runs.spec import SECTIONS, RunSpec, spec_from_json
 from lengthwise.training.checkpoint import load_weights
 from lengthwise.training.loop import StepRecord
@@ -53,6 +55,7 @@ class RunResult(BaseModel):
     dense: LengthCurve
     long: LengthCurve
     structured: LengthCurve
+    certificate: Certificate | None = None
     probes: tuple[Probe, ...]
     training: RunStatus
     evaluation_seconds: float
@@ -164,6 +167,10 @@ class RunFolder(NamedTuple):
 
     def write_result(self, result: RunResult) -> None:
         self._write("result.json", result.model_dump(mode="json"))
+
+    @property
+    def certificate(self) -> Path:
+        return self.path / "certificate.json"
 
     def _read(self, name: str) -> dict[str, Any]:
         try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from lengthwise.training.checkpoint import write_by_rename
+from lengthwise.files import write_by_rename
 
 
 @runtime_checkable

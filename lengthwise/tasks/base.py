@@ -107,7 +107,10 @@ class RegularTask(OracleTask):
     @property
     @abstractmethod
     def transducer(self) -> Transducer:
-        """The task's machine, written independently of `solve`; malformed input leads to a sink that answers IGNORE."""
+        """The task's machine; malformed input leads to a sink that answers IGNORE.
+
+        Written independently of `solve`, unless the machine is all there is to know about the task.
+        """
 
 
 TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks")

@@ -1,6 +1,5 @@
 """Checkpoints: all that training changes, in one safetensors file that appears by rename."""
 
-import os
 from hashlib import blake2b
 from pathlib import Path
 
@@ -9,21 +8,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.training.loop import Growth, TrainingState
-
-
-def write_by_rename(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:

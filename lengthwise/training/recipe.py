@@ -57,7 +57,9 @@ class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
     Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
-    (`lengths="balanced"`) or from all that it has (`"legal"`): with equal odds (`"uniform"`), with odds 1/length
+    (`lengths="balanced"`), from these nine times in ten and else from the others (`"mostly-balanced"`; who never sees a
+    string of odd length cannot know that it is outside D_n), or from all that the task has (`"legal"`): with equal
+    odds (`"uniform"`), with odds 1/length
     (`"log-uniform"`), or with odds that go from 1/length at the start to length at the end (`"short-first"`: short
     strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest length
     alone and takes in the next one whenever the running loss at the longest so far, which comes three times as often
@@ -73,7 +75,7 @@ class Recipe(_Section):
     batch_size: int = Field(128, ge=1)
     min_length: int = Field(1, ge=1)
     max_length: int = Field(40, ge=1)
-    lengths: Literal["balanced", "legal"] = "balanced"
+    lengths: Literal["mostly-balanced", "balanced", "legal"] = "balanced"
     length_sampling: Literal["short-first", "log-uniform", "uniform", "growing"] = "short-first"
     supervision: Literal["last", "prefix"] = "last"
     late_consistency: float = Field(0.0, ge=0)

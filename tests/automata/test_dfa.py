@@ -1,10 +1,16 @@
+import json
+import re
+
 import numpy as np
 import pytest
+from automata.fa import dfa as automata_lib
+from automata.fa import nfa
 from automaton_strategies import all_strings, checked_strategies, dfas, oracle
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton
+from lengthwise.automata.dfa import dfa_from_automata_lib
 
 pytestmark = checked_strategies
 
@@ -58,6 +64,66 @@ def test_count_agrees_with_the_oracle(dfa: DFA, length: int) -> None:
 
 def test_count_is_exact_where_floats_are_not() -> None:
     assert ODD.count(3_000) == 2**2_999
+
+
+@given(dfas())
+def test_json_keeps_the_whole_machine(dfa: DFA) -> None:
+    again = DFA.from_json(json.loads(json.dumps(dfa.to_json())))
+    assert (again.symbols, again.start) == (dfa.symbols, dfa.start)
+    np.testing.assert_array_equal(again.semiautomaton.table, dfa.semiautomaton.table)
+    np.testing.assert_array_equal(again.accepting, dfa.accepting)
+
+
+@given(dfas())
+def test_automata_of_automata_lib_keep_their_language(dfa: DFA) -> None:
+    for theirs in (oracle(dfa), oracle(dfa).minify(), oracle(dfa).to_partial()):
+        assert dfa_from_automata_lib(theirs).equivalent(dfa)
+
+
+def test_states_and_symbols_of_automata_lib_may_have_any_name() -> None:
+    theirs = automata_lib.DFA(
+        states={0, "on", (1, 2)},
+        input_symbols={"é", "b"},
+        transitions={0: {"b": "on"}, "on": {"é": (1, 2), "b": 0}, (1, 2): {}},
+        initial_state=0,
+        final_states={(1, 2)},
+        allow_partial=True,
+    )
+    ours = dfa_from_automata_lib(theirs)
+    assert ours.symbols == ("b", "é")
+    for length in range(6):
+        for string, accepted in zip(all_strings(2, length), ours.accepts(all_strings(2, length)), strict=True):
+            assert accepted == theirs.accepts_input("".join("bé"[symbol] for symbol in string))
+
+
+def test_what_is_no_dfa_of_automata_lib_is_refused() -> None:
+    for other, name in ((nfa.NFA.from_regex("a*"), "NFA"), (FLIP, "Semiautomaton"), (None, "NoneType")):
+        with pytest.raises(ValueError, match=f"machine: wanted a DFA of automata-lib, got {name}; DFA.from_nfa makes"):
+            dfa_from_automata_lib(other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"transitions": [[0, 1], [1]]},
+            "transitions: wanted a next state for each of the 2 symbols, got 1 for state 1",
+        ),
+        ({"transitions": [[0, 1], [1, 2]]}, "transitions: wanted next states in 0..1, got 2 for state 1 and symbol 1"),
+        (
+            {"transitions": [[0, 1], ["b", 0]]},
+            "transitions: wanted next states in 0..1, got 'b' for state 1 and symbol 0",
+        ),
+        ({"transitions": []}, "transitions: wanted at least one state and one symbol, got 0 and 2"),
+        ({"accepting": [0, 5]}, "accepting: wanted a state in 0..1, got 5; number the states from 0"),
+        ({"start": 2}, "start: wanted a state in 0..1, got 2; number the states from 0"),
+        ({"alphabet": ["a", "a"]}, "symbols: wanted 2 distinct non-empty strings, got ('a', 'a')"),
+        ({"finals": [1]}, "content: wanted the entries ['alphabet', 'transitions', 'accepting', 'start'], got ["),
+    ],
+)
+def test_bad_json_is_refused(changes: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        DFA.from_json(ODD.to_json() | changes)
 
 
 def test_bad_input_is_refused() -> None:

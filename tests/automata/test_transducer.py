@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from automaton_strategies import all_strings, checked_strategies, transducers
@@ -45,6 +47,14 @@ def test_difference_string_is_the_first_of_the_shortest(first: Transducer, secon
             assert found == tuple(BINARY[symbol] for symbol in strings[differ.argmax()].tolist())
             return
     assert found is None
+
+
+@given(transducers())
+def test_survives_json(transducer: Transducer) -> None:
+    again = Transducer.from_json(json.loads(json.dumps(transducer.to_json())))
+    assert (again.symbols, again.start) == (transducer.symbols, transducer.start)
+    np.testing.assert_array_equal(again.semiautomaton.table, transducer.semiautomaton.table)
+    np.testing.assert_array_equal(again.outputs, transducer.outputs)
 
 
 def test_bad_input_is_refused() -> None:

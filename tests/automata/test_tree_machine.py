@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.automata import Semiautomaton, Transducer, library
-from lengthwise.automata.tree_machine import TreeMachine, tree_machine
+from lengthwise.automata.monoid_laws import monoid_laws
+from lengthwise.automata.tree_machine import TreeMachine, tree_machine, window_blocks
 
 pytestmark = checked_strategies
 
@@ -137,3 +138,157 @@ def test_strings_and_transducers_over_other_symbols_are_refused() -> None:
         machine.answers(np.zeros((1, 0), dtype=np.int64))
     with pytest.raises(ValueError, match="wanted one over the symbols"):
         machine.difference_string(library.cycle(3))
+
+
+def blown_up(machine: TreeMachine, copies: int, seed: int) -> tuple[TreeMachine, np.ndarray]:
+    """Every class several times, in any order, and one class that no string reaches; also whose copy each class is."""
+    generator = np.random.default_rng(seed)
+    count = machine.num_classes
+    of = generator.permutation(np.repeat(np.arange(count), copies))
+    places = np.stack([np.flatnonzero(of == k) for k in range(count)])
+    table = np.full((len(of) + 1,) * machine.chunk_size, len(of))
+    wanted = machine.table[np.ix_(*[of] * machine.chunk_size)]
+    inside = (slice(len(of)),) * machine.chunk_size
+    table[inside] = places[wanted, generator.integers(copies, size=wanted.shape)]
+    leaves = places[machine.leaves, generator.integers(copies, size=machine.leaves.shape)]
+    return TreeMachine(machine.symbols, leaves, table, np.append(machine.outputs[of], 0)), np.append(of, -1)
+
+
+def same_tables(one: TreeMachine, other: TreeMachine) -> bool:
+    return all(
+        np.array_equal(a, b)
+        for a, b in ((one.leaves, other.leaves), (one.table, other.table), (one.outputs, other.outputs))
+    )
+
+
+@given(small, chunks, st.integers(1, 3), st.integers(0, 99))
+@settings(max_examples=60)
+def test_copies_of_classes_are_merged_again(transducer: Transducer, chunk: int, copies: int, seed: int) -> None:
+    machine = tree_machine(transducer.minimise(), chunk)
+    smallest, _ = machine.reduced()
+    larger, of = blown_up(machine, copies, seed)
+    found, new = larger.reduced()
+    assert same_tables(found, smallest)
+    assert same_tables(found.reduced()[0], found)
+    assert found.num_classes <= machine.num_classes
+    assert new[-1] == -1
+    for k in np.flatnonzero(new >= 0):
+        assert set(new[(of == of[k]) & (new >= 0)]) == {new[k]}
+    assert set(new[new >= 0]) == set(range(found.num_classes))
+
+
+@given(small, chunks, st.integers(0, 99), st.integers(1, 9))
+@settings(max_examples=40)
+def test_reduced_machines_answer_alike(transducer: Transducer, chunk: int, seed: int, length: int) -> None:
+    machine, _ = blown_up(tree_machine(transducer, chunk), 2, seed)
+    found, new = machine.reduced()
+    strings = all_strings(2, length)
+    np.testing.assert_array_equal(found.answers(strings), machine.answers(strings))
+    for levels, expected in zip(found.classes(strings), machine.classes(strings), strict=True):
+        np.testing.assert_array_equal(levels, new[expected])
+    assert found.difference_string(transducer) is None
+
+
+@st.composite
+def arbitrary_machines(draw: st.DrawFn) -> TreeMachine:
+    count, chunk = draw(st.integers(1, 4)), draw(st.integers(2, 3))
+    entries = draw(st.lists(st.integers(0, count - 1), min_size=count**chunk, max_size=count**chunk))
+    leaves = draw(st.lists(st.integers(0, count - 1), min_size=3, max_size=3))
+    outputs = draw(st.lists(st.integers(0, 1), min_size=count, max_size=count))
+    table = np.array(entries).reshape((count,) * chunk)
+    return TreeMachine(("a", "b"), np.array(leaves), table, np.array(outputs))
+
+
+@given(arbitrary_machines())
+@settings(max_examples=80)
+def test_machines_of_no_transducer_are_reduced_soundly(machine: TreeMachine) -> None:
+    found, _ = machine.reduced()
+    for length in range(1, 11):
+        strings = all_strings(2, length)
+        np.testing.assert_array_equal(found.answers(strings), machine.answers(strings))
+
+
+def with_windows_of_strings_alone(machine: TreeMachine) -> TreeMachine:
+    """Leaves have classes of their own, as in a net, and of the table is left what some string needs."""
+    chunk, count = machine.chunk_size, machine.num_classes
+    of = np.concatenate([np.arange(count), machine.leaves])
+    table = machine.table[np.ix_(*[of] * chunk)]
+    shown = np.full_like(table, -1)
+    pad, mixed, full = count, [], list(range(count + 1, len(of)))
+    seen = set()
+    while (known := (pad, *mixed, -1, *full)) not in seen:
+        seen.add(known)
+        parts = np.array([*mixed, *full, pad])  # parts that are pads are numbered -1
+        windows = [parts[block] for block in window_blocks(len(mixed), len(full), chunk)]
+        for some in (*windows, np.full((1, chunk), pad)):
+            shown[tuple(some.T)] = table[tuple(some.T)]
+        pad = int(table[(pad,) * chunk])
+        mixed, full = (
+            sorted(set(table[tuple(some.T)].tolist())) for some in (np.concatenate(windows[:-1]), windows[-1])
+        )
+    return TreeMachine(machine.symbols, np.arange(count, len(of)), shown, machine.outputs[of])
+
+
+@given(arbitrary_machines())
+@settings(max_examples=80)
+def test_gaps_change_no_answer(machine: TreeMachine) -> None:
+    fine = with_windows_of_strings_alone(machine)
+    found, new = fine.reduced()
+    assert found.num_classes <= fine.num_classes
+    for length in range(1, 11):
+        strings = all_strings(2, length)
+        np.testing.assert_array_equal(found.answers(strings), machine.answers(strings))
+        np.testing.assert_array_equal(found.final_classes(strings), new[fine.final_classes(strings)])
+
+
+@pytest.mark.parametrize("chunk", [2, 3])
+@pytest.mark.parametrize("transducer", [library.parity(), library.even_pairs(), library.cycle(5)])
+def test_leaves_and_merged_classes_become_one(transducer: Transducer, chunk: int) -> None:
+    monoid = tree_machine(transducer, chunk)
+    fine = with_windows_of_strings_alone(monoid)
+    assert (fine.table < 0).any()
+    found, _ = fine.reduced()
+    assert found.num_classes == monoid.num_classes
+    assert found.difference_string(transducer) is None
+    assert monoid_laws(found).pad_is_identity
+    assert monoid_laws(found).num_violations == 0
+
+
+@given(small, chunks, st.data())
+@settings(max_examples=60)
+def test_a_wrong_entry_is_found_after_reduction_too(transducer: Transducer, chunk: int, data: st.DataObject) -> None:
+    right, _ = blown_up(tree_machine(transducer, chunk), 2, seed=0)
+    table = right.table.copy()
+    place = tuple(data.draw(st.integers(0, right.num_classes - 1)) for _ in range(chunk))
+    table[place] = data.draw(st.integers(0, right.num_classes - 1))
+    machine = TreeMachine(right.symbols, right.leaves, table, right.outputs)
+    assert machine.reduced()[0].difference_string(transducer) == machine.difference_string(transducer)
+
+
+def test_a_machine_that_lacks_an_entry_is_not_reduced() -> None:
+    right = tree_machine(library.parity())
+    table = right.table.copy()
+    table[1, 1] = -1
+    with pytest.raises(ValueError, match=r"no entry for the classes \[1, 1\], which 'bb' needs"):
+        TreeMachine(right.symbols, right.leaves, table, right.outputs).reduced()
+
+
+@given(small, chunks, st.integers(1, 7), st.data())
+@settings(max_examples=40)
+def test_pads_in_any_place_change_no_answer(
+    transducer: Transducer, chunk: int, length: int, data: st.DataObject
+) -> None:
+    machine = tree_machine(transducer, chunk)
+    strings = all_strings(2, length)
+    order = data.draw(st.permutations([*range(length), *[-1] * data.draw(st.integers(0, 5))]))
+    places = sorted(i for i, k in enumerate(order) if k >= 0)
+    padded = np.full((len(strings), len(order)), -1)
+    padded[:, places] = strings
+    np.testing.assert_array_equal(machine.answers(padded), machine.answers(strings))
+
+
+@given(small, chunks)
+@settings(max_examples=20)
+def test_classes_of_prefixes_are_those_of_the_transducer(transducer: Transducer, chunk: int) -> None:
+    machine, strings = tree_machine(transducer, chunk), all_strings(2, 6)
+    np.testing.assert_array_equal(machine.outputs[machine.prefix_classes(strings)], transducer.run(strings))

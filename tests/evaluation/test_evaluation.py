@@ -9,7 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.evaluation.length_curve import LengthCurve, length_curve, parse_protocol, wilson_interval
+from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.evaluation.length_curve import LengthCurve, length_curve, parse_protocol
 from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import SequenceModel

@@ -11,8 +11,9 @@ from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.report.numbers import NOTHING, percent
 from lengthwise.report.settings import as_toml, variations
-from lengthwise.report.table import NOTHING, as_csv, percent, run_rows, summary_table, unbalanced_table
+from lengthwise.report.table import as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.runs.spec import make_spec
 from lengthwise.training.recipe import PRESETS
 
@@ -127,3 +128,9 @@ def test_the_file_of_a_configuration_repeats_it(preset: str) -> None:
     spec = make_spec("parity", "regular-gpt", settings, preset=preset, seed=3)
     again = make_spec("parity", "regular-gpt", tomllib.loads(as_toml(spec.to_json())), seed=3)
     assert again.id == spec.id
+
+
+@pytest.mark.parametrize("pattern", ["(é|🙂)*é", r"(\(|\.)*\."])
+def test_the_file_of_a_configuration_keeps_every_symbol(pattern: str) -> None:
+    spec = make_spec("regex", "regular-gpt", {"task": {"pattern": pattern}})
+    assert make_spec("regex", "regular-gpt", tomllib.loads(as_toml(spec.to_json()))).id == spec.id

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from lengthwise.automata import DFA, library
 from lengthwise.tasks.base import TASKS
-from lengthwise.tasks.regular.recognition import RecognitionTask
+from lengthwise.tasks.regular.chi2023 import Chi2023Task
 
 
 @TASKS.register("bounded-dyck")
-class BoundedDyck(RecognitionTask):
+class BoundedDyck(Chi2023Task):
     """Recognition of D_n, the balanced strings of one kind of bracket nested at most n = `depth` deep.
 
     With ``h_t`` the number of `(` less the number of `)` among symbols 1 ... t, a string is in D_n when ``h_T = 0`` and

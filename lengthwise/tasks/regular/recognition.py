@@ -3,11 +3,12 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Int64
+from pydantic import BeforeValidator
 from torch import Tensor
 
 from lengthwise.automata import DFA, Transducer
@@ -24,6 +25,12 @@ EDIT_ROUNDS = 8
 REPEAT_WEIGHT = 6.0
 """What each symbol that repeats the one before multiplies the odds of a persistent string by."""
 
+MOST_STATES = 1_000
+"""The size of the smallest automaton of a language that a task takes, at most."""
+
+Alphabet = Annotated[tuple[str, ...], BeforeValidator(lambda given: tuple(given) if isinstance(given, str) else given)]
+"""Symbols in the order of their ids; a text is taken apart into its characters."""
+
 OUT, IN = 0, 1
 """The classes, and the places of the complement and of the language itself in a task's joint sampler."""
 
@@ -31,31 +38,25 @@ OUT, IN = 0, 1
 class RecognitionTask(RegularTask):
     """Whether a string is in a language; the classes are "out" and "in", and every prefix is asked.
 
-    A sampled batch is half inside and half outside (an extra string falls to either by chance). Where a length has no
-    string of one class, the length is legal but not balanced, and all strings come from the other.
+    A task needs no more than its `language`. A sampled batch is half inside and half outside (an extra string falls to
+    either by chance), its rows shuffled. Where a length has no string of one class, the length is legal but not
+    balanced, and all strings come from the other.
 
-    `sampling` is how strings are drawn:
+    Strings inside are drawn from the language, or, where a task has `profiles` (languages that partition its own, say
+    by depth), half of them from a uniformly drawn profile among those possible. Strings outside are near misses: a
+    quarter is uniform, a quarter is a string inside with one or two substitutions, a quarter is a string inside with a
+    window of another in its place, and a quarter is drawn from `neighbour`, a language outside but close by; where
+    there is none, or none of the length, it is a string inside with two different symbols swapped. A draw from the
+    language, a profile or the neighbour is by a fair coin uniform or persistent: every symbol that repeats the one
+    before multiplies the odds of the string by `REPEAT_WEIGHT`. Long runs meet the bounds of a language often. An edit
+    that leaves the string in the language is drawn again, `EDIT_ROUNDS` times in all; then substitutions are tried as
+    often (swaps cannot lead out of Tomita 1, 5 and 6), and a string that is still inside is replaced by a uniform one
+    outside.
 
-    - ``"near-miss"`` (rows shuffled). Strings inside are drawn from the language, or, where a task has `profiles`
-      (languages that partition its own, say by depth), half of them from a uniformly drawn profile among those
-      possible. Of the strings outside, a quarter is uniform, a quarter is a string inside with one or two
-      substitutions, a quarter is a string inside with a window of another in its place, and a quarter is drawn from
-      `neighbour`, a language outside but close by; where there is none, or none of the length, it is a string inside
-      with two different symbols swapped. A draw from the language, a profile or the neighbour is by a fair coin
-      uniform or persistent: every symbol that repeats the one before multiplies the odds of the string by
-      `REPEAT_WEIGHT`. Long runs meet the bounds of a language often. An edit that leaves the string in the language
-      is drawn again, `EDIT_ROUNDS` times in all; then substitutions are tried as often (swaps cannot lead out of
-      Tomita 1, 5 and 6), and a string that is still inside is replaced by a uniform one outside.
-    - ``"chi2023"`` (not shuffled: first half inside, second half outside, and the extra string of an odd batch
-      outside). The samplers of the code of Chi et al. (arXiv 2305.03796), so that its tables can be measured again.
-      Strings outside are uniform.
-
-    A prefix of a sample is distributed in neither as a sample of its length, so every length needs its own strings.
+    A prefix of a sample is not distributed as a sample of its length, so every length needs its own strings.
     """
 
     prefix_exchangeable: ClassVar[bool] = False
-
-    sampling: Literal["near-miss", "chi2023"] = "near-miss"
 
     @property
     @abstractmethod
@@ -71,10 +72,6 @@ class RecognitionTask(RegularTask):
     def neighbour(self) -> DFA | None:
         """A language outside the task's own that is hard to tell from it; none by default."""
         return None
-
-    @abstractmethod
-    def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Strings of the language as the code of Chi et al. draws them."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -105,11 +102,14 @@ class RecognitionTask(RegularTask):
         return 0.5 if self.is_balanced_length(length) else 1.0
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw strings by `sampling`; every prefix is asked."""
+        """Draw strings of both classes; every prefix is asked."""
         self.check_length(length)
-        draw = {"near-miss": self._sample_near_miss, "chi2023": self._sample_chi2023}[self.sampling]
-        inputs = draw(batch_size, length, generator)
+        inputs = self._draw_batch(batch_size, length, generator)
         return Batch(inputs, self.solve(inputs))
+
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """What the automaton says of each prefix; a task that knows a formula gives that instead."""
+        return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     @property
     def _sampler(self) -> StringSampler:
@@ -121,19 +121,11 @@ class RecognitionTask(RegularTask):
         """How many languages the sampler draws from, each uniformly or persistently."""
         return len(self._sampler.starts) // 2
 
-    def _sample_chi2023(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-        if self.is_balanced_length(length):
-            num_inside = batch_size // 2
-        else:
-            num_inside = batch_size if self._has_inside(length) else 0
-        outside = torch.full((batch_size - num_inside,), OUT)
-        return torch.cat([self.draw_chi2023(num_inside, length, generator), self._draw(outside, length, generator)])
-
     def _has_inside(self, length: int) -> bool:
         """Whether the language has strings of this length."""
         return bool(self._sampler.possible(length)[IN])
 
-    def _sample_near_miss(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+    def _draw_batch(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
         if not self.is_balanced_length(length):
             origin = torch.full((batch_size,), IN if self._has_inside(length) else OUT)
             return self._draw(self._varied(origin, length, generator), length, generator)
@@ -184,6 +176,25 @@ class RecognitionTask(RegularTask):
                 return edited
         edited[inside] = self._draw(torch.full((len(inside),), OUT), strings.shape[1], generator)
         return edited
+
+
+def check_language(language: DFA, setting: str) -> None:
+    """Raise a ValueError that names `setting` unless the language is small, and there is something to learn about it.
+
+    That is so if of the strings of one symbol or more some are inside and some outside. `language` must be minimal.
+    """
+    if language.num_states > MOST_STATES:
+        raise ValueError(
+            f"{setting}: wanted a language of at most {MOST_STATES:,} states, got {language.num_states:,}; simplify it"
+        )
+    machine = language.semiautomaton
+    after_a_symbol = [machine.reachable(state) for state in set(machine.table[language.start].tolist())]
+    inside = language.accepting[np.concatenate(after_a_symbol)]
+    if inside.all() or not inside.any():
+        raise ValueError(
+            f"{setting}: wanted a language with strings inside and outside, got one that holds "
+            f"{'every' if inside.all() else 'no'} string of one symbol or more; there is nothing to learn"
+        )
 
 
 @lru_cache(maxsize=64)

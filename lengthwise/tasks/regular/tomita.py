@@ -9,11 +9,12 @@ from torch import Tensor
 
 from lengthwise.automata import DFA, library
 from lengthwise.tasks.base import TASKS
-from lengthwise.tasks.regular.recognition import IN, RecognitionTask
+from lengthwise.tasks.regular.chi2023 import Chi2023Task
+from lengthwise.tasks.regular.recognition import IN
 
 
 @TASKS.register("tomita")
-class Tomita(RecognitionTask):
+class Tomita(Chi2023Task):
     """Recognition of Tomita's language of the given `index`, over the symbols 0 and 1.
 
     1. ``1*``
@@ -80,9 +81,9 @@ class Tomita(RecognitionTask):
             return _CHI2023[self.index](count, length, generator)
         return self._draw(torch.full((count,), IN), length, generator)
 
-    def _sample_chi2023(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+    def _draw_batch_chi2023(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
         if self.index != 1:
-            return super()._sample_chi2023(batch_size, length, generator)
+            return super()._draw_batch_chi2023(batch_size, length, generator)
         uniform = torch.randint(2, (batch_size, length), generator=generator)
         return uniform | torch.randint(2, (batch_size, 1), generator=generator)
 

@@ -1,12 +1,24 @@
-"""JSON files that appear by rename and carry a digest, so that a number that was changed does not pass for its own."""
+"""Files that appear whole or not at all; JSON with a digest, so that a number that was changed shows."""
 
 import json
+import os
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from lengthwise.training.checkpoint import write_by_rename
+
+def write_by_rename(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

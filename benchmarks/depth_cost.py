@@ -1,0 +1,185 @@
+"""What depth costs: RegularGPT's ceil(log_C T) levels beside the layers of a causal Transformer, counted and measured.
+
+    python benchmarks/depth_cost.py            prints the table
+    python benchmarks/depth_cost.py --save     also writes docs/routing.md and its picture
+    python benchmarks/depth_cost.py --quick    seconds, to see that it runs; its numbers say nothing
+
+CPU time of a forward pass, one torch thread, everything in one run. Attention over windows is done in dense blocks, as
+large C asks for; before anything is timed, it is compared with the masked definition.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from depth_page import save
+
+from lengthwise.analysis.cost import attention_break_even, layer_break_even, published_break_even
+from lengthwise.layers.tree_layers import PreNormLayer
+from lengthwise.ops.tree_attention import attend_masked, num_levels
+
+D_MODEL, NUM_HEADS = 768, 12
+"""As the language models of Chi et al. (2023), Table 5."""
+
+SHAPES = ((512, 32), (512, 128), (512, 256), (2048, 32), (2048, 128))
+"""Lengths and chunk sizes."""
+
+
+class Cost(NamedTuple):
+    """K / L at which RegularGPT and a causal Transformer cost the same, by four accounts."""
+
+    length: int
+    chunk_size: int
+    published: float
+    attention: float
+    layers: float
+    attention_measured: float
+    layers_measured: float
+
+
+Heads = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class Blocks(NamedTuple):
+    """How one level cuts a string up so that windows become dense blocks.
+
+    Positions `stride` apart form a sequence of their own, `stride` sequences in all, padded in front by `missing`
+    positions together. Each is cut into `count` blocks of `size`, and a block of queries sees its own keys and those of
+    the block before it through `mask`, which holds the bias of eq. (1).
+    """
+
+    stride: int
+    missing: int
+    count: int
+    size: int
+    mask: torch.Tensor
+
+
+def blocks_of(bias: torch.Tensor, length: int, stride: int) -> Blocks:
+    """Cut up a level; this depends on the length alone, and is not timed."""
+    chunk = bias.shape[1]
+    in_sequence = -(-length // stride)
+    size = min(chunk, in_sequence)
+    count = -(-in_sequence // size)
+    missing = count * size * stride - length
+    queries = torch.arange(count * size).reshape(count, size, 1)
+    first = queries[:, :1] - size * (count > 1)
+    keys = first + torch.arange(size * (1 + (count > 1)))
+    offset = queries - keys
+    is_symbol = keys[None] * stride + torch.arange(stride)[:, None, None, None] >= missing
+    allowed = is_symbol & (keys >= 0) & (offset >= 0) & (offset < chunk)
+    mask = bias[:, offset.clamp(0, chunk - 1)].masked_fill(~allowed[:, None], -torch.inf)
+    return Blocks(stride, missing, count, size, mask.flatten(1, 2))
+
+
+def window_attention(heads: Heads, blocks: Blocks) -> torch.Tensor:
+    """Eq. (1) for one string: every position over its window, in T C terms (2 T C where blocks follow one another)."""
+    query, key, value = (_in_sequences(x, blocks) for x in heads)
+    if blocks.count > 1:
+        key, value = (torch.cat([F.pad(x, (0, 0, 0, 0, 1, 0))[:, :, :-1], x], 3) for x in (key, value))
+    attended = F.scaled_dot_product_attention(*(x.flatten(1, 2) for x in (query, key, value)), attn_mask=blocks.mask)
+    attended = attended.unflatten(1, (-1, blocks.count)).flatten(2, 3)
+    return attended.permute(2, 0, 1, 3).flatten(0, 1).flatten(1)[None, blocks.missing :]
+
+
+def _in_sequences(x: torch.Tensor, blocks: Blocks) -> torch.Tensor:
+    """[1, T, H, E] as [sequences, H, blocks, places, E]."""
+    padded = F.pad(x[0], (0, 0, 0, 0, blocks.missing, 0))
+    return padded.reshape(blocks.count, blocks.size, blocks.stride, *x.shape[2:]).permute(2, 3, 0, 1, 4)
+
+
+def window_levels(layer: PreNormLayer, states: torch.Tensor, levels: list[Blocks]) -> torch.Tensor:
+    """RegularGPT's pass over one string at thickness 1: the layer at every level."""
+    for blocks in levels:
+        normed = layer.normalise(states)
+        states = layer.output(states, window_attention((layer.query(normed), *layer.key_value(normed)), blocks))
+    return states
+
+
+def full_attention(heads: Heads) -> torch.Tensor:
+    """Causal attention of every position over all before it, by torch's own kernel."""
+    query, key, value = (x.transpose(1, 2) for x in heads)
+    return F.scaled_dot_product_attention(query, key, value, is_causal=True).transpose(1, 2).flatten(-2)
+
+
+def full_layer(layer: PreNormLayer, states: torch.Tensor) -> torch.Tensor:
+    """One layer of a causal Transformer, made of the same projections and feed-forward block."""
+    normed = layer.normalise(states)
+    return layer.output(states, full_attention((layer.query(normed), *layer.key_value(normed))))
+
+
+def check_that_forms_agree() -> None:
+    """Raise unless attention in blocks is the masked definition's, and full attention that of one window of all."""
+    generator = torch.Generator().manual_seed(0)
+    for length, chunk in ((1, 2), (33, 2), (33, 3), (63, 8), (64, 8), (33, 33)):
+        heads = tuple(torch.randn(1, length, 2, 4, generator=generator, dtype=torch.float64) for _ in range(3))
+        bias = torch.randn(2, chunk, generator=generator, dtype=torch.float64)
+        for stride in strides(length, chunk):
+            defined = attend_masked(*heads, bias, stride)
+            torch.testing.assert_close(window_attention(heads, blocks_of(bias, length, stride)), defined)
+        defined = attend_masked(*heads, torch.zeros(2, length, dtype=torch.float64), 1)
+        torch.testing.assert_close(full_attention(heads), defined)
+
+
+def strides(length: int, chunk_size: int) -> list[int]:
+    """The dilation of every level."""
+    return [chunk_size**level for level in range(num_levels(length, chunk_size))]
+
+
+def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
+    """Median CPU seconds of a call, after one to warm up."""
+    times = []
+    for _ in range(repeats + 1):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return statistics.median(times[1:])
+
+
+@torch.no_grad()
+def measure(length: int, chunk_size: int, d_model: int, repeats: int) -> Cost:
+    """Count and time one shape."""
+    generator = torch.Generator().manual_seed(0)
+    layer = PreNormLayer(d_model=d_model, num_heads=NUM_HEADS, chunk_size=chunk_size)
+    layer.reset_parameters(generator)
+    states = torch.randn(1, length, d_model, generator=generator)
+    heads = tuple(torch.randn(1, length, NUM_HEADS, d_model // NUM_HEADS, generator=generator) for _ in range(3))
+    levels = [blocks_of(layer.bias, length, stride) for stride in strides(length, chunk_size)]
+    full = cpu_seconds(lambda: full_attention(heads), repeats)
+    windows = cpu_seconds(lambda: [window_attention(heads, blocks) for blocks in levels], repeats)
+    full_pass = cpu_seconds(lambda: full_layer(layer, states), repeats)
+    window_pass = cpu_seconds(lambda: window_levels(layer, states, levels), repeats)
+    return Cost(
+        length=length,
+        chunk_size=chunk_size,
+        published=published_break_even(length, chunk_size),
+        attention=attention_break_even(length, chunk_size),
+        layers=layer_break_even(length, chunk_size, d_model),
+        attention_measured=full / windows,
+        layers_measured=full_pass / window_pass,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    check_that_forms_agree()
+    costs = []
+    for length, chunk_size in ((64, 8),) if options.quick else SHAPES:
+        cost = measure(length, chunk_size, 48 if options.quick else D_MODEL, 1 if options.quick else 5)
+        print("  ".join(f"{name} {value:.4g}" for name, value in cost._asdict().items()), flush=True)
+        costs.append(cost)
+    if options.save:
+        for path in save(costs, D_MODEL):
+            print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Writes the page on routing and depth: the tree beside parallel scans, and what its levels cost."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+from speed_page import ROOT, environment, write_files
+
+from lengthwise.analysis.routing import blelloch_scan, hillis_steele_scan, sliding_routing, tree_routing
+from lengthwise.report.analysis_charts import routing_chart
+
+DRAWN = 8
+COUNTED = (8, 40, 512)
+
+ROUTINGS = {
+    "RegularGPT, every prefix": sliding_routing,
+    "RegularGPT, the whole string": tree_routing,
+    "Hillis-Steele scan": hillis_steele_scan,
+    "Blelloch scan": blelloch_scan,
+}
+
+
+def save(costs: Sequence[Any], d_model: int) -> list[Path]:
+    """Write page and picture; return their paths."""
+    drawn = {title: ROUTINGS[title](DRAWN) for title in ROUTINGS if title != "RegularGPT, the whole string"}
+    files = {
+        ROOT / "docs" / "routing.svg": vl_convert.vegalite_to_svg(routing_chart(drawn, DRAWN).to_dict()),
+        ROOT / "docs" / "routing.md": _page(costs, d_model),
+    }
+    return write_files(files)
+
+
+def _page(costs: Sequence[Any], d_model: int) -> str:
+    found = {(cost.length, cost.chunk_size): cost for cost in costs}
+    example = found[512, 128]
+    parts = [
+        "# Routing and depth",
+        "```console\npython benchmarks/depth_cost.py --save\n```",
+        "## The tree beside parallel scans (Figure 2)",
+        f"![Routing of RegularGPT and of two parallel scans over {DRAWN} symbols](routing.svg)",
+        "Circles are values, the string is at the bottom, and a step merges the values that its lines come from. Dark "
+        f"is what the answer at the last of {DRAWN} symbols needs. With C=2 and a length that is a power of two these "
+        "merges are the same in all three, as section 4 of Chi et al. (2023) says. RegularGPT also merges pads before "
+        "the start (not drawn); without them its pass for every prefix is the Hillis-Steele scan at any length. "
+        "The Blelloch scan needs fewer merges in up to twice the steps, and merges values of unequal depth.",
+        _merges_table(),
+        "Each entry: steps, merges. The package answers a whole string with the second row and all prefixes with the "
+        "first.",
+        "## Is it cheaper than a Transformer? (section 3.4)",
+        "The paper compares T C K log_C T with T² L and concludes that RegularGPT with thickness K is likely to be "
+        f"cheaper than a Transformer of L layers as long as K < 3L (T=512, C=128: {example.published:.2f}). The table "
+        "gives the K / L at which both cost the same: above it RegularGPT costs more.",
+        _costs_table(costs),
+        "- *Formula*: T / (C log_C T), attention alone.\n"
+        "- *Pairs*: pairs of a query and a key that the masks allow, with a whole number of levels and a causal "
+        "Transformer.\n"
+        f"- *Layers*: all multiplications of a layer at D={d_model}: 2 D for each pair, 12 D² for each position.\n"
+        "- *Measured*: CPU time of a forward pass over one string, one core, everything in one run, after attention in "
+        "blocks was compared with the masked definition; medians of 5. Both sides use torch's attention kernel and the "
+        "same projections and feed-forward block. In blocks, up to twice the pairs are computed.",
+        f"So K < 3L is a statement about attention terms. At T={example.length} attention is a small part of a layer "
+        f"of width {d_model}, and windows of {example.chunk_size} symbols need 2 levels, so that a pass of thickness K "
+        f"costs about as much as 2 K layers: the costs are equal at K / L = {example.layers:.2f} counted and "
+        f"{example.layers_measured:.2f} measured.",
+        "\n".join(["## Where it comes from\n", *(f"- {name}: {value}" for name, value in environment().items())]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _merges_table() -> str:
+    lines = ["| routing, C=2 | " + " | ".join(f"T={length}" for length in COUNTED) + " |"]
+    lines.append("|---" * (len(COUNTED) + 1) + "|")
+    for title, routing in ROUTINGS.items():
+        counted = [routing(length) for length in COUNTED]
+        cells = [f"{max(merge.step for merge in merges)}, {len(merges):,}" for merges in counted]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _costs_table(costs: Sequence[Any]) -> str:
+    lines = ["| T | C | formula | pairs | layers | attention, measured | layers, measured |", "|---" * 7 + "|"]
+    for cost in costs:
+        cells = [cost.length, cost.chunk_size, *(f"{share:.2f}" for share in cost[2:])]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,54 @@
+"""What RegularGPT's attention and its whole layers cost beside those of a causal Transformer, counted.
+
+With chunk size T there is one level, at which every position sees all before it: a layer of a causal Transformer.
+Ratios of the two say at which thickness K, for L layers of the Transformer, the costs are equal.
+"""
+
+import math
+
+from lengthwise.ops.tree_attention import num_levels
+
+
+def attention_pairs(length: int, chunk_size: int) -> int:
+    """Pairs of a query and a key inside the string, over the levels of one pass of thickness 1: the mask's entries.
+
+    ``sum_l sum_m min(C, floor(m / C^l) + 1)`` over levels l from 0 and positions m; pads before the start do not count.
+
+    Example:
+        >>> attention_pairs(4, 4), attention_pairs(4, 2)
+        (10, 13)
+    """
+    strides = [chunk_size**level for level in range(num_levels(length, chunk_size))]
+    return sum(min(chunk_size, place // stride + 1) for stride in strides for place in range(length))
+
+
+def multiplications(length: int, chunk_size: int, d_model: int) -> int:
+    """Of one pass of thickness 1: 2 D for each attention pair, 12 D^2 for each position at each level.
+
+    The latter are the projections to queries, keys, values and output (4 D^2) and a feed-forward block of 4 D hidden
+    units (8 D^2).
+    """
+    levels = num_levels(length, chunk_size)
+    return 2 * d_model * attention_pairs(length, chunk_size) + 12 * d_model**2 * length * levels
+
+
+def attention_break_even(length: int, chunk_size: int) -> float:
+    """K / L at which attention alone costs the same."""
+    return attention_pairs(length, length) / attention_pairs(length, chunk_size)
+
+
+def layer_break_even(length: int, chunk_size: int, d_model: int) -> float:
+    """K / L at which whole layers cost the same."""
+    return multiplications(length, length, d_model) / multiplications(length, chunk_size, d_model)
+
+
+def published_break_even(length: int, chunk_size: int) -> float:
+    """K / L by the source's formula, ``T C K log_C T < T^2 L``: attention alone, and no whole number of levels.
+
+    Example:
+        >>> round(published_break_even(512, 128), 2)
+        3.11
+
+    Source: Chi et al. (2023), section 3.4.
+    """
+    return length / (chunk_size * math.log(length, chunk_size))

@@ -1,0 +1,90 @@
+"""One look inside a trained model: states and their clusters, receptive field, flips, all on the same strings."""
+
+from copy import deepcopy
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.analysis.clusters import LevelClusters, PrincipalComponents, level_clusters, principal_components
+from lengthwise.analysis.receptive_field import FlipPoint, cumulative_field, flip_test, gradient_norms, tree_answer
+from lengthwise.analysis.states import BlockStates, block_states
+from lengthwise.conventions import IGNORE, PAD
+from lengthwise.evaluation.length_curve import final_answers
+from lengthwise.models.base import SequenceModel
+from lengthwise.models.regular_gpt import RegularGPT
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import RegularTask, SymbolTask
+from lengthwise.threads import one_thread
+
+STRINGS = 200
+"""Strings whose states are looked at, and most states of a level."""
+
+FIELD_STRINGS = 64
+"""The first of these, whose gradients are computed and in which symbols are replaced."""
+
+FLIPS = 100
+"""Distances at which symbols are replaced, evenly from the last symbol to the first."""
+
+NEAR_SHARE = 1 / 8
+"""Clusters are counted at this share of the states' root mean square norm."""
+
+
+LONGEST = 10_000
+"""Longer strings have more states than memory should hold."""
+
+
+class Analysis(NamedTuple):
+    """What was found on the strings `inputs`; `distance` is where clusters are counted."""
+
+    inputs: Int64[Tensor, "B T"]
+    num_right: int
+    num_asked: int
+    blocks: BlockStates
+    components: PrincipalComponents
+    levels: list[LevelClusters]
+    distance: float
+    cumulative: Float[Tensor, "B T"]
+    flips: list[FlipPoint]
+
+
+@one_thread()
+def analyse(model: SequenceModel, task: SymbolTask, *, length: int = 500, seed: int = 0) -> Analysis:
+    """States, gradients and answers of a trained model on random strings.
+
+    Where only strings of one symbol less can have every class as their answer, it takes these.
+
+    Raises:
+        ValueError: the model is no RegularGPT of thickness 1, the task is not regular or has no strings of that length,
+            or `length` is above 10,000.
+    """
+    if not (isinstance(task, RegularTask) and isinstance(model, RegularGPT)):
+        raise ValueError(
+            f"model: wanted a regular-gpt and a regular task, got {model.name} and {task.name}; choose another run"
+        )
+    if length > LONGEST:
+        raise ValueError(f"length: wanted at most {LONGEST:,} symbols, got {length:,}; take shorter strings")
+    if not task.is_balanced_length(length) and task.is_balanced_length(length - 1):
+        length -= 1
+    batch = task.sample(STRINGS, length, generator_for(seed, "analysis strings", length))
+    targets = batch.targets[:, -1]
+    asked = targets != IGNORE
+    with torch.no_grad():
+        right = (final_answers(model, batch.inputs) == targets)[asked]
+    blocks = block_states(model, task, batch.inputs).thinned(STRINGS, generator_for(seed, "analysis states"))
+    exact = deepcopy(model).double()
+    inputs, targets = batch.inputs[asked][:FIELD_STRINGS], targets[asked][:FIELD_STRINGS]
+    norms = gradient_norms(tree_answer(exact), exact.tree.leaves[inputs - PAD], targets)
+    distances = torch.linspace(0, length - 1, min(FLIPS, length)).round().int().tolist()
+    return Analysis(
+        inputs=batch.inputs,
+        num_right=int(right.sum()),
+        num_asked=len(right),
+        blocks=blocks,
+        components=principal_components(blocks.states),
+        levels=level_clusters(blocks),
+        distance=NEAR_SHARE * float(blocks.states.square().sum(1).mean().sqrt()),
+        cumulative=cumulative_field(norms),
+        flips=flip_test(model, task, inputs, distances, generator_for(seed, "analysis flips")),
+    )

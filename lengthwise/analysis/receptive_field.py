@@ -1,0 +1,175 @@
+"""How far back an answer depends on its string: by gradients, as published, and by replacing symbols."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.evaluation.length_curve import final_answers
+from lengthwise.models.base import SequenceModel
+from lengthwise.models.regular_gpt import RegularGPT
+from lengthwise.ops.tree_attention import last_state
+from lengthwise.tasks.base import OracleTask
+from lengthwise.threads import one_thread
+
+Answer = Callable[[Float[Tensor, "B T D"]], Float[Tensor, "B Y"]]
+"""The logits at the last position of strings that are given as embeddings."""
+
+SYMBOLS_AT_ONCE = 1 << 15
+"""Gradients are computed in parts of at most so many symbols, so that memory does not grow with the strings."""
+
+
+def tree_answer(model: RegularGPT) -> Answer:
+    """The model's answer as a function of one embedding for each position: every position is a symbol of its own."""
+
+    def answer(embedded: Float[Tensor, "B T D"]) -> Float[Tensor, "B Y"]:
+        tree = model.tree
+        leaves = torch.cat([tree.leaves[:1], embedded.flatten(0, 1)])
+        ids = torch.arange(1, len(leaves)).reshape(embedded.shape[:2])
+        logits: Tensor = model.readout(last_state(ids, tree._replace(leaves=leaves), table_rows=0))
+        return logits
+
+    return answer
+
+
+def gradient_norms(
+    answer: Answer, embedded: Float[Tensor, "B T D"], targets: Int64[Tensor, " B"]
+) -> Float[Tensor, "B T"]:
+    """``|| d m_b / d e_bt ||``, where m is the log-odds of the target y: ``m = z_y - log sum_{k != y} exp z_k``.
+
+    ``-log p_y`` has the gradient ``-(1 - p_y) dm``: the same up to a factor for each string, which `cumulative_field`
+    cancels. Where a model is sure of its answer, rounding leaves nothing of that factor.
+
+    Raises:
+        ValueError: there is only one class.
+    """
+    at_once = max(1, SYMBOLS_AT_ONCE // embedded.shape[1])
+    parts = zip(embedded.split(at_once), targets.split(at_once), strict=True)
+    return torch.cat([_gradient_norms(answer, *part) for part in parts])
+
+
+def _gradient_norms(
+    answer: Answer, embedded: Float[Tensor, "B T D"], targets: Int64[Tensor, " B"]
+) -> Float[Tensor, "B T"]:
+    embedded = embedded.detach().requires_grad_()
+    logits = answer(embedded)
+    if logits.shape[1] < 2:
+        raise ValueError("answer: wanted logits of at least 2 classes, got 1; a constant answer depends on nothing")
+    is_target = F.one_hot(targets, logits.shape[1]).bool()
+    log_odds = logits[is_target] - logits.masked_fill(is_target, -torch.inf).logsumexp(1)
+    (gradient,) = torch.autograd.grad(log_odds.sum(), embedded)
+    norms: Tensor = gradient.norm(dim=2)
+    return norms
+
+
+def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    """The share of the gradient that lies at position m or later: ``c_m = sum_{n >= m} |g_n| / sum_n |g_n|``.
+
+    A straight line from 1 at the oldest symbol down to 1 / T at the newest: every position counts alike.
+
+    Raises:
+        ValueError: a string has no gradient anywhere, or one that is not finite.
+
+    Example:
+        >>> cumulative_field(torch.tensor([[1.0, 0.0, 1.0, 2.0]])).tolist()
+        [[1.0, 0.75, 0.75, 0.5]]
+
+    Source: Chi et al., "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field Analysis" (arXiv
+        2212.10356); used by Chi et al. (2023), section 7.4 and Figure 4.
+    Differs from the source: in nothing; but see `gradient_norms`.
+    """
+    later = norms.flip(1).cumsum(1).flip(1)
+    total = later[:, :1]
+    usable = (total[:, 0] > 0) & total[:, 0].isfinite()
+    if not usable.all():
+        row = int(usable.int().argmin())
+        raise ValueError(
+            f"norms: wanted a finite gradient somewhere in every string, got a sum of {float(total[row])} in string "
+            f"{row}; compute it in float64, or leave the string out"
+        )
+    return later / total
+
+
+def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> Int64[Tensor, " B"]:
+    """The empirical receptive field: the fewest newest symbols on which more than `share` of the gradient lies.
+
+    Example:
+        >>> receptive_window(torch.tensor([[1.0, 0.995, 0.75, 0.5]])).tolist()
+        [3]
+    """
+    if not 0 <= share < 1:
+        raise ValueError(f"share: wanted a share of at least 0 and below 1, got {share}; the source takes 0.99")
+    return 1 + (cumulative.flip(1) > share).int().argmax(1)
+
+
+class FlipPoint(NamedTuple):
+    """What replacing the symbol `distance` before the last did to the answers.
+
+    Of `num_strings` strings, the model's answer changed in `num_changed`, and the right one in `num_expected`.
+    """
+
+    distance: int
+    num_strings: int
+    num_changed: int
+    num_expected: int
+
+    @property
+    def changed(self) -> float:
+        """The share of strings whose answer changed."""
+        return self.num_changed / self.num_strings
+
+    @property
+    def expected(self) -> float:
+        """The share whose answer should have."""
+        return self.num_expected / self.num_strings
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of `changed`."""
+        return wilson_interval(self.num_changed, self.num_strings)
+
+
+@one_thread()
+@torch.no_grad()
+def flip_test(
+    model: SequenceModel,
+    task: OracleTask,
+    inputs: Int64[Tensor, "B T"],
+    distances: Iterable[int],
+    generator: torch.Generator,
+) -> list[FlipPoint]:
+    """Replace one symbol by another, drawn uniformly, and see whether the answer to the whole string changes.
+
+    In a task whose monoid is a group, no symbol can be replaced by one of another element without changing where the
+    string leads, however far back it stands; gradients need not say so. Only pairs of strings that the task asks about
+    count; distances at which there is none are left out.
+
+    Raises:
+        ValueError: a distance lies outside 0 ... T-1, or the task has a single symbol.
+    """
+    num_symbols, length = len(task.symbols), inputs.shape[1]
+    if num_symbols < 2:
+        raise ValueError(f"task: wanted at least two symbols, got those of {task.name}; there is none to put in")
+    was_right, answers = task.solve(inputs)[:, -1], final_answers(model, inputs)
+    points = []
+    for distance in distances:
+        if not 0 <= distance < length:
+            raise ValueError(
+                f"distances: wanted 0 (the last symbol) to {length - 1}, got {distance}; take longer strings"
+            )
+        replaced = inputs.clone()
+        place = length - 1 - distance
+        replaced[:, place] += torch.randint(1, num_symbols, (len(inputs),), generator=generator)
+        replaced[:, place] %= num_symbols
+        is_right = task.solve(replaced)[:, -1]
+        asked = (was_right != IGNORE) & (is_right != IGNORE)
+        if asked.any():
+            changed = (final_answers(model, replaced) != answers)[asked]
+            expected = (is_right != was_right)[asked]
+            points.append(FlipPoint(distance, len(changed), int(changed.sum()), int(expected.sum())))
+    return points

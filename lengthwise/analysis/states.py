@@ -1,0 +1,136 @@
+"""The block outputs of a RegularGPT at every level of its tree, and what the string below each should make of it."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
+from lengthwise.conventions import PAD
+from lengthwise.models.regular_gpt import RegularGPT
+from lengthwise.ops.tree_attention import last_state
+from lengthwise.tasks.base import RegularTask
+
+
+class BlockStates(NamedTuple):
+    """Block outputs, a row each: the state of a window, its level, and the element of `monoid` that the window is.
+
+    A window of level l has C^l symbols, C = `chunk_size`, or fewer and pads in front; level 1 is the lowest.
+    """
+
+    states: Float[Tensor, "N D"]
+    levels: Int64[Tensor, " N"]
+    elements: Int64[Tensor, " N"]
+    monoid: TransitionMonoid
+    chunk_size: int
+
+    @property
+    def num_levels(self) -> int:
+        """The highest level."""
+        return int(self.levels.max())
+
+    @property
+    def names(self) -> list[str]:
+        """A name for every element of the monoid: its shortest string, ε for the identity."""
+        return ["".join(word) or "ε" for word in self.monoid.words]
+
+    def at_level(self, level: int) -> "BlockStates":
+        """The rows of one level."""
+        return self._keep(self.levels == level)
+
+    def thinned(self, most: int, generator: torch.Generator) -> "BlockStates":
+        """At most `most` rows of each level, drawn from `generator`: the lowest level has C times as many as the next.
+
+        Raises:
+            ValueError: `most` is below 1.
+        """
+        if most < 1:
+            raise ValueError(f"most: wanted at least 1 state of each level, got {most}; one would do")
+        kept = []
+        for level in range(1, self.num_levels + 1):
+            rows = (self.levels == level).nonzero()[:, 0]
+            kept.append(rows[torch.randperm(len(rows), generator=generator)[:most]])
+        return self._keep(torch.cat(kept))
+
+    def _keep(self, rows: Tensor) -> "BlockStates":
+        return self._replace(states=self.states[rows], levels=self.levels[rows], elements=self.elements[rows])
+
+
+@torch.no_grad()
+def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B T"]) -> BlockStates:
+    """The outputs of all blocks that answer these strings, T / (C - 1) or so for each string.
+
+    The monoid is that of the task's smallest transducer: if the model is right, and its states say no more than they
+    must, windows have equal states where they are the same element.
+
+    Raises:
+        ValueError: the model has a thickness above 1, where a state depends on more than its window; a symbol id lies
+            outside the task's alphabet; the monoid is too large (`transition_monoid`).
+
+    Example:
+        >>> from lengthwise.models import make_model
+        >>> from lengthwise.tasks import make_task
+        >>> task = make_task("parity")
+        >>> blocks = block_states(make_model("regular-gpt", task), task, task.encode("abbab")[None])
+        >>> blocks.levels.tolist(), blocks.elements.tolist()
+        ([1, 1, 1, 2, 2, 3], [0, 0, 1, 0, 1, 1])
+
+    Source: Chi et al. (2023), section 7.3: the outputs of all layers, on strings of length 500.
+    Differs from the source: the blocks are those of the tree that answers the whole string, not those of its prefixes.
+    """
+    if model.config.thickness != 1:
+        raise ValueError(
+            f"model: wanted thickness 1, where a state stands for one window, got {model.config.thickness}; train one "
+            "with model.thickness=1"
+        )
+    monoid = transition_monoid(task.transducer.minimise().semiautomaton)
+    elements = window_elements(monoid, inputs.numpy(), model.config.chunk_size)
+    states = _level_states(model, inputs)
+    levels = [torch.full((some.size,), level) for level, some in enumerate(elements, start=1)]
+    return BlockStates(
+        states=torch.cat([some.flatten(0, 1) for some in states]),
+        levels=torch.cat(levels),
+        elements=torch.cat([torch.from_numpy(some.ravel()) for some in elements]),
+        monoid=monoid,
+        chunk_size=model.config.chunk_size,
+    )
+
+
+def window_elements(
+    monoid: TransitionMonoid, strings: Int64[np.ndarray, "B T"], chunk_size: int
+) -> list[Int64[np.ndarray, "B N"]]:
+    """The element of every node's window, level by level from the first merges to the root; pads are the identity.
+
+    Raises:
+        ValueError: a symbol id lies outside the alphabet, or there are no symbols.
+    """
+    if not strings.size or strings.min() < 0 or strings.max() >= len(monoid.symbols):
+        raise ValueError(
+            f"strings: wanted at least one symbol each, ids 0..{len(monoid.symbols) - 1}, got shape {strings.shape}; "
+            f"encode strings over {monoid.symbols!r}"
+        )
+    nodes = monoid.generators[strings]
+    levels: list[np.ndarray] = []
+    while nodes.shape[1] > 1 or not levels:
+        nodes = np.pad(nodes, ((0, 0), (-nodes.shape[1] % chunk_size, 0)))
+        oldest, *newer = np.moveaxis(nodes.reshape(len(nodes), -1, chunk_size), 2, 0)
+        nodes = oldest
+        for part in newer:
+            nodes = monoid.table[nodes, part]
+        levels.append(nodes)
+    return levels
+
+
+def _level_states(model: RegularGPT, inputs: Int64[Tensor, "B T"]) -> list[Float[Tensor, "B N D"]]:
+    """The states of the nodes of every level; a perturbation is shown them all, and this one changes none."""
+    levels = []
+
+    def keep(states: Tensor) -> Tensor:
+        if states.ndim == 3:  # else it is the level's pad
+            levels.append(states)
+        return states
+
+    last_state(inputs - PAD, model.tree, keep, table_rows=0)
+    return levels

@@ -1,0 +1,214 @@
+"""Permutation groups: their elements, their multiplication table, and their word problem as a machine."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from string import ascii_letters
+
+import numpy as np
+from jaxtyping import Int64
+
+from lengthwise.automata.semiautomaton import Semiautomaton, explore
+from lengthwise.automata.transducer import Transducer
+
+MOST_ELEMENTS = 1_000
+MOST_POINTS = 100
+
+Permutation = tuple[int, ...]
+"""The images of the points 0, 1, ..., n-1, in this order."""
+
+
+@dataclass(frozen=True, eq=False)
+class PermutationGroup:
+    """The group that permutations of the points 0 ... n-1 generate; a product is "first this one, then that one".
+
+    Elements are numbered in lexicographic order of their images, so that the identity is element 0 and the numbers do
+    not depend on the generators. They are named in cycle notation, as in ``"(0 1)(2 3 4)"``; the identity is ``"()"``.
+
+    Raises:
+        ValueError: there is no generator, or there are more than 52; one is no permutation of 0 ... n-1; they have
+            different numbers of points; there are more than 100 points, or more than 1,000 elements.
+
+    Example:
+        >>> group = PermutationGroup(((1, 0, 2), (1, 2, 0)))
+        >>> group.names
+        ('()', '(1 2)', '(0 1)', '(0 1 2)', '(0 2 1)', '(0 2)')
+        >>> group.meanings
+        {'a': '(0 1)', 'b': '(0 1 2)'}
+        >>> group.names[group.table[2, 3]]
+        '(0 2)'
+    """
+
+    generators: tuple[Permutation, ...]
+    elements: Int64[np.ndarray, "M N"] = field(init=False)
+    """The images of the points under every element."""
+    transducer: Transducer = field(init=False)
+    """The word problem: the answer is the element that the product of the generators read so far is."""
+
+    def __post_init__(self) -> None:
+        _check_generators(self.generators)
+        machine, products = self._close()
+        elements = sorted(products)
+        number = {element: e for e, element in enumerate(elements)}
+        object.__setattr__(self, "elements", np.array(elements, dtype=np.int64))
+        object.__setattr__(self, "transducer", Transducer(machine, 0, np.array([number[p] for p in products])))
+
+    @property
+    def degree(self) -> int:
+        """Number of points, n."""
+        return len(self.generators[0])
+
+    @property
+    def order(self) -> int:
+        """Number of elements, M."""
+        return len(self.elements)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """A letter for every generator, in their order: a to z, then A to Z."""
+        return tuple(ascii_letters[: len(self.generators)])
+
+    @property
+    def generator_elements(self) -> Int64[np.ndarray, " V"]:
+        """The element that each generator is."""
+        same = (self.elements == np.array(self.generators)[:, None]).all(axis=2)
+        return np.asarray(same.argmax(axis=1))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every element in cycle notation."""
+        return tuple(map(cycle_notation, self.elements.tolist()))
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """For every symbol its generator in cycle notation."""
+        return dict(zip(self.symbols, map(cycle_notation, self.generators), strict=True))
+
+    @cached_property
+    def table(self) -> Int64[np.ndarray, "M M"]:
+        """``table[a, b]`` is element a, then element b: ``elements[table[a, b], x] = elements[b, elements[a, x]]``.
+
+        Elements and products are ranked side by side by the images of ever more points, until all elements differ.
+        """
+        elements = self.elements
+        rank = np.zeros(self.order, dtype=np.int64)
+        product = np.zeros((self.order, self.order), dtype=np.int64)
+        for point in range(self.degree):
+            found, rank = np.unique(rank * self.degree + elements[:, point], return_inverse=True)
+            product = np.searchsorted(found, product * self.degree + elements[:, elements[:, point]].T)
+            if len(found) == self.order:
+                break
+        return product
+
+    def _close(self) -> tuple[Semiautomaton, list[Permutation]]:
+        """All products, breadth first from the identity: in a finite group these include the inverses."""
+        by_symbol = dict(zip(self.symbols, self.generators, strict=True))
+        seen = set()
+
+        def step(product: Permutation, symbol: str) -> Permutation:
+            generator = by_symbol[symbol]
+            following = tuple(generator[image] for image in product)
+            seen.add(following)
+            if len(seen) > MOST_ELEMENTS:
+                raise ValueError(
+                    f"generators: wanted those of a group of at most {MOST_ELEMENTS:,} elements, got more; take a "
+                    "smaller group"
+                )
+            return following
+
+        return explore(self.symbols, tuple(range(self.degree)), step)
+
+
+@cache
+def permutation_group(name: str) -> PermutationGroup:
+    """The group of this name on the points 0 ... n-1, with two generators.
+
+    - ``"S2"`` to ``"S6"``, the symmetric group: a = (0 1), b = (0 1 ... n-1), or (1 2 ... n-1) where n is even.
+    - ``"A3"`` to ``"A6"``, the alternating group: a = (0 1 2), b as in the symmetric group.
+    - ``"Z2"`` to ``"Z100"``, also ``"C2"`` to ``"C100"``, the cyclic group: a = (), b = (0 1 ... n-1).
+
+    S2 is Z2 and A3 is Z3, with those generators. From some length on every element is a product of so many generators,
+    so that the length tells nothing.
+
+    Raises:
+        ValueError: the name is none of these.
+
+    Example:
+        >>> permutation_group("A5").order, permutation_group("A5").meanings
+        (60, {'a': '(0 1 2)', 'b': '(0 1 2 3 4)'})
+    """
+    match = re.fullmatch("([SAZC])([1-9][0-9]{0,4})", name)
+    if match is not None:
+        size = int(match[2])
+        smallest, largest, generators = _FAMILIES[match[1]]
+        if smallest <= size <= largest:
+            return PermutationGroup(generators(size))
+    known = ", ".join(f"{family}{low} to {family}{high}" for family, (low, high, _) in _FAMILIES.items())
+    raise ValueError(f"group: wanted one of {known}, got {name[:40]!r}; name others by generators")
+
+
+def cycle_notation(permutation: Sequence[int]) -> str:
+    """The cycles of two or more points, each from its least point on; ``"()"`` for the identity.
+
+    Example:
+        >>> cycle_notation((1, 0, 3, 4, 2)), cycle_notation((0, 1))
+        ('(0 1)(2 3 4)', '()')
+    """
+    left = set(range(len(permutation)))
+    cycles = []
+    while left:
+        cycle = [min(left)]
+        while (following := permutation[cycle[-1]]) != cycle[0]:
+            cycle.append(following)
+        left -= set(cycle)
+        if len(cycle) > 1:
+            cycles.append(f"({' '.join(map(str, cycle))})")
+    return "".join(cycles) or "()"
+
+
+def _rotation(first: int, size: int) -> Permutation:
+    """The cycle (first, first + 1, ..., size - 1)."""
+    return (*range(first), *range(first + 1, size), first)
+
+
+def _cyclic(size: int) -> tuple[Permutation, ...]:
+    return tuple(range(size)), _rotation(0, size)
+
+
+def _symmetric(size: int) -> tuple[Permutation, ...]:
+    return ((1, 0, *range(2, size)), _rotation(1 - size % 2, size)) if size > 2 else _cyclic(size)
+
+
+def _alternating(size: int) -> tuple[Permutation, ...]:
+    return ((1, 2, 0, *range(3, size)), _rotation(1 - size % 2, size)) if size > 3 else _cyclic(size)
+
+
+_FAMILIES = {
+    "S": (2, 6, _symmetric),
+    "A": (3, 6, _alternating),
+    "Z": (2, MOST_POINTS, _cyclic),
+    "C": (2, MOST_POINTS, _cyclic),
+}
+"""By the letter: the least and the largest number of points, and the generators for a number of points."""
+
+
+def _check_generators(generators: tuple[Permutation, ...]) -> None:
+    if not 1 <= len(generators) <= len(ascii_letters):
+        raise ValueError(
+            f"generators: wanted 1 to {len(ascii_letters)} permutations, got {len(generators)}; each is a letter"
+        )
+    degree = len(generators[0])
+    if degree > MOST_POINTS:
+        raise ValueError(f"generators: wanted at most {MOST_POINTS} points, got {degree}; take a smaller group")
+    for place, permutation in enumerate(generators):
+        if len(permutation) != degree:
+            raise ValueError(
+                f"generators: wanted permutations of as many points as the first ({degree}), got {len(permutation)} "
+                f"points in generator {place}; add fixed points"
+            )
+        if sorted(permutation) != list(range(degree)):
+            raise ValueError(
+                f"generators: wanted each of 0..{degree - 1} once, got {list(permutation)[:20]} as generator {place}; "
+                "list the images of the points"
+            )

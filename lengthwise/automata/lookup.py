@@ -1,0 +1,252 @@
+"""Finite machines at the speed of memory: small tables, several symbols a look-up, all strings of a slab at a time.
+
+What each look-up computes is defined by the machine it is made from, in a method of the same name.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Int64, Integer
+
+from lengthwise.automata.monoid import transition_monoid
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.conventions import PAD
+
+SYMBOLS_AT_ONCE = 1 << 18
+"""Strings are read in slabs of about so many symbols, which fit into a cache."""
+
+MOST_ENTRIES = 1 << 14
+"""Tables of windows of symbols have at most so many entries."""
+
+ROWS_AT_ONCE = 4096
+"""Strings that a machine reads side by side."""
+
+FEW_STRINGS = 256
+"""So many strings, or more, are worth a look-up at one position of all of them."""
+
+MOST_ELEMENTS = 255
+"""Monoids of at most so many elements are composed instead: an element is a byte, and their table fits into a cache."""
+
+
+class TreeLookup:
+    """`TreeMachine.final_classes` and `prefix_classes`, fast.
+
+    Windows of C^m leaves are looked up at once, C classes at once above, and the nodes of all strings in a slab
+    together. In the tables, the class after the last stands for whatever the machine does not know.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> from lengthwise.automata.tree_machine import tree_machine
+        >>> TreeLookup(tree_machine(library.parity())).final_classes(np.array([[0, 1, 0], [1, 1, 0]])).tolist()
+        [1, 0]
+    """
+
+    def __init__(self, machine: TreeMachine) -> None:
+        self.machine = machine
+        self.chunk, self.unknown = machine.chunk_size, machine.num_classes
+        self.base = self.unknown + 1
+        kind = np.min_scalar_type(self.unknown)
+        table = np.full((self.base,) * self.chunk, self.unknown, dtype=kind)
+        table[(slice(self.unknown),) * self.chunk] = np.where(machine.table < 0, self.unknown, machine.table)
+        self.table = table.ravel()
+        # windows[m] has the class of every window of C^m leaves, the oldest leaf counting most
+        self.windows = [machine.leaves.astype(kind)]
+        while (count := len(self.windows[-1])) ** self.chunk <= MOST_ENTRIES and count > 1:
+            parts = np.indices((count,) * self.chunk).reshape(self.chunk, -1)
+            self.windows.append(self._merged(self.windows[-1][parts]))
+
+    def final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
+        """The class of every whole string.
+
+        Raises:
+            ValueError: strings are empty or hold foreign symbols; the table lacks an entry that they need.
+        """
+        batch, length = strings.shape
+        levels = self._num_levels(strings)
+        low = min(levels, max(m for m in range(64) if self.chunk**m <= SYMBOLS_AT_ONCE))
+        width = self.chunk**low
+        rows = max(1, SYMBOLS_AT_ONCE // width)
+        nodes = np.empty((batch, -(-length // width)), dtype=self.table.dtype)
+        for place in range(nodes.shape[1]):
+            stop = length - (nodes.shape[1] - 1 - place) * width
+            for row in range(0, batch, rows):
+                slab = strings[row : row + rows, max(0, stop - width) : stop]
+                nodes[row : row + rows, place] = self._classes_of_leaves(slab, low)
+        pad = self._classes_of_leaves(np.full((1, 1), PAD), low)
+        for _ in range(low, levels):
+            missing = -nodes.shape[1] % self.chunk
+            nodes = np.concatenate([np.broadcast_to(pad, (batch, missing)), nodes], axis=1)
+            nodes = self._merged(nodes.reshape(batch, -1, self.chunk).transpose(2, 0, 1))
+            pad = self._merged(np.broadcast_to(pad, (self.chunk, 1)))
+        return self._known(nodes[:, 0])
+
+    def prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
+        """The class of every prefix of every string; errors as in `final_classes`.
+
+        At level l the node that ends at position t stands for the C^l places up to t; prefix t is read at its own
+        depth. T log_C T look-ups a string.
+        """
+        batch, length = strings.shape
+        levels = self._num_levels(strings)
+        rows = max(1, SYMBOLS_AT_ONCE // length)
+        classes = np.empty((batch, length), dtype=self.table.dtype)
+        for row in range(0, batch, rows):
+            nodes, pad = self.windows[0].take(strings[row : row + rows] - PAD), self.windows[0][:1]
+            for level in range(levels):
+                stride = self.chunk**level
+                nodes = self._merged([_delayed(nodes, j * stride, pad) for j in reversed(range(self.chunk))])
+                pad = self._merged(np.broadcast_to(pad, (self.chunk, 1)))
+                read = slice(stride if level else 0, stride * self.chunk)
+                classes[row : row + rows, read] = nodes[:, read]
+        return self._known(classes)
+
+    def _num_levels(self, strings: Int64[np.ndarray, "B T"]) -> int:
+        self.machine.check_strings(strings)
+        return self.machine.num_levels(strings.shape[1])
+
+    def _classes_of_leaves(self, symbols: Int64[np.ndarray, "B N"], levels: int) -> Integer[np.ndarray, " B"]:
+        """The classes of windows of C^levels leaves, of which the last are these symbols and the others pads."""
+        base, width = len(self.windows[0]), self.chunk**levels
+        leaves = np.zeros((len(symbols), width), dtype=np.min_scalar_type(base - 1))
+        np.subtract(symbols, PAD, out=leaves[:, width - symbols.shape[1] :], casting="unsafe")
+        tabled = min(levels, len(self.windows) - 1)
+        codes = _codes(leaves.reshape(-1, self.chunk**tabled).T, base)
+        nodes = self.windows[tabled].take(codes)
+        for _ in range(tabled, levels):
+            nodes = self._merged(nodes.reshape(-1, self.chunk).T)
+        return nodes
+
+    def _merged(
+        self, parts: Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]]
+    ) -> Integer[np.ndarray, "*N"]:
+        merged: np.ndarray = self.table.take(_codes(parts, self.base))
+        return merged
+
+    def _known(self, classes: Integer[np.ndarray, "B *T"]) -> Integer[np.ndarray, "B *T"]:
+        if (classes == self.unknown).any():
+            row = int(np.argwhere(classes == self.unknown)[0, 0])
+            raise ValueError(
+                f"table: has no entry for a window that string {row} needs; extract the machine from more strings"
+            )
+        return classes
+
+
+class StateLookup:
+    """`Semiautomaton.run` and `final_states` from one start, fast.
+
+    Several symbols are looked up at once, at one position of all strings of a slab; of a few long strings, elements of
+    the transition monoid are composed as a tree does, in log T rounds, where it is small.
+
+    Example:
+        >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+        >>> StateLookup(flip, start=0).run(np.array([[1, 0, 1, 1]])).tolist()
+        [[1, 1, 0, 1]]
+    """
+
+    def __init__(self, machine: Semiautomaton, start: int = 0) -> None:
+        machine.check_state(start)
+        self.machine = machine
+        self.start = start
+        states, symbols = machine.num_states, machine.num_symbols
+        self.width = max(k for k in (1, 2, 4, 8) if k == 1 or states * symbols**k <= MOST_ENTRIES)
+        self._visited = {width: self._states_visited(width) for width in {1, self.width}}
+
+    def run(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
+        """State after every symbol of every string.
+
+        Raises:
+            ValueError: a symbol id lies outside 0 ... V-1.
+        """
+        self.machine.check_strings(strings)
+        states = np.empty(strings.shape, dtype=self._visited[1].dtype)
+        for rows, columns, width, entries in self._entries(strings):
+            visited = self._visited[width].take(entries.T, axis=0)
+            states[rows, columns] = visited.reshape(len(visited), -1)
+        return states
+
+    def final_states(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
+        """State at the end of every string; errors as in `run`."""
+        self.machine.check_strings(strings)
+        if strings.shape[1] and len(strings) < FEW_STRINGS and self._composition is not None:
+            states: np.ndarray = self._composition.machine.outputs[self._composition.final_classes(strings)]
+            return states
+        states = np.full(len(strings), self.start)
+        for rows, _, width, entries in self._entries(strings):
+            states[rows] = self._visited[width][entries[-1], -1]
+        return states
+
+    @cached_property
+    def _composition(self) -> TreeLookup | None:
+        """The tree machine of the transition monoid, whose answers are states; None where the monoid is large."""
+        try:
+            monoid = transition_monoid(self.machine, most=MOST_ELEMENTS)
+        except ValueError:
+            return None
+        leaves = np.concatenate([[0], monoid.generators])
+        return TreeLookup(TreeMachine(self.machine.symbols, leaves, monoid.table, monoid.maps[:, self.start]))
+
+    def _states_visited(self, width: int) -> Integer[np.ndarray, "N K"]:
+        """The states after each of so many symbols, from state q on a window of code c at entry ``q V^width + c``."""
+        states, symbols = self.machine.num_states, self.machine.num_symbols
+        state = np.repeat(np.arange(states), symbols**width)
+        visited = []
+        for place in reversed(range(width)):
+            symbol = np.arange(len(state)) // symbols**place % symbols
+            state = self.machine.table[state, symbol]
+            visited.append(state)
+        return np.stack(visited, axis=1).astype(np.min_scalar_type(states - 1))
+
+    def _entries(
+        self, strings: Int64[np.ndarray, "B T"]
+    ) -> Iterator[tuple[slice, slice, int, Int64[np.ndarray, "N R"]]]:
+        """Slab by slab: its rows and columns, the width of its windows, and which entry each of them has in each row.
+
+        The slabs of some rows follow one another from left to right, a narrow one first.
+        """
+        batch, length = strings.shape
+        symbols, most_rows = self.machine.num_symbols, min(max(batch, 1), ROWS_AT_ONCE)
+        columns_at_once = self.width * max(1, SYMBOLS_AT_ONCE // most_rows // self.width)
+        first = length % self.width
+        slabs = [(1, slice(0, first))] if first else []
+        slabs += [
+            (self.width, slice(start, min(start + columns_at_once, length)))
+            for start in range(first, length, columns_at_once)
+        ]
+        for row in range(0, batch, most_rows):
+            rows = slice(row, row + most_rows)
+            state = np.full(len(strings[rows]), self.start)
+            for width, columns in slabs:
+                slab = strings[rows, columns].astype(np.min_scalar_type(symbols - 1))
+                codes = _codes(slab.reshape(len(slab), -1, width).transpose(2, 1, 0), symbols)
+                following = self._visited[width][:, -1] * np.int64(symbols**width)
+                entries = np.empty(codes.shape, dtype=np.int64)
+                position = state * symbols**width
+                for code, entry in zip(codes, entries, strict=True):
+                    np.add(code, position, out=entry)
+                    position = following.take(entry)
+                state = position // symbols**width
+                yield rows, columns, width, entries
+
+
+def _codes(
+    parts: Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]], base: int
+) -> Integer[np.ndarray, "*N"]:
+    """The numbers whose digits these are, the first counting most."""
+    codes: np.ndarray = parts[0].astype(np.min_scalar_type(base ** len(parts) - 1))
+    for part in parts[1:]:
+        codes *= base
+        codes += part
+    return codes
+
+
+def _delayed(
+    nodes: Integer[np.ndarray, "B T"], distance: int, pad: Integer[np.ndarray, " _"]
+) -> Integer[np.ndarray, "B T"]:
+    """What stands so far to the left of each place; pads before the start."""
+    distance = min(distance, nodes.shape[1])
+    delayed = np.empty_like(nodes)
+    delayed[:, :distance] = pad
+    delayed[:, distance:] = nodes[:, : nodes.shape[1] - distance]
+    return delayed

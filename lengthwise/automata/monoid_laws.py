@@ -1,0 +1,64 @@
+"""Whether the merges of a tree machine are the products of a monoid."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int64
+
+from lengthwise.automata.tree_machine import TreeMachine
+
+
+class MonoidLaws(NamedTuple):
+    """How far a table is that of a monoid whose identity is the pad, as far as its entries decide it.
+
+    `pad_is_identity`: no known window of pads around one class is another class. With ``a b`` for the window of pads, a
+    and b, `num_decided` counts the triples for which both ``(a b) c`` and ``a (b c)`` are known, and for C > 2 also the
+    windows ``k_1 ... k_C`` for which both their class and ``((k_1 k_2) ...) k_C`` are; in `num_violations` of these the
+    two differ.
+    """
+
+    pad_is_identity: bool
+    num_decided: int
+    num_violations: int
+
+
+def monoid_laws(machine: TreeMachine) -> MonoidLaws:
+    """Try the laws on all classes; of use for a reduced machine, in which one class stands for one behaviour.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> from lengthwise.automata.tree_machine import tree_machine
+        >>> monoid_laws(tree_machine(library.parity()))
+        MonoidLaws(pad_is_identity=True, num_decided=8, num_violations=0)
+    """
+    every, pad, chunk = np.arange(machine.num_classes), int(machine.leaves[0]), machine.chunk_size
+    alone = np.full((chunk, machine.num_classes, chunk), pad)
+    alone[np.arange(chunk), :, np.arange(chunk)] = every
+    merged = machine.merged(alone)
+    product = machine.table[(pad,) * (chunk - 2)]
+    num_decided, num_violations = 0, 0
+    for a in every:
+        left = _products(product, product[a][:, None], every)
+        decided, violated = _compared(left, _products(product, a, product))
+        num_decided, num_violations = num_decided + decided, num_violations + violated
+    if chunk > 2:
+        windows = np.argwhere(machine.table >= 0).T
+        from_left = windows[0]
+        for part in windows[1:]:
+            from_left = _products(product, from_left, part)
+        decided, violated = _compared(from_left, machine.table[tuple(windows)])
+        num_decided, num_violations = num_decided + decided, num_violations + violated
+    return MonoidLaws(bool(((merged == every) | (merged < 0)).all()), num_decided, num_violations)
+
+
+def _products(
+    product: Int64[np.ndarray, "K K"], first: Int64[np.ndarray, "*#N"] | np.int64, second: Int64[np.ndarray, "*#N"]
+) -> Int64[np.ndarray, "*N"]:
+    """Products of classes; -1 where one of the two, or their product, is unknown."""
+    return np.where((first >= 0) & (second >= 0), product[first, second], -1)
+
+
+def _compared(one: Int64[np.ndarray, "*N"], other: Int64[np.ndarray, "*N"]) -> tuple[int, int]:
+    """In how many places both are known, and in how many of these they differ."""
+    decided = (one >= 0) & (other >= 0)
+    return int(decided.sum()), int((decided & (one != other)).sum())

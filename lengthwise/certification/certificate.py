@@ -1,0 +1,283 @@
+"""Certificates: what is claimed of a model, with all that is needed to check the claim; never imports torch."""
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.registry import nearest
+
+Level = Literal["refuted", "tested", "finite", "robust"]
+
+Shortest = Literal["of all strings", "of the machine", "as found"]
+
+LEAST_STRINGS = 1_000
+LEAST_LENGTHS = (40, 500, 10_000)
+"""What level `finite` asks for: at each of these lengths (or one symbol off, where a task has none) so many strings."""
+
+CLAIMS: Mapping[Level, str] = {
+    "refuted": "The model answers a string wrongly.",
+    "tested": "No wrong answer was found; nothing is proved.",
+    "finite": (
+        "A finite machine read off the model answers every string of every length as the task does, and the model's "
+        "states stayed in that machine's classes on all strings tried."
+    ),
+    "robust": (
+        "A finite machine read off the model answers every string of every length as the task does, and the model's "
+        "own float32 states cannot leave that machine's classes, so that the model itself is right at every length."
+    ),
+}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Tested(_Part):
+    """Final answers to strings of one length, a part of them structured; only what the task asks counts."""
+
+    length: int
+    num_strings: int
+    num_asked: int
+    num_correct: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of the accuracy."""
+        return wilson_interval(self.num_correct, self.num_asked)
+
+
+class Followed(_Part):
+    """How the states of trees over strings of one length agree with the machine's classes, node by node."""
+
+    length: int
+    num_strings: int
+    num_nodes: int
+    num_disagreements: int
+    farthest: float
+
+
+class Closure(_Part):
+    """How the machine lies in the model's states: their representatives (a hash of these), distances and levels.
+
+    `radius`: the largest distance of a merged state to the representative of its class. `gap`: the smallest distance
+    between representatives of different classes. `points`: for each representative its place along the first two
+    principal axes of all, and its class in the machine (-1: no string shows it).
+    """
+
+    num_representatives: int
+    representatives: str
+    asked_radius: float
+    radius: float
+    gap: float | None
+    num_levels: int
+    points: tuple[tuple[float, float, int], ...] = ()
+
+
+class Laws(_Part):
+    """Whether the machine's merges are the products of a monoid with the pad as identity, where its table decides."""
+
+    pad_is_identity: bool
+    num_decided: int
+    num_violations: int
+
+
+class Boxes(_Part):
+    """Boxes around the representatives that the model maps into one another; by how much answers are ahead in them."""
+
+    num_representatives: int
+    half_width: float
+    margin: float
+
+
+class Counterexample(_Part):
+    """A string that the model, run on it, answers wrongly.
+
+    `shortest`: among all strings (every shorter one was tried), for the machine, or only as short as it was made.
+    """
+
+    string: tuple[str, ...]
+    wanted: str
+    got: str
+    shortest: Shortest
+
+
+class Certificate(_Part):
+    """What was found out about a model: a level, why it is not higher, and the evidence.
+
+    `machine` is a `TreeMachine` or, for a recurrent model, a `Transducer`; `transducer` is the task's own, minimised.
+    Both name answers by their place in `classes`.
+    """
+
+    format: Literal[1] = 1
+    level: Level
+    reason: str
+    task: dict[str, Any]
+    model: dict[str, Any]
+    weights: str
+    classes: tuple[str, ...]
+    transducer: dict[str, Any]
+    machine: dict[str, Any] | None = None
+    laws: Laws | None = None
+    closure: Closure | None = None
+    tested: tuple[Tested, ...] = ()
+    followed: tuple[Followed, ...] = ()
+    boxes: Boxes | None = None
+    counterexample: Counterexample | None = None
+    seconds: float = 0.0
+    versions: dict[str, str] = {}
+
+    @property
+    def claim(self) -> str:
+        """The level in words."""
+        return CLAIMS[self.level]
+
+    def reaches(self, level: Level) -> bool:
+        """Whether the level is this one or higher."""
+        levels = list(CLAIMS)
+        return levels.index(self.level) >= levels.index(level)
+
+    def to_text(self) -> str:
+        """The certificate as JSON, with a digest of its content."""
+        content = self.model_dump(mode="json")
+        return json.dumps(content | {"digest": _digest(content)}, indent=1) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> "Certificate":
+        """Read a certificate's file; one that is missing, damaged or edited is a ValueError."""
+        try:
+            return cls.from_text(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ValueError(f"{path}: there is no such file; `lengthwise certify RUN` writes certificates") from None
+        except (UnicodeDecodeError, OSError) as error:
+            raise ValueError(f"{path}: cannot be read ({error})") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_text(cls, text: str) -> "Certificate":
+        """The inverse of `to_text`; a text that is none, or was changed, is a ValueError."""
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"certificate: wanted JSON, got something else ({error}); certify again") from None
+        if not isinstance(content, dict) or content.pop("digest", None) != _digest(content):
+            raise ValueError("certificate: its content and its digest disagree; it was edited, certify again")
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            raise ValueError(
+                f"certificate: not one of this version ({error.error_count()} problems); certify again"
+            ) from None
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+class Checked(NamedTuple):
+    """What was verified from the file alone, and what only the model can show."""
+
+    verified: tuple[str, ...]
+    taken_on_trust: tuple[str, ...]
+
+
+def parse_level(name: str) -> Level:
+    """The level of that name; an unknown one is a ValueError."""
+    if name not in CLAIMS:
+        raise ValueError(f"--at-least: unknown level {name!r}{nearest(name, CLAIMS)} (known: {', '.join(CLAIMS)})")
+    return cast(Level, name)
+
+
+def machine_from_json(content: Mapping[str, Any]) -> TreeMachine | Transducer:
+    """A tree machine (it has leaves) or a transducer."""
+    return TreeMachine.from_json(content) if "leaves" in content else Transducer.from_json(content)
+
+
+def first_error(machine: TreeMachine | Transducer, task: Transducer) -> tuple[str, ...] | None:
+    """The shortest string that the machine answers otherwise than the task does, where that asks; None: a proof."""
+    if isinstance(machine, TreeMachine):
+        return machine.difference_string(task)
+    both = machine.semiautomaton.product(task.semiautomaton)
+    wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
+    return both.shortest_string(machine.start * task.num_states + task.start, wrong.ravel())
+
+
+def check(certificate: Certificate) -> Checked:
+    """Verify what a certificate says as far as that is possible without the model.
+
+    The comparison of the machine with the task's transducer is done again, for every length. That the transducer is
+    the task's, that the model follows the machine and what its boxes are is taken from the file.
+
+    Raises:
+        ValueError: a part of the evidence is missing, or does not show what the level claims.
+    """
+    task = Transducer.from_json(certificate.transducer)
+    trusted = [f"the transducer ({task.num_states} states) is that of task {certificate.task.get('name')}"]
+    verified = []
+    if certificate.level in ("finite", "robust"):
+        verified += _check_finite(certificate, task)
+        trusted += ["the model's states were in the machine's classes wherever the file says so"]
+    if certificate.level == "robust":
+        if certificate.boxes is None or not certificate.boxes.margin > 0:
+            raise ValueError("certificate: level robust wants boxes with a positive margin, got none; certify again")
+        trusted += ["the model maps the boxes into one another"]
+    if certificate.level == "refuted":
+        verified += _check_refuted(certificate, task)
+        trusted += ["the model answers as the file says"]
+    return Checked(tuple(verified), tuple(trusted))
+
+
+def _check_finite(certificate: Certificate, task: Transducer) -> list[str]:
+    if certificate.machine is None or certificate.counterexample is not None:
+        raise ValueError(
+            f"certificate: level {certificate.level} wants a machine and no counterexample, got something else; "
+            "certify again"
+        )
+    machine = machine_from_json(certificate.machine)
+    string = first_error(machine, task)
+    if string is not None:
+        raise ValueError(
+            f"certificate: its machine and its transducer answer {''.join(string)[:60]!r} ({len(string)} symbols) "
+            "differently; certify again"
+        )
+    _check_followed(certificate)
+    size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
+    return [
+        f"the machine ({size} classes) answers every string of every length as the transducer does",
+        f"states were compared with it on {sum(f.num_strings for f in certificate.followed):,} strings, "
+        f"{sum(f.num_nodes for f in certificate.followed):,} nodes, without a disagreement",
+    ]
+
+
+def _check_followed(certificate: Certificate) -> None:
+    for length in LEAST_LENGTHS:
+        near = [f for f in certificate.followed if abs(f.length - length) <= 1]
+        if sum(f.num_strings for f in near) < LEAST_STRINGS or any(f.num_disagreements for f in near):
+            raise ValueError(
+                f"certificate: level {certificate.level} wants {LEAST_STRINGS:,} strings of {length:,} symbols with "
+                "every state in its class, got fewer; certify again"
+            )
+
+
+def _check_refuted(certificate: Certificate, task: Transducer) -> list[str]:
+    found = certificate.counterexample
+    if found is None:
+        raise ValueError("certificate: level refuted wants a counterexample, got none; certify again")
+    ids = {symbol: index for index, symbol in enumerate(task.symbols)}
+    if not found.string or not set(found.string) <= ids.keys():
+        raise ValueError("certificate: its counterexample is no string over the task's symbols; certify again")
+    answer = int(task.run(np.array([[ids[symbol] for symbol in found.string]]))[0, -1])
+    if answer == IGNORE or certificate.classes[answer] != found.wanted or found.got == found.wanted:
+        raise ValueError(
+            f"certificate: the transducer does not answer its counterexample with {found.wanted!r}; certify again"
+        )
+    return [f"the right answer to the counterexample ({len(found.string)} symbols) is {found.wanted}"]

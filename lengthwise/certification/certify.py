@@ -1,0 +1,248 @@
+"""From a trained model and its task to a certificate."""
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise import __version__
+from lengthwise.automata.monoid_laws import monoid_laws
+from lengthwise.certification.bounds import invariant_boxes
+from lengthwise.certification.certificate import (
+    Boxes,
+    Certificate,
+    Closure,
+    Counterexample,
+    Followed,
+    Laws,
+    Level,
+    Shortest,
+    Tested,
+    first_error,
+)
+from lengthwise.certification.counterexample import judge, shortened_error, shortest_error
+from lengthwise.certification.extraction import Extraction, TreeModel, extract
+from lengthwise.certification.following import follow
+from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
+from lengthwise.conventions import IGNORE
+from lengthwise.models.base import SequenceModel
+from lengthwise.tasks.base import RegularTask, SymbolTask
+from lengthwise.threads import one_thread
+
+RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
+"""Radii of classes that are tried, from the largest, in units of the mean norm of a state."""
+
+GLANCE = 100
+"""Of each of the shorter lengths so many strings decide whether a radius is worth a closer look."""
+
+Strings = Int64[Tensor, "B T"]
+
+
+@one_thread()
+def certify(model: SequenceModel, task: SymbolTask, *, seed: int = 0) -> Certificate:
+    """Find out what can be said of the model's answers at every length, and write down the evidence.
+
+    In this order, and without ever looking at the task to build the machine:
+
+    1. All strings up to a length at which there are 4,096, then 1,000 strings of each of 40, 500 and 10,000 symbols,
+       a part of them structured, are answered. A wrong answer ends in level ``refuted``.
+    2. The model's states are closed into classes (`extract`), from the largest of a few radii on, until the states of
+       all nodes over these strings are in the classes that the machine's table says (`follow`).
+    3. The machine is compared with the task's transducer for all lengths. Where they differ the model is run on the
+       shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``finite``.
+    4. Boxes around the representatives that the model maps into one another (`invariant_boxes`) make it ``robust``.
+
+    Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
+
+    Raises:
+        ValueError: the task has no transducer.
+
+    Example:
+        >>> from lengthwise.models import make_model
+        >>> from lengthwise.tasks import make_task
+        >>> certificate = certify(make_model("regular-gpt", make_task("parity")), make_task("parity"))
+        >>> certificate.level
+        'refuted'
+    """
+    if not isinstance(task, RegularTask):
+        raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
+    was_training = model.training
+    model.eval()
+    started = time.process_time()
+    try:
+        with torch.no_grad():
+            certificate = _Examination(model, task, seed).run()
+    finally:
+        model.train(was_training)
+    return certificate.model_copy(update={"seconds": round(time.process_time() - started, 3)})
+
+
+@dataclass
+class _Examination:
+    """One model under examination; evidence is added as it is found."""
+
+    model: SequenceModel
+    task: RegularTask
+    seed: int
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    def run(self) -> Certificate:
+        error = shortest_error(self.model, self.task)
+        if error is not None:
+            return self._refuted(error, "of all strings")
+        strings = self._strings()
+        wrong = self._test(strings)
+        if not isinstance(self.model, TreeModel):
+            reasons = [f"machines are read off tree models, and {self.model.name} is none"]
+        else:
+            reasons = []
+            for radius in self._radii(strings[0]):
+                outcome = self._attempt(self.model, radius, strings, wrong is None)
+                if isinstance(outcome, Certificate):
+                    return outcome
+                reasons.append(f"classes of radius {radius:.3g}: {outcome}")
+        if wrong is not None:
+            return self._refuted(shortened_error(self.model, self.task, wrong), "as found")
+        return self._certificate("tested", "; ".join(reasons))
+
+    def _strings(self) -> list[Strings]:
+        drawn = (tested_strings(self.task, length, NUM_STRINGS, self.seed) for length in TESTED_LENGTHS)
+        return [strings for strings in drawn if strings is not None]
+
+    def _test(self, strings: Sequence[Strings]) -> Int64[Tensor, " T"] | None:
+        """Note how many answers are right; the first string that is answered wrongly."""
+        tested, wrong = [], None
+        for some in strings:
+            judged = judge(self.model, self.task, some)
+            asked, num_wrong = int((judged.wanted != IGNORE).sum()), int(judged.wrong.sum())
+            tested.append(
+                Tested(length=some.shape[1], num_strings=len(some), num_asked=asked, num_correct=asked - num_wrong)
+            )
+            if num_wrong and wrong is None:
+                wrong = some[judged.wrong][0]
+        self.evidence["tested"] = tuple(tested)
+        return wrong
+
+    def _radii(self, strings: Strings) -> list[float]:
+        norm = float(self.model.last_state(strings[:GLANCE]).norm(dim=1).mean())
+        return [share * norm for share in RADII]
+
+    def _attempt(
+        self, model: TreeModel, radius: float, strings: Sequence[Strings], none_wrong: bool
+    ) -> Certificate | str:
+        """A certificate from classes of this radius, or why there is none."""
+        try:
+            extraction = extract(model, self.task.symbols, radius=radius)
+            glance = _followed(model, extraction, [some[:: len(some) // GLANCE] for some in strings[:2]])
+            if missed := _disagreement(glance):
+                return missed
+            error = first_error(extraction.machine, self.task.transducer)
+        except ValueError as problem:  # too many classes, or too many merges to compare
+            return str(problem)
+        if error is not None:
+            string = self.task.encode("".join(error))
+            if not bool(judge(self.model, self.task, string[None]).wrong):
+                return f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly"
+            self._note_machine(extraction, radius)
+            return self._refuted(string, "of the machine")
+        if not none_wrong:
+            return "the machine is right, the model is not"
+        followed = _followed(model, extraction, strings)
+        if missed := _disagreement(followed):
+            return missed
+        self._note_machine(extraction, radius)
+        self.evidence["followed"] = followed
+        return self._finite(model, extraction, radius)
+
+    def _finite(self, model: TreeModel, extraction: Extraction, radius: float) -> Certificate:
+        """Look for boxes around the representatives, or around those of smaller classes."""
+        reason = "no boxes were found that the model maps into one another"
+        for smaller in (radius / 2**halvings for halvings in range(5)):
+            try:
+                finer = extraction if smaller == radius else extract(model, self.task.symbols, radius=smaller)
+                if first_error(finer.machine, self.task.transducer) is not None:
+                    continue
+                found = invariant_boxes(model, finer)
+            except ValueError as problem:
+                reason = str(problem)
+                break
+            if found is not None:
+                boxes = Boxes(
+                    num_representatives=len(finer.prototypes), half_width=found.half_width, margin=found.margin
+                )
+                self.evidence["boxes"] = boxes
+                return self._certificate("robust", "")
+        return self._certificate("finite", reason)
+
+    def _note_machine(self, extraction: Extraction, radius: float) -> None:
+        self.evidence["machine"] = extraction.machine.to_json()
+        self.evidence["laws"] = Laws(**monoid_laws(extraction.machine)._asdict())
+        self.evidence["closure"] = Closure(
+            num_representatives=len(extraction.prototypes),
+            representatives=_hash([extraction.prototypes]),
+            asked_radius=radius,
+            radius=extraction.radius,
+            gap=extraction.gap if math.isfinite(extraction.gap) else None,
+            num_levels=extraction.num_levels,
+            points=_map(extraction),
+        )
+
+    def _refuted(self, string: Int64[Tensor, " T"], shortest: Shortest) -> Certificate:
+        judged = judge(self.model, self.task, string[None])
+        assert bool(judged.wrong)
+        self.evidence["counterexample"] = Counterexample(
+            string=tuple(self.task.symbols[v] for v in string.tolist()),
+            wanted=self.task.classes[int(judged.wanted)],
+            got=self.task.classes[int(judged.answers)],
+            shortest=shortest,
+        )
+        return self._certificate("refuted", "the model errs")
+
+    def _certificate(self, level: Level, reason: str) -> Certificate:
+        return Certificate(
+            level=level,
+            reason=reason,
+            task={"name": self.task.name, **self.task.model_dump(mode="json")},
+            model={"name": self.model.name, **self.model.config.model_dump(mode="json")},
+            weights=_hash(self.model.state_dict().values()),
+            classes=self.task.classes,
+            transducer=self.task.transducer.minimise().to_json(),
+            versions={"lengthwise": __version__, "torch": torch.__version__},
+            **self.evidence,
+        )
+
+
+def _followed(model: TreeModel, extraction: Extraction, strings: Iterable[Strings]) -> tuple[Followed, ...]:
+    return tuple(Followed(length=some.shape[1], **follow(model, extraction, some)._asdict()) for some in strings)
+
+
+def _disagreement(followed: Iterable[Followed]) -> str:
+    """What speaks against the classes, or nothing."""
+    for seen in followed:
+        if seen.num_disagreements:
+            return (
+                f"{seen.num_disagreements:,} of {seen.num_nodes:,} states on strings of {seen.length:,} symbols are in "
+                "another class than the machine says"
+            )
+    return ""
+
+
+def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
+    """The representatives along their first two principal axes, and their classes."""
+    centered = (extraction.prototypes - extraction.prototypes.mean(0)).double()
+    _, _, axes = torch.linalg.svd(centered, full_matrices=False)
+    places = (centered @ axes[:2].T).tolist()
+    return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(places, extraction.classes, strict=True))
+
+
+def _hash(tensors: Iterable[Tensor]) -> str:
+    digest = blake2b(digest_size=16)
+    for tensor in tensors:
+        digest.update(tensor.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,95 @@
+"""Strings that a model answers wrongly: found by trying, then made short."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.length_curve import final_answers
+from lengthwise.models.base import SequenceModel
+from lengthwise.tasks.base import OracleTask
+
+MOST_STRINGS_OF_A_LENGTH = 4_096
+CUTS_AT_ONCE = 64
+
+
+class Judged(NamedTuple):
+    """Final answers to some strings, the right ones (`IGNORE` where nothing is asked), and which are wrong."""
+
+    answers: Int64[Tensor, " B"]
+    wanted: Int64[Tensor, " B"]
+
+    @property
+    def wrong(self) -> Bool[Tensor, " B"]:
+        return (self.wanted != IGNORE) & (self.answers != self.wanted)
+
+
+@torch.no_grad()
+def judge(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"]) -> Judged:
+    """Ask the model and the task for the final answers."""
+    return Judged(final_answers(model, strings), task.solve(strings)[:, -1])
+
+
+def longest_tried_out(task: OracleTask) -> int:
+    """The greatest length of which there are at most 4,096 strings."""
+    length = 1
+    while len(task.symbols) > 1 and len(task.symbols) ** (length + 1) <= MOST_STRINGS_OF_A_LENGTH:
+        length += 1
+    return length
+
+
+def shortest_error(model: SequenceModel, task: OracleTask) -> Int64[Tensor, " T"] | None:
+    """The first wrongly answered string among all up to `longest_tried_out`, by length and symbol order, or None."""
+    for length in range(1, longest_tried_out(task) + 1):
+        strings = torch.cartesian_prod(*[torch.arange(len(task.symbols))] * length).reshape(-1, length)
+        wrong = judge(model, task, strings).wrong
+        if bool(wrong.any()):
+            return strings[wrong][0]
+    return None
+
+
+@torch.no_grad()
+def shortened_error(model: SequenceModel, task: OracleTask, string: Int64[Tensor, " T"]) -> Int64[Tensor, " T"]:
+    """Leave out parts of a wrongly answered string for as long as what remains is answered wrongly.
+
+    First to the shortest wrong prefix, then without windows of half its length, a quarter, ... one symbol; of each size
+    64 at most are tried. The result is short, not always the shortest.
+    """
+    shorter: Int64[Tensor, " T"] | None = string
+    while shorter is not None:
+        string = _shortest_wrong_prefix(model, task, shorter)
+        shorter = _with_a_window_left_out(model, task, string)
+    return string
+
+
+def _shortest_wrong_prefix(model: SequenceModel, task: OracleTask, string: Int64[Tensor, " T"]) -> Int64[Tensor, " T"]:
+    every = Judged(model(string[None])[0].argmax(-1), task.solve(string[None])[0])
+    places = torch.nonzero(every.wrong)[:, 0]
+    # Reading all prefixes at once may round otherwise than reading the whole string: only what holds of `last` counts.
+    for place in places[:CUTS_AT_ONCE].tolist():
+        if bool(judge(model, task, string[None, : place + 1]).wrong):
+            return string[: place + 1]
+    return string
+
+
+def _with_a_window_left_out(
+    model: SequenceModel, task: OracleTask, string: Int64[Tensor, " T"]
+) -> Int64[Tensor, " T"] | None:
+    for size in _halves(len(string)):
+        starts = torch.arange(0, len(string) - size + 1, size)[:CUTS_AT_ONCE]
+        kept = torch.arange(len(string) - size)
+        candidates = string[kept + size * (kept >= starts[:, None])]
+        wrong = judge(model, task, candidates).wrong
+        if bool(wrong.any()):
+            return candidates[wrong][0]
+    return None
+
+
+def _halves(length: int) -> Iterator[int]:
+    size = length // 2
+    while size:
+        yield size
+        size //= 2

@@ -1,0 +1,70 @@
+"""Recognition of the language of an automaton that is given as a table."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from pydantic import model_validator
+
+from lengthwise.automata import DFA
+from lengthwise.automata.semiautomaton import check_characters
+from lengthwise.tasks.base import TASKS
+from lengthwise.tasks.regular.recognition import Alphabet, RecognitionTask, check_language
+
+_MACHINE = ("alphabet", "transitions", "accepting")
+
+
+@TASKS.register("dfa")
+class DFALanguage(RecognitionTask):
+    """Recognition of the strings that a deterministic automaton accepts.
+
+    ``transitions[q]`` lists the next states of state q, one for each symbol of the `alphabet` (single characters, in a
+    list or as a text); the strings that lead from `start` to one of the states `accepting` are in the language. There
+    is no formula: the automaton answers, and draws strings inside, outside and near misses. The default is the binary
+    numbers that 3 divides.
+
+    The fields are the entries of `DFA.to_json`: a machine in a file is ``make_task("dfa", **json.load(file))``, one of
+    automata-lib is ``make_task("dfa", **dfa_from_automata_lib(machine).to_json())``.
+
+    Raises:
+        ValueError: some of the first three fields are given, but not all; the alphabet is not made of distinct single
+            characters; a state lacks a transition; a state that is named does not exist; of the strings of one symbol
+            or more, all are in the language, or none; it needs more than 1,000 states.
+
+    Example:
+        >>> task = DFALanguage(alphabet="ab", transitions=((0, 1), (1, 0)), accepting=(1,))
+        >>> task.solve(task.encode("abba")[None]).tolist()
+        [[0, 1, 0, 0]]
+    """
+
+    alphabet: Alphabet = ("0", "1")
+    transitions: tuple[tuple[int, ...], ...] = ((0, 1), (2, 0), (1, 2))
+    accepting: tuple[int, ...] = (0,)
+    start: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_whole(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        missing = [name for name in _MACHINE if name not in fields]
+        if 0 < len(missing) < len(_MACHINE):
+            raise ValueError(f"{missing[0]}: wanted together with {', '.join(_MACHINE)}, got none; give all three")
+        return fields
+
+    @model_validator(mode="after")
+    def _can_be_learnt(self) -> "DFALanguage":
+        check_characters(self.alphabet)
+        check_language(self.language, "transitions")
+        return self
+
+    @property
+    def language(self) -> DFA:
+        """The smallest automaton of the language."""
+        return _language(self.alphabet, self.transitions, self.accepting, self.start)
+
+
+@lru_cache(maxsize=64)
+def _language(
+    alphabet: tuple[str, ...], transitions: tuple[tuple[int, ...], ...], accepting: tuple[int, ...], start: int
+) -> DFA:
+    content = {"alphabet": alphabet, "transitions": transitions, "accepting": accepting, "start": start}
+    return DFA.from_json(content).minimise()

@@ -1,0 +1,146 @@
+"""Word problems: which element of a group is a product of its generators?"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64
+from pydantic import model_validator
+from torch import Tensor
+
+from lengthwise.automata import Transducer
+from lengthwise.automata.groups import Permutation, PermutationGroup, permutation_group
+from lengthwise.tasks.base import TASKS, Batch, RegularTask
+
+
+@TASKS.register("word-problem")
+class WordProblem(RegularTask):
+    """The product of the permutations that the symbols stand for, in a group of the given name or generators.
+
+    ``answer_t = g_1 g_2 ... g_t``, where g_s is the generator that symbol s stands for and products are read from left
+    to right: first g_1. The classes are the elements of the group in cycle notation, ``"()"`` the identity, in
+    lexicographic order of their images. Symbols are independent and uniform; ``action.meanings`` says which generator
+    each of the letters a, b, ... is.
+
+    `group` is a name of `lengthwise.automata.groups.permutation_group` (``"S5"``, ``"A5"``, ``"Z7"``), which says the
+    generators. `generators` puts others in their place, each listed as the images of the points 0 ... n-1; they must
+    generate the group of that name or, where `group` is empty or not given, any.
+
+    A length is balanced if every element is a product of so many generators: for a named group from some length on (3
+    for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` trains on shorter strings, too. Where all generators are odd
+    permutations no length is, since an even number of them multiplies to an even permutation.
+
+    Raises:
+        ValueError: the group has no such name; the generators are no permutations of the same points, more than 52 or
+            of more than 100 points, generate another group than the named one, one of more than 1,000 elements, or the
+            identity alone.
+
+    Example:
+        >>> task = WordProblem(group="S3")
+        >>> task.action.meanings
+        {'a': '(0 1)', 'b': '(0 1 2)'}
+        >>> [task.classes[answer] for answer in task.solve(task.encode("abba")[None])[0]]
+        ['(0 1)', '(0 2)', '(1 2)', '(0 1 2)']
+
+    Source: Merrill, Petty and Sabharwal, "The Illusion of State in State-Space Models" (arXiv 2404.08819), the
+        experiments.
+    Differs from the source: there every element of the group is a symbol; here as few generators as the name brings, or
+        those given. Its groups Z_60 and A_5 have names here, A_4 x Z_5 has generators only.
+    """
+
+    prefix_exchangeable: ClassVar[bool] = True
+
+    group: str = "S3"
+    generators: tuple[Permutation, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _generators_need_no_name(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"group": "", **fields} if fields.get("generators") else fields
+
+    @model_validator(mode="after")
+    def _is_a_group(self) -> "WordProblem":
+        if self.action.order == 1:
+            raise ValueError("generators: wanted more than the identity, got it alone; there is nothing to learn")
+        if self.group and not np.array_equal(self.action.elements, permutation_group(self.group).elements):
+            raise ValueError(
+                f"generators: wanted some that generate {self.group}, got those of another group "
+                f"({self.action.order} elements); leave out `group`"
+            )
+        return self
+
+    @property
+    def action(self) -> PermutationGroup:
+        """The group, as permutations of points."""
+        return _generated(self.generators) if self.generators else permutation_group(self.group)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """A letter for every generator."""
+        return self.action.symbols
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The elements of the group, in cycle notation."""
+        return self.action.names
+
+    @property
+    def transducer(self) -> Transducer:
+        """The product so far; the state is the answer."""
+        return self.action.transducer
+
+    def is_legal_length(self, length: int) -> bool:
+        """Every length from 1."""
+        return length >= 1
+
+    def is_balanced_length(self, length: int) -> bool:
+        """Whether every element is a product of so many generators."""
+        return length >= 1 and bool(_reached(self.action, length).all())
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw independent uniform generators; every prefix is asked."""
+        self.check_length(length)
+        inputs = torch.randint(len(self.symbols), (batch_size, length), generator=generator)
+        return Batch(inputs, self.solve(inputs))
+
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """Products of stretches, by the multiplication table: after k rounds those of the last 2^k generators."""
+        table = torch.from_numpy(self.action.table)
+        products = torch.from_numpy(self.action.generator_elements)[inputs]
+        stretch = 1
+        while stretch < inputs.shape[1]:
+            longer = table[products[:, :-stretch], products[:, stretch:]]
+            products = torch.cat([products[:, :stretch], longer], dim=1)
+            stretch *= 2
+        return products
+
+    def baseline(self, length: int) -> float:
+        """Probability of the likeliest product of `length` uniform generators."""
+        self.check_length(length)
+        return float(_distribution(self.action, length).max())
+
+
+@lru_cache(maxsize=64)
+def _generated(generators: tuple[Permutation, ...]) -> PermutationGroup:
+    return PermutationGroup(generators)
+
+
+@lru_cache(maxsize=2048)
+def _reached(group: PermutationGroup, length: int) -> Bool[np.ndarray, " M"]:
+    """Which elements are products of so many generators: those of one half times those of the other."""
+    elements = np.arange(group.order)
+    if length == 1:
+        return np.isin(elements, group.generator_elements)
+    first, then = _reached(group, length // 2), _reached(group, length - length // 2)
+    return np.isin(elements, group.table[np.ix_(first, then)])
+
+
+@lru_cache(maxsize=2048)
+def _distribution(group: PermutationGroup, length: int) -> Float64[np.ndarray, " M"]:
+    """The probabilities of the products of so many uniform generators: a convolution of those of the halves."""
+    if length == 1:
+        return np.bincount(group.generator_elements, minlength=group.order) / len(group.generators)
+    odds = np.outer(_distribution(group, length // 2), _distribution(group, length - length // 2))
+    return np.bincount(group.table.ravel(), weights=odds.ravel(), minlength=group.order)

@@ -1,0 +1,90 @@
+"""Congruences against their definition and against Moore's refinement, tables with gaps included."""
+
+from itertools import combinations, product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthwise.automata.congruence import coarse_congruence, quotient
+
+
+@st.composite
+def tables(draw: st.DrawFn, least: int = -1, max_classes: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    count, parts = draw(st.integers(1, max_classes)), draw(st.integers(2, 3))
+    entries = draw(st.lists(st.integers(least, count - 1), min_size=count**parts, max_size=count**parts))
+    labels = draw(st.lists(st.integers(least, 1), min_size=count, max_size=count))
+    return np.array(entries).reshape((count,) * parts), np.array(labels)
+
+
+def is_congruence(table: np.ndarray, labels: np.ndarray, blocks: list[int]) -> bool:
+    """The definition, pair of windows by pair of windows."""
+    of_block: dict = {}
+    for k, label in enumerate(labels.tolist()):
+        if label >= 0 and of_block.setdefault(blocks[k], label) != label:
+            return False
+    of_window: dict = {}
+    for window in product(range(len(labels)), repeat=table.ndim):
+        found = int(table[window])
+        if found >= 0 and of_window.setdefault(tuple(blocks[k] for k in window), blocks[found]) != blocks[found]:
+            return False
+    return True
+
+
+def partitions(count: int) -> list[list[int]]:
+    """All partitions of 0 ... count - 1, as blocks numbered by their first members."""
+    found: list[list[int]] = [[]]
+    for _ in range(count):
+        found = [[*blocks, new] for blocks in found for new in range(max(blocks, default=-1) + 2)]
+    return found
+
+
+def is_finer(blocks: list[int], coarser: list[int]) -> bool:
+    return len(set(zip(blocks, coarser, strict=True))) == len(set(blocks))
+
+
+@given(tables(max_classes=4), st.data())
+@settings(max_examples=150)
+def test_is_a_congruence_and_none_is_coarser(some: tuple[np.ndarray, np.ndarray], data: st.DataObject) -> None:
+    table, labels = some
+    pairs = list(combinations(range(len(labels)), 2)) or [(0, 0)]
+    blocks = coarse_congruence(table, labels, data.draw(st.lists(st.sampled_from(pairs), max_size=3))).tolist()
+    assert list(dict.fromkeys(blocks)) == list(range(max(blocks) + 1))
+    assert is_congruence(table, labels, blocks)
+    coarser = [other for other in partitions(len(labels)) if is_finer(blocks, other) and other != blocks]
+    assert not [other for other in coarser if is_congruence(table, labels, other)]
+
+
+@given(tables(least=0))
+@settings(max_examples=150)
+def test_without_gaps_it_is_moores_refinement(some: tuple[np.ndarray, np.ndarray]) -> None:
+    table, labels = some
+    classes, blocks = range(len(labels)), labels.tolist()
+    contexts = list(product(classes, repeat=table.ndim - 1))
+    for _ in classes:
+        signatures = [
+            (blocks[k], *(blocks[table[(*c[:i], k, *c[i:])]] for c in contexts for i in range(table.ndim)))
+            for k in classes
+        ]
+        blocks = [signatures.index(signature) for signature in signatures]
+    found = coarse_congruence(table, labels).tolist()
+    assert [found.index(block) for block in found] == blocks
+
+
+@given(tables())
+@settings(max_examples=100)
+def test_quotients_keep_every_known_entry(some: tuple[np.ndarray, np.ndarray]) -> None:
+    table, labels = some
+    blocks = coarse_congruence(table, labels)
+    smaller, their_labels = quotient(table, labels, blocks)
+    for window in np.argwhere(table >= 0):
+        assert smaller[tuple(blocks[window])] == blocks[table[tuple(window)]]
+    assert (smaller >= 0).sum() == len({tuple(blocks[window]) for window in np.argwhere(table >= 0)})
+    assert (their_labels[blocks] == labels)[labels >= 0].all()
+
+
+def test_likely_pairs_are_united_first() -> None:
+    """Class 1 has no label and stands in no window: it may join either of the two others, but not both."""
+    table, labels = np.full((3, 3), -1), np.array([0, -1, 1])
+    assert coarse_congruence(table, labels).tolist() == [0, 0, 1]
+    assert coarse_congruence(table, labels, [(1, 2)]).tolist() == [0, 1, 1]

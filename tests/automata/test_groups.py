@@ -1,0 +1,135 @@
+"""Permutation groups, against sympy and plain composition."""
+
+import itertools
+import re
+from functools import reduce
+
+import numpy as np
+import pytest
+from automaton_strategies import checked_strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from sympy.combinatorics import AlternatingGroup, CyclicGroup, SymmetricGroup
+from sympy.combinatorics import Permutation as TheirPermutation
+from sympy.combinatorics import PermutationGroup as TheirGroup
+
+from lengthwise.automata.groups import PermutationGroup, cycle_notation, permutation_group
+
+pytestmark = checked_strategies
+
+generators = st.integers(1, 5).flatmap(
+    lambda degree: st.lists(st.permutations(range(degree)).map(tuple), min_size=1, max_size=3).map(tuple)
+)
+
+
+def composed(first: tuple[int, ...], then: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(then[image] for image in first)
+
+
+def rows(array: np.ndarray) -> list[tuple[int, ...]]:
+    return [tuple(row) for row in array.tolist()]
+
+
+def their_elements(group: TheirGroup) -> list[tuple[int, ...]]:
+    return sorted(tuple(element.array_form) for element in group.elements)
+
+
+@given(generators)
+def test_elements_are_those_of_sympy_in_lexicographic_order(generators: tuple[tuple[int, ...], ...]) -> None:
+    group = PermutationGroup(generators)
+    assert rows(group.elements) == their_elements(TheirGroup([TheirPermutation(list(g)) for g in generators]))
+    assert group.order == len(group.names) == len(set(group.names))
+    assert group.names[0] == "()"
+    assert rows(group.elements[group.generator_elements]) == list(generators)
+
+
+@given(generators)
+def test_the_table_composes_from_left_to_right(generators: tuple[tuple[int, ...], ...]) -> None:
+    group = PermutationGroup(generators)
+    elements = rows(group.elements)
+    for a, b in itertools.product(range(min(group.order, 24)), repeat=2):
+        product = tuple((TheirPermutation(list(elements[a])) * TheirPermutation(list(elements[b]))).array_form)
+        assert elements[group.table[a, b]] == product == composed(elements[a], elements[b])
+
+
+@given(generators, st.data())
+def test_the_transducer_answers_every_prefix_with_the_product_so_far(generators, data: st.DataObject) -> None:
+    group = PermutationGroup(generators)
+    assert group.transducer.symbols == group.symbols
+    word = data.draw(st.lists(st.integers(0, len(generators) - 1), min_size=1, max_size=63))
+    products = itertools.accumulate((generators[symbol] for symbol in word), composed)
+    (answers,) = group.transducer.run(np.array([word]))
+    assert rows(group.elements[answers]) == list(products)
+
+
+@given(st.integers(1, 9).flatmap(lambda degree: st.permutations(range(degree))))
+def test_cycles_are_those_of_sympy(permutation: list[int]) -> None:
+    cycles = TheirPermutation(permutation).cyclic_form
+    assert cycle_notation(permutation) == ("".join(f"({' '.join(map(str, cycle))})" for cycle in cycles) or "()")
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs"),
+    [
+        *((f"S{n}", SymmetricGroup(n)) for n in range(2, 7)),
+        *((f"A{n}", AlternatingGroup(n)) for n in range(3, 7)),
+        *((f"{family}{n}", CyclicGroup(n)) for family in "ZC" for n in (2, 7, 60, 100)),
+    ],
+)
+def test_named_groups_are_those_of_sympy(name: str, theirs: TheirGroup) -> None:
+    assert rows(permutation_group(name).elements) == their_elements(theirs)
+    assert permutation_group(name) is permutation_group(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "meanings"),
+    [
+        ("S2", {"a": "()", "b": "(0 1)"}),
+        ("S4", {"a": "(0 1)", "b": "(1 2 3)"}),
+        ("S5", {"a": "(0 1)", "b": "(0 1 2 3 4)"}),
+        ("A3", {"a": "()", "b": "(0 1 2)"}),
+        ("A4", {"a": "(0 1 2)", "b": "(1 2 3)"}),
+        ("A5", {"a": "(0 1 2)", "b": "(0 1 2 3 4)"}),
+        ("Z4", {"a": "()", "b": "(0 1 2 3)"}),
+    ],
+)
+def test_named_groups_say_what_their_symbols_are(name: str, meanings: dict[str, str]) -> None:
+    assert permutation_group(name).meanings == meanings
+
+
+def test_large_products_of_cycles_are_no_trouble() -> None:
+    """900 elements on 61 points: cycles of 4, 9 and 25 turn at once, 23 points stay."""
+    cycle = [*range(1, 4), 0, *range(5, 13), 4, *range(14, 38), 13, *range(38, 61)]
+    group = PermutationGroup((tuple(cycle),))
+    assert group.order == 900
+    power = reduce(lambda product, _: int(group.table[product, group.generator_elements[0]]), range(450), 0)
+    assert group.table[power, power] == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["S1", "S7", "A2", "A7", "Z1", "C101", "Q8", "s3", "S05", "S", "", "5", "Z٣", "Z" * 50]
+)
+def test_unknown_groups_are_refused(name: str) -> None:
+    sentence = rf"^group: wanted one of S2 to S6, A3 to A6, Z2 to Z100, C2 to C100, got '{name[:40]}'; name others by"
+    with pytest.raises(ValueError, match=sentence):
+        permutation_group(name)
+
+
+@pytest.mark.parametrize(
+    ("generators", "sentence"),
+    [
+        ((), "wanted 1 to 52 permutations, got 0; each is a letter"),
+        (((1, 0),) * 53, "wanted 1 to 52 permutations, got 53; each is a letter"),
+        (
+            ((1, 0), (1, 2, 0)),
+            "wanted permutations of as many points as the first (2), got 3 points in generator 1",
+        ),
+        (((1, 0), (1, 1)), "wanted each of 0..1 once, got [1, 1] as generator 1; list the images of the points"),
+        (((1, 2),), "wanted each of 0..1 once, got [1, 2] as generator 0"),
+        ((tuple(range(101)),), "wanted at most 100 points, got 101; take a smaller group"),
+        (((1, 0, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6, 0)), "wanted those of a group of at most 1,000 elements, got more"),
+    ],
+)
+def test_bad_generators_are_refused(generators: tuple[tuple[int, ...], ...], sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^generators: {re.escape(sentence)}"):
+        PermutationGroup(generators)

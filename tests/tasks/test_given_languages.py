@@ -1,0 +1,170 @@
+"""Tasks made from a regular expression or a table, against Python's `re` and arithmetic."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from automata.fa import dfa as automata_lib
+from automata.fa import nfa
+from task_strings import all_strings, seeded
+
+from lengthwise.automata import DFA
+from lengthwise.automata.dfa import dfa_from_automata_lib
+from lengthwise.tasks import make_task
+
+MULTIPLES = {"alphabet": ["0", "1"], "transitions": [[0, 1], [2, 0], [1, 2]], "accepting": [0], "start": 0}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "alphabet"),
+    [("(a|b)*abb", "ab"), ("(ab|c)*a?", "cab"), ("[^a]*a.{2}", "ab"), ("a{2,5}", "a"), ("(.b)*", "ba")],
+)
+def test_every_prefix_is_answered_as_python_matches_it(pattern: str, alphabet: str) -> None:
+    task = make_task("regex", pattern=pattern, alphabet=alphabet)
+    assert task.symbols == tuple(alphabet)
+    for length in range(1, 8):
+        inputs = all_strings(len(alphabet), length)
+        for string, answers in zip(inputs, task.solve(inputs).tolist(), strict=True):
+            text = task.decode(string)
+            assert answers == [int(bool(re.fullmatch(pattern, text[: end + 1]))) for end in range(length)]
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 12])
+def test_the_default_table_knows_the_multiples_of_three(length: int) -> None:
+    task = make_task("dfa")
+    inputs = all_strings(2, length)
+    assert task.solve(inputs)[:, -1].tolist() == [int(number % 3 == 0) for number in range(2**length)]
+
+
+def test_a_single_symbol_is_asked_about_but_never_balanced() -> None:
+    task = make_task("regex", pattern="(aa)*")
+    for length in (1, 2, 41, 100):
+        assert task.is_legal_length(length)
+        assert not task.is_balanced_length(length)
+        assert task.baseline(length) == 1.0
+        inputs, targets = task.sample(3, length, seeded(0))
+        assert torch.equal(inputs, torch.zeros(3, length, dtype=torch.int64))
+        assert (targets[:, -1] == (length + 1) % 2).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("regex", {"pattern": r"(\(|é|🙂)*\("}),
+        ("regex", {"pattern": "a*b", "alphabet": ["b", "a"]}),
+        ("dfa", MULTIPLES),
+        ("dfa", {"alphabet": "ab", "transitions": [[1, 1], [0, 1]], "accepting": [1], "start": 1}),
+    ],
+)
+def test_a_task_is_its_own_description(name: str, fields: dict[str, object]) -> None:
+    task = make_task(name, **fields)
+    again = make_task(name, **json.loads(task.model_dump_json()))
+    assert again == task
+    assert again.language is task.language
+
+
+def test_an_alphabet_is_a_list_or_a_text() -> None:
+    assert make_task("regex", pattern="ab", alphabet="ba") == make_task("regex", pattern="ab", alphabet=["b", "a"])
+    assert make_task("dfa", **(MULTIPLES | {"alphabet": "01"})) == make_task("dfa")
+
+
+def test_a_table_comes_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "machine.json").write_text(json.dumps(make_task("regex").language.to_json()))
+    task = make_task("dfa", **json.loads((tmp_path / "machine.json").read_text()))
+    assert task.language.equivalent(make_task("regex").language)
+    assert DFA.from_json(task.model_dump()).equivalent(task.language)
+
+
+def test_a_table_comes_from_automata_lib() -> None:
+    machine = automata_lib.DFA.from_nfa(nfa.NFA.from_regex("(a|b)*abb"))
+    task = make_task("dfa", **dfa_from_automata_lib(machine).to_json())
+    assert task.language.equivalent(make_task("regex").language)
+
+
+def test_equal_languages_are_drawn_alike() -> None:
+    """States that no string reaches, or that behave alike, change nothing."""
+    doubled = MULTIPLES | {"transitions": [[3, 1], [2, 0], [1, 2], [0, 4], [5, 3], [1, 2], [6, 6]], "accepting": [0, 3]}
+    plain, larger = make_task("dfa", **MULTIPLES), make_task("dfa", **doubled)
+    assert larger.language.num_states == 3
+    assert torch.equal(plain.sample(64, 40, seeded(0)).inputs, larger.sample(64, 40, seeded(0)).inputs)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"pattern": "(a|b"}, r"^task\.pattern: wanted a closing \) at position 5 of '\(a\|b', got the end; close the"),
+        ({"pattern": 7}, r"^task\.pattern: wanted a valid string, got 7$"),
+        ({"pattern": "[^ab]"}, r"^task\.pattern: .* one that holds no string of one symbol or more; there is nothing"),
+        ({"pattern": "", "alphabet": "ab"}, r"^task\.pattern: .* one that holds no string of one symbol or more; "),
+        (
+            {"pattern": "[ab]*"},
+            r"^task\.pattern: .* one that holds every string of one symbol or more; there is nothing",
+        ),
+        ({"pattern": "a+"}, r"^task\.pattern: .* one that holds every string of one symbol or more; "),
+        ({"pattern": "abc", "alphabet": "ab"}, r"^task\.alphabet: 'abc' names 'c', which 'ab' lacks; add them$"),
+        ({"alphabet": "aab"}, r"^task\.alphabet: wanted distinct single characters, got 'a' twice; name each symbol"),
+        ({"alphabet": ["a", "bc"]}, r"^task\.alphabet: wanted distinct single characters, got 'bc'; name each symbol"),
+        ({"pattern": ""}, r"^task\.alphabet: wanted at least one symbol, and '' names none; give the alphabet$"),
+        (
+            {"pattern": "a{1100}b"},
+            r"^task\.pattern: wanted a language of at most 1,000 states, got 1,103; simplify it$",
+        ),
+        ({"patern": "ab"}, r"^task\.patern: no such setting; did you mean 'pattern'\?"),
+    ],
+)
+def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_task("regex", **fields)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"transitions": [[0, 1], [2], [1, 2]]},
+            r"transitions: wanted a next state for each of the 2 symbols, got 1 for",
+        ),
+        (
+            {"transitions": [[0, 1], [3, 0], [1, 2]]},
+            r"transitions: wanted next states in 0\.\.2, got 3 for state 1 and ",
+        ),
+        ({"transitions": [[0, 1], [-1, 0], [1, 2]]}, r"transitions: wanted next states in 0\.\.2, got -1 for state 1 "),
+        ({"transitions": [[0, 10**30]]}, r"transitions: wanted next states in 0\.\.0, got 1000"),
+        (
+            {"transitions": []},
+            r"transitions: wanted at least one state and one symbol, got 0 and 2; give the next states",
+        ),
+        ({"transitions": [[0, None]]}, r"transitions\.0\.1: wanted a valid integer, got None$"),
+        (
+            {"transitions": [[0, 1], [1, 0]], "accepting": [0, 1]},
+            r"transitions: .* holds every string of one symbol or",
+        ),
+        (
+            {"accepting": []},
+            r"transitions: wanted a language with strings inside and outside, got one that holds no str",
+        ),
+        ({"accepting": [3]}, r"accepting: wanted a state in 0\.\.2, got 3; number the states from 0$"),
+        ({"start": -1}, r"start: wanted a state in 0\.\.2, got -1; number the states from 0$"),
+        (
+            {"alphabet": ["0", "0"]},
+            r"alphabet: wanted distinct single characters, got '0' twice; name each symbol once$",
+        ),
+        ({"alphabet": ["0", "10"]}, r"alphabet: wanted distinct single characters, got '10'; name each symbol once$"),
+        ({"alphabet": ""}, r"transitions: wanted at least one state and one symbol, got 3 and 0; "),
+        ({"alphabet": "012"}, r"transitions: wanted a next state for each of the 3 symbols, got 2 for state 0; "),
+        ({"symbols": "01"}, r"symbols: no such setting"),
+    ],
+)
+def test_bad_tables_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=rf"^task\.{message}"):
+        make_task("dfa", **(MULTIPLES | changes))
+
+
+@pytest.mark.parametrize("missing", ["alphabet", "transitions", "accepting"])
+def test_part_of_a_table_is_refused(missing: str) -> None:
+    fields = {name: value for name, value in MULTIPLES.items() if name != missing}
+    sentence = f"^task.{missing}: wanted together with alphabet, transitions, accepting, got none; give all three$"
+    with pytest.raises(ValueError, match=sentence):
+        make_task("dfa", **fields)
