@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from lengthwise.automata import Transducer, library
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.semiautomaton import explore
+from lengthwise.certification.certify import certify
 from lengthwise.certification.extraction import extract
 from lengthwise.constructions import Construction, construct
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import merge_windows
+from lengthwise.tasks import make_task
 
 pytestmark = checked_strategies
 
@@ -119,6 +121,12 @@ def test_is_certified_for_every_length(name: str) -> None:
     inside = extract(compiled(machine), machine.symbols, radius=0.1)
     assert inside.radius == 0
     assert inside.machine.difference_string(machine) is None
+
+
+@pytest.mark.parametrize("group", ["A5", "S5"])
+def test_compiled_word_problems_get_a_certificate(group: str) -> None:
+    task = make_task("word-problem", group=group)
+    assert certify(construct("regular-gpt", task).model, task).reaches("finite")
 
 
 def lemma_1(n: int) -> tuple[np.ndarray, np.ndarray]:
