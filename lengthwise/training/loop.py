@@ -27,7 +27,7 @@ from lengthwise.training.recipe import Recipe
 LOSS_TO_GROW = 0.3
 """Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
 
-UNBALANCED_SHARE = 0.1
+UNBALANCED_SHARE = 0.25
 """The share of batches that `lengths="mostly-balanced"` draws at lengths at which some class cannot occur."""
 
 
@@ -162,8 +162,10 @@ def _draw_length(
     state: TrainingState, recipe: Recipe, lengths: list[int], unbalanced: list[int], generator: torch.Generator
 ) -> int:
     if unbalanced and float(torch.rand((), generator=generator)) < UNBALANCED_SHARE:
-        return unbalanced[int(torch.randint(len(unbalanced), (), generator=generator))]
-    odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
+        lengths, num_reached = unbalanced, len(unbalanced)
+    else:
+        num_reached = state.growth.num_reached
+    odds = torch.tensor(recipe.length_odds_at(state.step, lengths, num_reached))
     return lengths[int(odds.multinomial(1, generator=generator))]
 
 

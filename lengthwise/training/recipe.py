@@ -45,8 +45,8 @@ class AugmentationRecipe(_Section):
     and 2 for two symbols and C=2).
     """
 
-    padding: float = Field(0.25, ge=0, le=1)
-    pads_per_symbol: float = Field(0.5, gt=0, le=100)
+    padding: float = Field(0.5, ge=0, le=1)
+    pads_per_symbol: float = Field(3.0, gt=0, le=100)
     leading_padding: float = Field(0.25, ge=0, le=1)
     leading_pads: int = Field(4096, ge=1)
     state_noise: float = Field(0.1, ge=0)
@@ -57,10 +57,10 @@ class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
     Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
-    (`lengths="balanced"`), from these nine times in ten and else from the others (`"mostly-balanced"`; who never sees a
-    string of odd length cannot know that it is outside D_n), or from all that the task has (`"legal"`): with equal
-    odds (`"uniform"`), with odds 1/length
-    (`"log-uniform"`), or with odds that go from 1/length at the start to length at the end (`"short-first"`: short
+    (`lengths="balanced"`), from these three times in four and else from the others (`"mostly-balanced"`: who never sees
+    a string of odd length cannot know that it is outside D_n), or from all that the task has (`"legal"`): with equal
+    odds (`"uniform"`), with odds 1/length (`"log-uniform"`), or with odds that go from 1/length at the start to length
+    at the end (`"short-first"`: short
     strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest length
     alone and takes in the next one whenever the running loss at the longest so far, which comes three times as often
     as any other, is below 0.3: for tasks whose long strings are noise until short ones are understood.
@@ -71,14 +71,14 @@ class Recipe(_Section):
     With a positive `ema_decay` the final weights are the exponential moving average of the weights.
     """
 
-    steps: int = Field(10_000, ge=1)
+    steps: int = Field(6_000, ge=1)
     batch_size: int = Field(128, ge=1)
     min_length: int = Field(1, ge=1)
     max_length: int = Field(40, ge=1)
-    lengths: Literal["mostly-balanced", "balanced", "legal"] = "balanced"
+    lengths: Literal["mostly-balanced", "balanced", "legal"] = "mostly-balanced"
     length_sampling: Literal["short-first", "log-uniform", "uniform", "growing"] = "short-first"
     supervision: Literal["last", "prefix"] = "last"
-    late_consistency: float = Field(0.0, ge=0)
+    late_consistency: float = Field(3.0, ge=0)
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
     ema_decay: float = Field(0.99, ge=0, lt=1)
@@ -121,13 +121,23 @@ class Recipe(_Section):
         return 2 * step >= self.steps
 
 
-_NOTHING_DONE = {"padding": 0.0, "leading_padding": 0.0, "state_noise": 0.0, "late_state_noise": 0.0}
+_NOTHING_DONE = {
+    "late_consistency": 0.0,
+    "augmentation": {
+        "padding": 0.0,
+        "pads_per_symbol": 0.5,
+        "leading_padding": 0.0,
+        "state_noise": 0.0,
+        "late_state_noise": 0.0,
+    },
+}
 
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "fast": {},
-        "plain": {"augmentation": _NOTHING_DONE},
+        "plain": _NOTHING_DONE,
         "chi2023": {
+            **_NOTHING_DONE,
             "steps": 100_000,
             "batch_size": 128,
             "lengths": "legal",
@@ -140,7 +150,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
                 "schedule": "constant",
                 "warmup_steps": 0,
             },
-            "augmentation": _NOTHING_DONE,
             "ema_decay": 0.0,
             "checkpoint_every": 5000,
         },
