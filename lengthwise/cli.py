@@ -92,7 +92,7 @@ def reproduce(
 
 @app.command(name="list")
 def list_members() -> int:
-    """List tasks, models, presets and experiments, with settings and the defaults of preset fast."""
+    """List tasks, models, constructions, experiments and presets, with settings and the defaults of preset fast."""
     from rich.console import Console
 
     from lengthwise.report.terminal import print_catalogue
@@ -207,6 +207,37 @@ def predict(
             raise ValueError(f"string {number}: {error}") from None
         shown = text if len(text) <= 60 else f"{text[:40]}... ({len(text)} symbols)"
         sys.stdout.write(f"{shown}\t{said.answer}\t{said.probability:.4f}\t{said.verdict}\n")
+    return 0
+
+
+@app.command(name="compile")
+def compile_machine(
+    pattern: Annotated[str | None, Parameter(help="Regular expression; or give --task.")] = None,
+    /,
+    *,
+    to: Annotated[str, Parameter(help="Construction; see `lengthwise list`.")],
+    alphabet: Annotated[str | None, Parameter(help="The symbols, if not just those the expression names.")] = None,
+    task: Annotated[str | None, Parameter(help="Name of a task that a finite machine solves.")] = None,
+    set_: Annotated[
+        tuple[str, ...], Parameter(name="--set", negative=(), help="A setting of the task, as task.key=value.")
+    ] = (),
+    chunk_size: Annotated[
+        int | None, Parameter(converter=_whole_number, help="States merged into one (regular-gpt; 2 if not given).")
+    ] = None,
+    out: Annotated[Path, Parameter(help="Folder for the model.")] = Path("compiled"),
+) -> int:
+    """Write down weights that are right at every length, for a regular expression or for a task's machine."""
+    from rich.console import Console
+
+    from lengthwise.constructions import construct
+    from lengthwise.runs.compiled import requested_machine, save_compiled
+
+    options = {} if chunk_size is None else {"chunk_size": chunk_size}
+    compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
+    save_compiled(compiled, out)
+    console = Console()
+    for line in (*compiled.about, f"wrote {out}"):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
     return 0
 
 

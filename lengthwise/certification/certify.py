@@ -41,7 +41,7 @@ RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 GLANCE = 100
 """Of each of the shorter lengths so many strings decide whether a radius is worth a closer look."""
 
-Strings = Int64[Tensor, "B T"]
+Strings = Int64[Tensor, "_ _"]  # lists of these hold several lengths
 
 
 @one_thread()
