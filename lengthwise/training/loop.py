@@ -27,8 +27,8 @@ from lengthwise.training.recipe import Recipe
 LOSS_TO_GROW = 0.3
 """Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
 
-UNBALANCED_SHARE = 0.25
-"""The share of batches that `lengths="mostly-balanced"` draws at lengths at which some class cannot occur."""
+UNBALANCED_ODDS = 0.5
+"""What `lengths="mostly-balanced"` multiplies the odds of a length by at which some class cannot occur."""
 
 
 class Diverged(RuntimeError):
@@ -119,12 +119,15 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
     Data and noise of a step depend on the seed and the step's number alone, so a resumed run equals the
     uninterrupted one. Raises `Diverged` before an update that is not finite.
     """
-    lengths, unbalanced = training_lengths(task, recipe), unbalanced_lengths(task, recipe)
+    weights = training_lengths(task, recipe)
+    lengths = list(weights)
     check_model(state.model, recipe)
     state.model.train()
     while state.step < recipe.steps:
         generator = generator_for(seed, "step", state.step)
-        length = _draw_length(state, recipe, lengths, unbalanced, generator)
+        odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
+        odds *= torch.tensor(list(weights.values()))
+        length = lengths[int(odds.multinomial(1, generator=generator))]
         batch = task.sample(recipe.batch_size, length, generator)
         augmented = _augmented(batch, recipe, generator, state.model.pad_block)
         perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
@@ -137,36 +140,21 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
         yield record
 
 
-def training_lengths(task: SymbolTask, recipe: Recipe) -> list[int]:
-    """The lengths that batches are drawn from, all or most of them; none at all is a ValueError."""
-    kind = "legal" if recipe.lengths == "legal" else "balanced"
-    allowed = {"balanced": task.is_balanced_length, "legal": task.is_legal_length}[kind]
-    lengths = [n for n in range(recipe.min_length, recipe.max_length + 1) if allowed(n)]
-    if not lengths:
+def training_lengths(task: SymbolTask, recipe: Recipe) -> dict[int, float]:
+    """The lengths that batches are drawn from, and what the odds of each are multiplied by.
+
+    A ValueError where there is none, or only such at which some class cannot occur, unless these are asked for.
+    """
+    unbalanced = {"balanced": 0.0, "mostly-balanced": UNBALANCED_ODDS, "legal": 1.0}[recipe.lengths]
+    legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
+    weights = {n: 1.0 if task.is_balanced_length(n) else unbalanced for n in legal}
+    if not any(weight == 1.0 for weight in weights.values()):
+        kind = "legal" if recipe.lengths == "legal" else "balanced"
         raise ValueError(
             f"train.max_length: {task.name} has no {kind} length between {recipe.min_length} and "
             f"{recipe.max_length}; raise it, or train on lengths 'legal'"
         )
-    return lengths
-
-
-def unbalanced_lengths(task: SymbolTask, recipe: Recipe) -> list[int]:
-    """The lengths that come now and then (`UNBALANCED_SHARE`) beside those of `training_lengths`."""
-    if recipe.lengths != "mostly-balanced":
-        return []
-    lengths = range(recipe.min_length, recipe.max_length + 1)
-    return [n for n in lengths if task.is_legal_length(n) and not task.is_balanced_length(n)]
-
-
-def _draw_length(
-    state: TrainingState, recipe: Recipe, lengths: list[int], unbalanced: list[int], generator: torch.Generator
-) -> int:
-    if unbalanced and float(torch.rand((), generator=generator)) < UNBALANCED_SHARE:
-        lengths, num_reached = unbalanced, len(unbalanced)
-    else:
-        num_reached = state.growth.num_reached
-    odds = torch.tensor(recipe.length_odds_at(state.step, lengths, num_reached))
-    return lengths[int(odds.multinomial(1, generator=generator))]
+    return {n: weight for n, weight in weights.items() if weight}
 
 
 def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> None:

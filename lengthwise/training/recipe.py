@@ -57,8 +57,8 @@ class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
     Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
-    (`lengths="balanced"`), from these three times in four and else from the others (`"mostly-balanced"`: who never sees
-    a string of odd length cannot know that it is outside D_n), or from all that the task has (`"legal"`): with equal
+    (`lengths="balanced"`), from all that it has (`"legal"`), or from all, but from the others half as often as their
+    odds say (`"mostly-balanced"`: who never sees a string of odd length cannot know that it is outside D_n): with equal
     odds (`"uniform"`), with odds 1/length (`"log-uniform"`), or with odds that go from 1/length at the start to length
     at the end (`"short-first"`: short
     strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest length
