@@ -27,8 +27,8 @@ from lengthwise.training.recipe import Recipe
 LOSS_TO_GROW = 0.3
 """Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
 
-UNBALANCED_ODDS = 0.5
-"""What `lengths="mostly-balanced"` multiplies the odds of a length by at which some class cannot occur."""
+LATE_ODDS = 0.5
+"""Lengths that join in the second half of training come so often, compared with the mean of the others."""
 
 
 class Diverged(RuntimeError):
@@ -119,15 +119,12 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
     Data and noise of a step depend on the seed and the step's number alone, so a resumed run equals the
     uninterrupted one. Raises `Diverged` before an update that is not finite.
     """
-    weights = training_lengths(task, recipe)
-    lengths = list(weights)
+    lengths, late = training_lengths(task, recipe)
     check_model(state.model, recipe)
     state.model.train()
     while state.step < recipe.steps:
         generator = generator_for(seed, "step", state.step)
-        odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
-        odds *= torch.tensor(list(weights.values()))
-        length = lengths[int(odds.multinomial(1, generator=generator))]
+        length = _draw_length(state, recipe, lengths, late, generator)
         batch = task.sample(recipe.batch_size, length, generator)
         augmented = _augmented(batch, recipe, generator, state.model.pad_block)
         perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
@@ -140,21 +137,35 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
         yield record
 
 
-def training_lengths(task: SymbolTask, recipe: Recipe) -> dict[int, float]:
-    """The lengths that batches are drawn from, and what the odds of each are multiplied by.
+def training_lengths(task: SymbolTask, recipe: Recipe) -> tuple[list[int], list[int]]:
+    """The lengths that batches are drawn from, and those that join them in the second half of training.
 
-    A ValueError where there is none, or only such at which some class cannot occur, unless these are asked for.
+    A ValueError where there is none to begin with.
     """
-    unbalanced = {"balanced": 0.0, "mostly-balanced": UNBALANCED_ODDS, "legal": 1.0}[recipe.lengths]
     legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
-    weights = {n: 1.0 if task.is_balanced_length(n) else unbalanced for n in legal}
-    if not any(weight == 1.0 for weight in weights.values()):
-        kind = "legal" if recipe.lengths == "legal" else "balanced"
+    if recipe.lengths == "legal":
+        first, late, kind = legal, [], "legal"
+    else:
+        first, late, kind = [n for n in legal if task.is_balanced_length(n)], [], "balanced"
+    if recipe.lengths == "balanced-first":
+        late = [n for n in legal if not task.is_balanced_length(n)]
+    if not first:
         raise ValueError(
             f"train.max_length: {task.name} has no {kind} length between {recipe.min_length} and "
             f"{recipe.max_length}; raise it, or train on lengths 'legal'"
         )
-    return {n: weight for n, weight in weights.items() if weight}
+    return first, late
+
+
+def _draw_length(
+    state: TrainingState, recipe: Recipe, first: list[int], late: list[int], generator: torch.Generator
+) -> int:
+    if late and recipe.is_late(state.step):
+        odds_of_late = LATE_ODDS * len(late) / (len(first) + LATE_ODDS * len(late))
+        if float(torch.rand((), generator=generator)) < odds_of_late:
+            return late[int(torch.randint(len(late), (), generator=generator))]
+    odds = torch.tensor(recipe.length_odds_at(state.step, first, state.growth.num_reached))
+    return first[int(odds.multinomial(1, generator=generator))]
 
 
 def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> None:
