@@ -143,18 +143,14 @@ def training_lengths(task: SymbolTask, recipe: Recipe) -> tuple[list[int], list[
     A ValueError where there is none to begin with.
     """
     legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
-    if recipe.lengths == "legal":
-        first, late, kind = legal, [], "legal"
-    else:
-        first, late, kind = [n for n in legal if task.is_balanced_length(n)], [], "balanced"
-    if recipe.lengths == "balanced-first":
-        late = [n for n in legal if not task.is_balanced_length(n)]
+    balanced = [n for n in legal if task.is_balanced_length(n)]
+    first = legal if recipe.lengths == "legal" else balanced
     if not first:
         raise ValueError(
-            f"train.max_length: {task.name} has no {kind} length between {recipe.min_length} and "
-            f"{recipe.max_length}; raise it, or train on lengths 'legal'"
+            f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
+            f"between {recipe.min_length} and {recipe.max_length}; raise it, or train on lengths 'legal'"
         )
-    return first, late
+    return first, [n for n in legal if n not in balanced] if recipe.lengths == "balanced-first" else []
 
 
 def _draw_length(

@@ -61,9 +61,9 @@ class Recipe(_Section):
     now and then from the others too (`"balanced-first"`: who never sees a string of odd length cannot know that it is
     outside D_n, but who sees lengths with one answer from the start may never tell their strings apart). Odds are equal
     (`"uniform"`), 1/length (`"log-uniform"`), or go from 1/length at the start to length at the end (`"short-first"`:
-    short strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest length
-    alone and takes in the next one whenever the running loss at the longest so far, which comes three times as often
-    as any other, is below 0.3: for tasks whose long strings are noise until short ones are understood.
+    short strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest
+    length alone and takes in the next one whenever the running loss at the longest so far, which comes three times as
+    often as any other, is below 0.3: for tasks whose long strings are noise until short ones are understood.
     `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. In the second
     half of training `late_consistency` times the mean of (h(x) - h(x'))^2 is added to the loss, where h are the states
     of suffixes x of half of the strings, and of x' = x with identity padding: no label is needed to say that a string
