@@ -243,14 +243,14 @@ def compile_machine(
 
 @app.command
 def certify(
-    run: Annotated[Path | None, Parameter(help="Folder of a trained run.")] = None,
+    run: Annotated[Path | None, Parameter(help="Folder of a trained run or of a compiled model.")] = None,
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="File for the certificate; by default in the run's folder.")] = None,
+    out: Annotated[Path | None, Parameter(help="File for the certificate; by default in that folder.")] = None,
     check: Annotated[Path | None, Parameter(help="A certificate to verify, instead of a run to certify.")] = None,
     at_least: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
 ) -> int:
-    """Say what is proved of a trained run for every length, or verify what a certificate says.
+    """Say what is proved of a model for every length, or verify what a certificate says.
 
     Levels: refuted (it answers a string wrongly), tested (no such string was found), finite (its machine is right at
     every length, and its states stay in the machine's classes on all strings tried), robust (they cannot leave them).
@@ -264,13 +264,9 @@ def certify(
         certificate = Certificate.read(check)
         sentences = [*checked_lines(certificate, verify(certificate))]
     elif run is not None and check is None:
-        from lengthwise.runs.execute import certify_run
-        from lengthwise.runs.folder import load_run
+        from lengthwise.runs.certified import certify_folder
 
-        loaded = load_run(run)
-        path = out or loaded.folder.certificate
-        path.parent.mkdir(parents=True, exist_ok=True)
-        certificate = certify_run(loaded.folder, loaded.spec, loaded.model, path)
+        certificate, path = certify_folder(run, out)
         sentences = [*certificate_lines(certificate), ("wrote", str(path))]
     else:
         raise ValueError("certify: wanted a run to certify or, with --check, a certificate to verify; give one of them")

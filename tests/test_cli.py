@@ -175,7 +175,8 @@ def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) ->
     assert run("compile", "(a|b)*abb", "--to", "rnn", "--out", str(tmp_path)) == 0
     assert "states: 4" in capsys.readouterr().out
     compiled = load_compiled(tmp_path)
-    assert compiled.task is None
+    assert compiled.task is not None
+    assert compiled.task.name == "regex"
     assert compiled.target.machine.equivalent(dfa_from_regex("(a|b)*abb").transducer)
     assert compiled.target.classes == ("out", "in")
 
@@ -184,7 +185,7 @@ def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) ->
     ("arguments", "sentence"),
     [
         (["(a|b", "--to", "rnn"], "pattern: wanted a closing ) at position 5 of '(a|b', got the end"),
-        (["[^a]", "--to", "rnn"], "pattern: wanted some string over 'a' that matches, got none"),
+        (["[^a]", "--to", "rnn"], "got one that holds no string of one symbol or more"),
         (["abc", "--alphabet", "ab", "--to", "rnn"], "alphabet: 'abc' names 'c', which 'ab' lacks; add"),
         (["ab", "--to", "rn"], "unknown construction 'rn'; did you mean 'rnn'?"),
         (["ab", "--to", "rnn", "--chunk-size", "3"], "chunk_size: rnn takes no such option (known: none)"),

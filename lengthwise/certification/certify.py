@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lengthwise import __version__
 from lengthwise.automata.monoid_laws import monoid_laws
+from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.bounds import invariant_boxes
 from lengthwise.certification.certificate import (
     Boxes,
@@ -29,9 +30,10 @@ from lengthwise.certification.certificate import (
 from lengthwise.certification.counterexample import judge, shortened_error, shortest_error
 from lengthwise.certification.extraction import Extraction, TreeModel, extract
 from lengthwise.certification.following import follow
+from lengthwise.certification.recurrent import extract_recurrent, follow_recurrent
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
 from lengthwise.conventions import IGNORE
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.tasks.base import RegularTask, SymbolTask
 from lengthwise.threads import one_thread
 
@@ -113,8 +115,8 @@ class _Examination:
             return self._refuted(error, "of all strings")
         strings = self._strings()
         wrong = self._test(strings)
-        if not isinstance(self.model, TreeModel):
-            reasons = [f"machines are read off tree models, and {self.model.name} is none"]
+        if not isinstance(self.model, TreeModel | RecurrentModel):
+            reasons = [f"machines are read off tree models and recurrent models, and {self.model.name} is neither"]
         else:
             reasons = []
             for radius in self._radii(strings[0]):
@@ -149,11 +151,11 @@ class _Examination:
         return [share * norm for share in RADII]
 
     def _attempt(
-        self, model: TreeModel, radius: float, strings: Sequence[Strings], none_wrong: bool
+        self, model: TreeModel | RecurrentModel, radius: float, strings: Sequence[Strings], none_wrong: bool
     ) -> Certificate | str:
         """A certificate from classes of this radius, or why there is none."""
         try:
-            extraction = extract(model, self.task.symbols, radius=radius)
+            extraction = _extract(model, self.task.symbols, radius)
             glance = _followed(model, extraction, [some[:: len(some) // GLANCE] for some in strings[:2]])
             if missed := _disagreement(glance):
                 return missed
@@ -175,8 +177,10 @@ class _Examination:
         self.evidence["followed"] = followed
         return self._finite(model, extraction, radius)
 
-    def _finite(self, model: TreeModel, extraction: Extraction, radius: float) -> Certificate:
+    def _finite(self, model: TreeModel | RecurrentModel, extraction: Extraction, radius: float) -> Certificate:
         """Look for boxes around the representatives, or around those of smaller classes."""
+        if not isinstance(model, TreeModel):
+            return self._certificate("finite", "bounds are known for tree models only")
         reason = "no boxes were found that the model maps into one another"
         for smaller in (radius / 2**halvings for halvings in range(5)):
             try:
@@ -197,7 +201,8 @@ class _Examination:
 
     def _note_machine(self, extraction: Extraction, radius: float) -> None:
         self.evidence["machine"] = extraction.machine.to_json()
-        self.evidence["laws"] = Laws(**monoid_laws(extraction.machine)._asdict())
+        if isinstance(extraction.machine, TreeMachine):
+            self.evidence["laws"] = Laws(**monoid_laws(extraction.machine)._asdict())
         self.evidence["closure"] = Closure(
             num_representatives=len(extraction.prototypes),
             representatives=_hash([extraction.prototypes]),
@@ -235,8 +240,20 @@ class _Examination:
         )
 
 
-def _followed(model: TreeModel, extraction: Extraction, strings: Iterable[Strings]) -> tuple[Followed, ...]:
-    return tuple(Followed(length=some.shape[1], **follow(model, extraction, some)._asdict()) for some in strings)
+def _extract(model: TreeModel | RecurrentModel, symbols: tuple[str, ...], radius: float) -> Extraction:
+    if isinstance(model, TreeModel):
+        return extract(model, symbols, radius=radius)
+    return extract_recurrent(model, symbols, radius=radius)
+
+
+def _followed(
+    model: TreeModel | RecurrentModel, extraction: Extraction, strings: Iterable[Strings]
+) -> tuple[Followed, ...]:
+    seen = (
+        follow(model, extraction, some) if isinstance(model, TreeModel) else follow_recurrent(model, extraction, some)
+        for some in strings
+    )
+    return tuple(Followed(length=some.shape[1], **f._asdict()) for some, f in zip(strings, seen, strict=True))
 
 
 def _disagreement(followed: Iterable[Followed]) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from safetensors.torch import load, save
 
 from lengthwise.automata import Transducer
-from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.constructions.base import Construction, Machine, Target
 from lengthwise.files import read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS, build_model
@@ -24,7 +23,7 @@ _WAY_OUT = "`lengthwise compile` makes it again"
 def requested_machine(
     pattern: str | None, alphabet: Sequence[str] | None, task: str | None, assignments: Sequence[str] = ()
 ) -> Machine:
-    """The automaton of a regular expression, or the task of that name with settings given as ``task.key=value``.
+    """The task of a regular expression, or the task of that name with settings given as ``task.key=value``.
 
     Raises:
         ValueError: not just one of the two is asked for, or it gets what belongs to the other; the expression has an
@@ -43,12 +42,7 @@ def requested_machine(
         return make_task(task, **settings.get("task", {}))
     if assignments:
         raise ValueError(f"--set: wanted none beside an expression, got {assignments[0]}; settings are those of --task")
-    language = dfa_from_regex(str(pattern), alphabet)
-    if not language.accepting.any():
-        raise ValueError(
-            f"pattern: wanted some string over {''.join(language.symbols)!r} that matches, got none; mend it"
-        )
-    return language
+    return make_task("regex", pattern=pattern, **({} if alphabet is None else {"alphabet": alphabet}))
 
 
 def save_compiled(construction: Construction, folder: str | Path) -> None:

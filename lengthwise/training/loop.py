@@ -27,8 +27,8 @@ from lengthwise.training.recipe import Recipe
 LOSS_TO_GROW = 0.3
 """Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
 
-UNBALANCED_ODDS = 0.5
-"""What `lengths="mostly-balanced"` multiplies the odds of a length by at which some class cannot occur."""
+SHARE_OF_OTHERS = 0.5
+"""With `lengths="mostly-balanced"`, how often a length that is not balanced comes, compared with the mean of others."""
 
 
 class Diverged(RuntimeError):
@@ -119,15 +119,12 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
     Data and noise of a step depend on the seed and the step's number alone, so a resumed run equals the
     uninterrupted one. Raises `Diverged` before an update that is not finite.
     """
-    weights = training_lengths(task, recipe)
-    lengths = list(weights)
+    lengths, others = training_lengths(task, recipe)
     check_model(state.model, recipe)
     state.model.train()
     while state.step < recipe.steps:
         generator = generator_for(seed, "step", state.step)
-        odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
-        odds *= torch.tensor(list(weights.values()))
-        length = lengths[int(odds.multinomial(1, generator=generator))]
+        length = _draw_length(state, recipe, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)
         augmented = _augmented(batch, recipe, generator, state.model.pad_block)
         perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
@@ -140,21 +137,31 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
         yield record
 
 
-def training_lengths(task: SymbolTask, recipe: Recipe) -> dict[int, float]:
-    """The lengths that batches are drawn from, and what the odds of each are multiplied by.
+def training_lengths(task: SymbolTask, recipe: Recipe) -> tuple[list[int], list[int]]:
+    """The lengths that batches are drawn from by the recipe's odds, and those that come now and then besides.
 
-    A ValueError where there is none, or only such at which some class cannot occur, unless these are asked for.
+    A ValueError where there is none of the first kind.
     """
-    unbalanced = {"balanced": 0.0, "mostly-balanced": UNBALANCED_ODDS, "legal": 1.0}[recipe.lengths]
     legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
-    weights = {n: 1.0 if task.is_balanced_length(n) else unbalanced for n in legal}
-    if not any(weight == 1.0 for weight in weights.values()):
-        kind = "legal" if recipe.lengths == "legal" else "balanced"
+    balanced = [n for n in legal if task.is_balanced_length(n)]
+    first = legal if recipe.lengths == "legal" else balanced
+    if not first:
         raise ValueError(
-            f"train.max_length: {task.name} has no {kind} length between {recipe.min_length} and "
-            f"{recipe.max_length}; raise it, or train on lengths 'legal'"
+            f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
+            f"between {recipe.min_length} and {recipe.max_length}; raise it, or train on lengths 'legal'"
         )
-    return {n: weight for n, weight in weights.items() if weight}
+    return first, [n for n in legal if n not in balanced] if recipe.lengths == "mostly-balanced" else []
+
+
+def _draw_length(
+    state: TrainingState, recipe: Recipe, lengths: list[int], others: list[int], generator: torch.Generator
+) -> int:
+    """One of the lengths, by the recipe's odds; now and then one of the others, each as likely."""
+    share = SHARE_OF_OTHERS * len(others) / (len(lengths) + SHARE_OF_OTHERS * len(others))
+    if others and float(torch.rand((), generator=generator)) < share:
+        return others[int(torch.randint(len(others), (), generator=generator))]
+    odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
+    return lengths[int(odds.multinomial(1, generator=generator))]
 
 
 def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> None:
