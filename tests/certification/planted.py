@@ -1,10 +1,26 @@
-"""Models that a certificate must not be fooled by, each a `SequenceModel`."""
+"""Models that a certificate must not be fooled by, each a `SequenceModel`, and a task for them."""
 
+import numpy as np
 import torch
 from torch import nn
 
+from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.models.base import ModelConfig, SequenceModel
 from lengthwise.ops.tree_attention import Tree, last_state, prefix_states
+from lengthwise.tasks.regular.parity import Parity
+
+
+class MultiplesOf3(Parity):
+    """Is the number of b a multiple of 3? On the strings of `Parity`: 1 and 2 are told apart by what follows only."""
+
+    name = "multiples-of-3"
+
+    @property
+    def transducer(self) -> Transducer:
+        return Transducer(Semiautomaton(np.array([[0, 1], [1, 2], [2, 0]]), ("a", "b")), 0, np.array([1, 0, 0]))
+
+    def solve(self, inputs):
+        return (inputs.cumsum(1) % 3 == 0).long()
 
 
 class Wrapped(SequenceModel):
