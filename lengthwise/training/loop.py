@@ -150,7 +150,8 @@ def training_lengths(task: SymbolTask, recipe: Recipe) -> tuple[list[int], list[
             f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
             f"between {recipe.min_length} and {recipe.max_length}; raise it, or train on lengths 'legal'"
         )
-    return first, [n for n in legal if n not in balanced] if recipe.lengths == "mostly-balanced" else []
+    others = [n for n in legal if n > first[0] and n not in balanced] if recipe.lengths == "mostly-balanced" else []
+    return first, others
 
 
 def _draw_length(
