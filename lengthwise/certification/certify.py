@@ -18,6 +18,7 @@ from lengthwise.certification.certificate import (
     Boxes,
     Certificate,
     Closure,
+    Codes,
     Counterexample,
     Followed,
     Laws,
@@ -27,16 +28,15 @@ from lengthwise.certification.certificate import (
     first_error,
 )
 from lengthwise.certification.counterexample import judge, shortened_error, shortest_error
-from lengthwise.certification.extraction import Extraction, TreeModel, extract
+from lengthwise.certification.enumeration import enumerate_merges
+from lengthwise.certification.extraction import Extraction, TreeModel, extract, radii
 from lengthwise.certification.following import follow
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
 from lengthwise.conventions import IGNORE
+from lengthwise.layers.codebook import SnappingLayer
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import RegularTask, SymbolTask
 from lengthwise.threads import one_thread
-
-RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
-"""Radii of classes that are tried, from the largest, in units of the mean norm of a state."""
 
 GLANCE = 100
 """Of each of the shorter lengths so many strings decide whether a radius is worth a closer look."""
@@ -56,7 +56,8 @@ def certify(model: SequenceModel, task: SymbolTask, *, seed: int = 0) -> Certifi
        all nodes over these strings are in the classes that the machine's table says (`follow`).
     3. The machine is compared with the task's transducer for all lengths. Where they differ the model is run on the
        shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``finite``.
-    4. Boxes around the representatives that the model maps into one another (`invariant_boxes`) make it ``robust``.
+    4. Boxes around the representatives that the model maps into one another (`invariant_boxes`) make it ``robust``;
+       for a model that moves its states to codes, going through all merges of codes does (`enumerate_merges`).
 
     Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
 
@@ -102,7 +103,7 @@ class _Examination:
             reasons = [f"machines are read off tree models, and {self.model.name} is none"]
         else:
             reasons = []
-            for radius in self._radii(strings[0]):
+            for radius in self._radii(self.model, strings[0]):
                 outcome = self._attempt(self.model, radius, strings, wrong is None)
                 if isinstance(outcome, Certificate):
                     return outcome
@@ -129,9 +130,12 @@ class _Examination:
         self.evidence["tested"] = tuple(tested)
         return wrong
 
-    def _radii(self, strings: Strings) -> list[float]:
-        norm = float(self.model.last_state(strings[:GLANCE]).norm(dim=1).mean())
-        return [share * norm for share in RADII]
+    def _radii(self, model: TreeModel, strings: Strings) -> list[float]:
+        tried = radii(self.model.last_state(strings[:GLANCE]))
+        layer = model.tree.layers[0]
+        if isinstance(layer, SnappingLayer):  # a class for each code
+            return [min(tried[0], layer.codebook.gap / 2)]
+        return tried
 
     def _attempt(
         self, model: TreeModel, radius: float, strings: Sequence[Strings], none_wrong: bool
@@ -158,7 +162,25 @@ class _Examination:
             return missed
         self._note_machine(extraction, radius)
         self.evidence["followed"] = followed
+        if isinstance(model.tree.layers[0], SnappingLayer):
+            return self._finite_of_codes(model, extraction)
         return self._finite(model, extraction, radius)
+
+    def _finite_of_codes(self, model: TreeModel, extraction: Extraction) -> Certificate:
+        """Go through all merges of codes."""
+        try:
+            found = enumerate_merges(model, extraction)
+        except ValueError as problem:
+            return self._certificate("finite", str(problem))
+        if found is None:
+            return self._certificate("finite", "rounding may decide which code is the nearest to some merged state")
+        self.evidence["codes"] = Codes(
+            num_codes=len(extraction.prototypes) - len(extraction.fine.leaves),
+            num_merges=found.num_merges,
+            room=found.room if math.isfinite(found.room) else None,
+            margin=found.margin,
+        )
+        return self._certificate("robust", "")
 
     def _finite(self, model: TreeModel, extraction: Extraction, radius: float) -> Certificate:
         """Look for boxes around the representatives, or around those of smaller classes."""

@@ -14,6 +14,9 @@ from lengthwise.ops.tree_attention import Tree, merge_windows
 
 MERGES_AT_ONCE = 8192
 
+RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
+"""Radii of classes that are tried, from the largest, in units of the mean norm of a state."""
+
 
 @runtime_checkable
 class TreeModel(Protocol):
@@ -67,6 +70,12 @@ def _nearest(
     distances[answers[:, None] != of_prototypes] = torch.inf
     nearest = torch.cat([distances, distances.new_full((len(states), 1), torch.inf)], 1).min(1)
     return nearest.indices, nearest.values
+
+
+def radii(states: Float[Tensor, "N D"]) -> list[float]:
+    """The radii of classes that are worth a try where states are like these, from the largest."""
+    norm = float(states.norm(dim=1).mean())
+    return [share * norm for share in RADII]
 
 
 @torch.no_grad()
