@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 _HOME = {
     "TASKS": "lengthwise.tasks.base",
     "MODELS": "lengthwise.models.base",
+    "CONSTRUCTIONS": "lengthwise.constructions",
     "EXPERIMENTS": "lengthwise.experiments",
     "make_task": "lengthwise.tasks.base",
     "make_model": "lengthwise.models.base",
@@ -17,15 +18,20 @@ _HOME = {
     "make_spec": "lengthwise.runs.spec",
     "execute": "lengthwise.runs.execute",
     "load_run": "lengthwise.runs.folder",
+    "construct": "lengthwise.constructions",
+    "load_compiled": "lengthwise.runs.compiled",
 }
 
 __all__ = ["__version__", *_HOME]  # names resolved by __getattr__ below
 
 if TYPE_CHECKING:
+    from lengthwise.constructions import CONSTRUCTIONS as CONSTRUCTIONS
+    from lengthwise.constructions import construct as construct
     from lengthwise.evaluation.length_curve import length_curve as length_curve
     from lengthwise.experiments import EXPERIMENTS as EXPERIMENTS
     from lengthwise.models.base import MODELS as MODELS
     from lengthwise.models.base import make_model as make_model
+    from lengthwise.runs.compiled import load_compiled as load_compiled
     from lengthwise.runs.execute import execute as execute
     from lengthwise.runs.folder import load_run as load_run
     from lengthwise.runs.spec import make_spec as make_spec

@@ -92,7 +92,7 @@ def reproduce(
 
 @app.command(name="list")
 def list_members() -> int:
-    """List tasks, models, presets and experiments, with settings and the defaults of preset fast."""
+    """List tasks, models, constructions, experiments and presets, with settings and the defaults of preset fast."""
     from rich.console import Console
 
     from lengthwise.report.terminal import print_catalogue
@@ -210,16 +210,47 @@ def predict(
     return 0
 
 
-@app.command
-def certify(
-    run: Annotated[Path | None, Parameter(help="Folder of a trained run.")] = None,
+@app.command(name="compile")
+def compile_machine(
+    pattern: Annotated[str | None, Parameter(help="Regular expression; or give --task.")] = None,
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="File for the certificate; by default in the run's folder.")] = None,
+    to: Annotated[str, Parameter(help="Construction; see `lengthwise list`.")],
+    alphabet: Annotated[str | None, Parameter(help="The symbols, if not just those the expression names.")] = None,
+    task: Annotated[str | None, Parameter(help="Name of a task that a finite machine solves.")] = None,
+    set_: Annotated[
+        tuple[str, ...], Parameter(name="--set", negative=(), help="A setting of the task, as task.key=value.")
+    ] = (),
+    chunk_size: Annotated[
+        int | None, Parameter(converter=_whole_number, help="States merged into one (regular-gpt; 2 if not given).")
+    ] = None,
+    out: Annotated[Path, Parameter(help="Folder for the model.")] = Path("compiled"),
+) -> int:
+    """Write down weights that are right at every length, for a regular expression or for a task's machine."""
+    from rich.console import Console
+
+    from lengthwise.constructions import construct
+    from lengthwise.runs.compiled import requested_machine, save_compiled
+
+    options = {} if chunk_size is None else {"chunk_size": chunk_size}
+    compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
+    save_compiled(compiled, out)
+    console = Console()
+    for line in (*compiled.about, f"wrote {out}"):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    return 0
+
+
+@app.command
+def certify(
+    run: Annotated[Path | None, Parameter(help="Folder of a trained run or of a compiled model.")] = None,
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="File for the certificate; by default in that folder.")] = None,
     check: Annotated[Path | None, Parameter(help="A certificate to verify, instead of a run to certify.")] = None,
     at_least: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
 ) -> int:
-    """Say what is proved of a trained run for every length, or verify what a certificate says.
+    """Say what is proved of a model for every length, or verify what a certificate says.
 
     Levels: refuted (it answers a string wrongly), tested (no such string was found), finite (its machine is right at
     every length, and its states stay in the machine's classes on all strings tried), robust (they cannot leave them).
@@ -233,13 +264,9 @@ def certify(
         certificate = Certificate.read(check)
         sentences = [*checked_lines(certificate, verify(certificate))]
     elif run is not None and check is None:
-        from lengthwise.runs.execute import certify_run
-        from lengthwise.runs.folder import load_run
+        from lengthwise.runs.certified import certify_folder
 
-        loaded = load_run(run)
-        path = out or loaded.folder.certificate
-        path.parent.mkdir(parents=True, exist_ok=True)
-        certificate = certify_run(loaded.folder, loaded.spec, loaded.model, path)
+        certificate, path = certify_folder(run, out)
         sentences = [*certificate_lines(certificate), ("wrote", str(path))]
     else:
         raise ValueError("certify: wanted a run to certify or, with --check, a certificate to verify; give one of them")

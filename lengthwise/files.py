@@ -1,7 +1,11 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all; JSON with a digest, so that a number that was changed shows."""
 
+import json
 import os
+from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 
 def write_by_rename(path: Path, content: bytes) -> None:
@@ -15,3 +19,32 @@ def write_by_rename(path: Path, content: bytes) -> None:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write an object, with the digest of its content."""
+    write_by_rename(path, (json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n").encode())
+
+
+def read_json(path: Path, way_out: str) -> dict[str, Any]:
+    """The object that `write_json` wrote; a damaged file is a ValueError that ends in `way_out`.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file cannot be read, is no JSON object, or its content has changed.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ValueError(f"{path}: damaged file ({error}); {way_out}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: damaged file (wanted a JSON object); {way_out}")
+    if content.pop("digest", None) != _digest(content):
+        raise ValueError(f"{path}: damaged file (its contents have changed); {way_out}")
+    return content
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer
+from lengthwise.conventions import IGNORE
 
 checked_strategies = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 """Mark of tests whose strategies build machines: beartype checks a random item of their tuples, which draws nothing."""
@@ -52,3 +53,27 @@ def oracle(dfa: DFA) -> oracle_library.DFA:
 def all_strings(num_symbols: int, length: int) -> np.ndarray:
     """Every string of this length, in symbol order."""
     return np.indices((num_symbols,) * length).reshape(length, num_symbols**length).T.astype(np.int64)
+
+
+def long_string(machine: Transducer, length: int, seed: int) -> np.ndarray:
+    """Symbols at random, but only such as avoid a sink while others do."""
+    table = machine.semiautomaton.table
+    sink = (table == np.arange(machine.num_states)[:, None]).all(1)
+    ways = [np.flatnonzero(~sink[row]).tolist() or list(range(len(row))) for row in table]
+    state, string = machine.start, []
+    for draw in np.random.default_rng(seed).integers(1 << 30, size=length).tolist():
+        string.append(ways[state][draw % len(ways[state])])
+        state = int(table[state, string[-1]])
+    return np.array(string)
+
+
+def telling_strings(machine: Transducer, length: int) -> list[tuple[np.ndarray, int]]:
+    """A long string continued so that the answer is this or that, and these two answers (the first and the last)."""
+    string = long_string(machine, length, seed=0)
+    state = int(machine.semiautomaton.final_states(string[None], machine.start)[0])
+    found = []
+    for answer in np.unique(machine.outputs[machine.outputs != IGNORE])[[0, -1]].tolist():
+        suffix = machine.semiautomaton.shortest_string(state, machine.outputs == answer)
+        ids = [machine.symbols.index(symbol) for symbol in suffix]
+        found.append((np.concatenate([string, np.array(ids, dtype=np.int64)]), answer))
+    return found

@@ -56,7 +56,9 @@ def test_help_lists_the_commands(capsys) -> None:
 def test_list_shows_every_member(capsys) -> None:
     assert run("list") == 0
     text = capsys.readouterr().out
-    assert all(word in text for word in ("parity", "bounded-dyck", "regular-gpt", "d_model=64", "demo", "chi2023"))
+    assert all(
+        word in text for word in ("parity", "bounded-dyck", "regular-gpt", "d_model=64", "demo", "chi2023", "Elman")
+    )
 
 
 def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, monkeypatch) -> None:
@@ -137,6 +139,84 @@ def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> N
     error = "lengthwise: task.transitions: wanted a next state for each of the 2 symbols, got 1 for state 1; give one"
     assert capsys.readouterr().err.startswith(error)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["(a|b)*abb", "--to", "regular-gpt"],
+        ["(a|b)*abb", "--to", "regular-gpt", "--chunk-size", "3"],
+        ["b*(a|b){4}", "--alphabet", "abc", "--to", "rnn"],
+        ["--task", "tomita", "--set", "task.index=3", "--to", "regular-gpt"],
+        ["--to", "rnn", "--", "-?1*"],
+    ],
+)
+def test_compile_writes_a_model_that_is_right(arguments: list[str], tmp_path: Path, capsys) -> None:
+    import torch
+
+    from lengthwise import load_compiled
+
+    out = tmp_path / "folder" / "model"
+    assert run("compile", "--out", str(out), *arguments) == 0
+    text = capsys.readouterr().out
+    assert f"wrote {out}" in text
+    compiled = load_compiled(out)
+    assert set(compiled.about) <= set(text.splitlines())
+    machine = compiled.target.machine
+    strings = torch.randint(len(machine.symbols), (64, 40), generator=torch.Generator().manual_seed(0))
+    wanted = torch.from_numpy(machine.run(strings.numpy()))
+    assert torch.equal(compiled.model(strings).argmax(-1), wanted)
+
+
+def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) -> None:
+    from lengthwise import load_compiled
+    from lengthwise.automata.regex import dfa_from_regex
+
+    assert run("compile", "(a|b)*abb", "--to", "rnn", "--out", str(tmp_path)) == 0
+    assert "states: 4" in capsys.readouterr().out
+    compiled = load_compiled(tmp_path)
+    assert compiled.task is not None
+    assert compiled.task.name == "regex"
+    assert compiled.target.machine.equivalent(dfa_from_regex("(a|b)*abb").transducer)
+    assert compiled.target.classes == ("out", "in")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["(a|b", "--to", "rnn"], "pattern: wanted a closing ) at position 5 of '(a|b', got the end"),
+        (["[^a]", "--to", "rnn"], "got one that holds no string of one symbol or more"),
+        (["abc", "--alphabet", "ab", "--to", "rnn"], "alphabet: 'abc' names 'c', which 'ab' lacks; add"),
+        (["ab", "--to", "rn"], "unknown construction 'rn'; did you mean 'rnn'?"),
+        (["ab", "--to", "rnn", "--chunk-size", "3"], "chunk_size: rnn takes no such option (known: none)"),
+        (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "chunk_size: wanted at least 2, got 1"),
+        (
+            ["ab", "--to", "regular-gpt", "--chunk-size", "x"],
+            "--chunk-size: wanted a whole number of at least 0, got x",
+        ),
+        (["--to", "rnn"], "wanted a regular expression or --task, got neither"),
+        (["ab", "--task", "parity", "--to", "rnn"], "wanted a regular expression or --task, got both"),
+        (["ab", "--set", "task.p=0.3", "--to", "rnn"], "--set: wanted none beside an expression, got task.p=0.3"),
+        (["--task", "parity", "--alphabet", "ab", "--to", "rnn"], "--alphabet: wanted none beside --task, got 'ab'"),
+        (["--task", "parity", "--set", "model.d=3", "--to", "rnn"], "--set: wanted settings of the task"),
+        (
+            ["--task", "tomita", "--set", "task.index=8", "--to", "rnn"],
+            "task.index: wanted a number less than or equal",
+        ),
+        (["--task", "partiy", "--to", "rnn"], "unknown task 'partiy'; did you mean 'parity'?"),
+        (
+            ["--task", "modular-arithmetic", "--to", "regular-gpt"],
+            "would have 560,548,529 weights, more than 20,000,000",
+        ),
+        (["ab"], "--to"),
+    ],
+)
+def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_path: Path, capsys) -> None:
+    assert run("compile", "--out", str(tmp_path / "out"), *arguments) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

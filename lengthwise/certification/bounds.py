@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
+from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.affine import ULPS, Affine, Inputs
 from lengthwise.certification.extraction import Extraction, TreeModel
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
@@ -52,6 +53,7 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
     layer, readout = model.tree.layers[0], model.readout
     if not isinstance(layer, MergeLayer) or not isinstance(readout, nn.Sequential):
         raise ValueError(f"model: bounds are known for variant merge only, got a layer {type(layer).__name__}")
+    assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))
     if len(windows) > MOST_WINDOWS:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import IGNORE
@@ -222,7 +223,10 @@ def first_error(machine: TreeMachine | Transducer, task: Transducer) -> tuple[st
         return machine.difference_string(task)
     both = machine.semiautomaton.product(task.semiautomaton)
     wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
-    return both.shortest_string(machine.start * task.num_states + task.start, wrong.ravel())
+    # Nothing is asked of the empty string: the search begins in a state of its own, which answers nothing.
+    before = both.table[machine.start * task.num_states + task.start]
+    with_before = Semiautomaton(np.vstack([both.table, before]), both.symbols)
+    return with_before.shortest_string(both.num_states, np.append(wrong.ravel(), False))
 
 
 def check(certificate: Certificate) -> Checked:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lengthwise import __version__
 from lengthwise.automata.monoid_laws import monoid_laws
+from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.bounds import invariant_boxes
 from lengthwise.certification.certificate import (
     Boxes,
@@ -31,17 +32,18 @@ from lengthwise.certification.counterexample import judge, shortened_error, shor
 from lengthwise.certification.enumeration import enumerate_merges
 from lengthwise.certification.extraction import Extraction, TreeModel, extract, radii
 from lengthwise.certification.following import follow
+from lengthwise.certification.recurrent import extract_recurrent, follow_recurrent
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
 from lengthwise.conventions import IGNORE
-from lengthwise.layers.codebook import SnappingLayer
-from lengthwise.models.base import SequenceModel
+from lengthwise.layers.codebook import Codebook, SnappingLayer
+from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.tasks.base import RegularTask, SymbolTask
 from lengthwise.threads import one_thread
 
 GLANCE = 100
 """Of each of the shorter lengths so many strings decide whether a radius is worth a closer look."""
 
-Strings = Int64[Tensor, "B T"]
+Strings = Int64[Tensor, "_ _"]  # lists of these hold several lengths
 
 
 @one_thread()
@@ -99,11 +101,11 @@ class _Examination:
             return self._refuted(error, "of all strings")
         strings = self._strings()
         wrong = self._test(strings)
-        if not isinstance(self.model, TreeModel):
-            reasons = [f"machines are read off tree models, and {self.model.name} is none"]
+        if not isinstance(self.model, TreeModel | RecurrentModel):
+            reasons = [f"machines are read off tree models and recurrent models, and {self.model.name} is neither"]
         else:
             reasons = []
-            for radius in self._radii(self.model, strings[0]):
+            for radius in self._radii(strings[0]):
                 outcome = self._attempt(self.model, radius, strings, wrong is None)
                 if isinstance(outcome, Certificate):
                     return outcome
@@ -130,19 +132,17 @@ class _Examination:
         self.evidence["tested"] = tuple(tested)
         return wrong
 
-    def _radii(self, model: TreeModel, strings: Strings) -> list[float]:
+    def _radii(self, strings: Strings) -> list[float]:
         tried = radii(self.model.last_state(strings[:GLANCE]))
-        layer = model.tree.layers[0]
-        if isinstance(layer, SnappingLayer):  # a class for each code
-            return [min(tried[0], layer.codebook.gap / 2)]
-        return tried
+        codebook = _codebook(self.model)
+        return [min(tried[0], codebook.gap / 2)] if codebook else tried  # a class for each code
 
     def _attempt(
-        self, model: TreeModel, radius: float, strings: Sequence[Strings], none_wrong: bool
+        self, model: TreeModel | RecurrentModel, radius: float, strings: Sequence[Strings], none_wrong: bool
     ) -> Certificate | str:
         """A certificate from classes of this radius, or why there is none."""
         try:
-            extraction = extract(model, self.task.symbols, radius=radius)
+            extraction = _extract(model, self.task.symbols, radius)
             glance = _followed(model, extraction, [some[:: len(some) // GLANCE] for some in strings[:2]])
             if missed := _disagreement(glance):
                 return missed
@@ -162,28 +162,14 @@ class _Examination:
             return missed
         self._note_machine(extraction, radius)
         self.evidence["followed"] = followed
-        if isinstance(model.tree.layers[0], SnappingLayer):
-            return self._finite_of_codes(model, extraction)
         return self._finite(model, extraction, radius)
 
-    def _finite_of_codes(self, model: TreeModel, extraction: Extraction) -> Certificate:
-        """Go through all merges of codes."""
-        try:
-            found = enumerate_merges(model, extraction)
-        except ValueError as problem:
-            return self._certificate("finite", str(problem))
-        if found is None:
-            return self._certificate("finite", "rounding may decide which code is the nearest to some merged state")
-        self.evidence["codes"] = Codes(
-            num_codes=len(extraction.prototypes) - len(extraction.fine.leaves),
-            num_merges=found.num_merges,
-            room=found.room if math.isfinite(found.room) else None,
-            margin=found.margin,
-        )
-        return self._certificate("robust", "")
-
-    def _finite(self, model: TreeModel, extraction: Extraction, radius: float) -> Certificate:
+    def _finite(self, model: TreeModel | RecurrentModel, extraction: Extraction, radius: float) -> Certificate:
         """Look for boxes around the representatives, or around those of smaller classes."""
+        if not isinstance(model, TreeModel):
+            return self._certificate("finite", "bounds are known for tree models only")
+        if _codebook(model):
+            return self._finite_of_codes(model, extraction)
         reason = "no boxes were found that the model maps into one another"
         for smaller in (radius / 2**halvings for halvings in range(5)):
             try:
@@ -202,9 +188,26 @@ class _Examination:
                 return self._certificate("robust", "")
         return self._certificate("finite", reason)
 
+    def _finite_of_codes(self, model: TreeModel, extraction: Extraction) -> Certificate:
+        """Go through all merges of codes."""
+        try:
+            found = enumerate_merges(model, extraction)
+        except ValueError as problem:
+            return self._certificate("finite", str(problem))
+        if found is None:
+            return self._certificate("finite", "rounding may decide which code is the nearest to some merged state")
+        self.evidence["codes"] = Codes(
+            num_codes=len(extraction.prototypes) - extraction.num_given,
+            num_merges=found.num_merges,
+            room=found.room if math.isfinite(found.room) else None,
+            margin=found.margin,
+        )
+        return self._certificate("robust", "")
+
     def _note_machine(self, extraction: Extraction, radius: float) -> None:
         self.evidence["machine"] = extraction.machine.to_json()
-        self.evidence["laws"] = Laws(**monoid_laws(extraction.machine)._asdict())
+        if isinstance(extraction.machine, TreeMachine):
+            self.evidence["laws"] = Laws(**monoid_laws(extraction.machine)._asdict())
         self.evidence["closure"] = Closure(
             num_representatives=len(extraction.prototypes),
             representatives=_hash([extraction.prototypes]),
@@ -240,8 +243,26 @@ class _Examination:
         )
 
 
-def _followed(model: TreeModel, extraction: Extraction, strings: Iterable[Strings]) -> tuple[Followed, ...]:
-    return tuple(Followed(length=some.shape[1], **follow(model, extraction, some)._asdict()) for some in strings)
+def _codebook(model: object) -> Codebook | None:
+    """The codes that the model moves its states to, if it does."""
+    layer = model.tree.layers[0] if isinstance(model, TreeModel) else None
+    return layer.codebook if isinstance(layer, SnappingLayer) else None
+
+
+def _extract(model: TreeModel | RecurrentModel, symbols: tuple[str, ...], radius: float) -> Extraction:
+    if isinstance(model, TreeModel):
+        return extract(model, symbols, radius=radius)
+    return extract_recurrent(model, symbols, radius=radius)
+
+
+def _followed(
+    model: TreeModel | RecurrentModel, extraction: Extraction, strings: Iterable[Strings]
+) -> tuple[Followed, ...]:
+    seen = (
+        follow(model, extraction, some) if isinstance(model, TreeModel) else follow_recurrent(model, extraction, some)
+        for some in strings
+    )
+    return tuple(Followed(length=some.shape[1], **f._asdict()) for some, f in zip(strings, seen, strict=True))
 
 
 def _disagreement(followed: Iterable[Followed]) -> str:

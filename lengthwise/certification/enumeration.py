@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor, nn
 
+from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.affine import Affine
 from lengthwise.certification.bounds import WINDOWS_AT_ONCE, merge_bounds, smallest_margin
 from lengthwise.certification.extraction import Extraction, TreeModel
@@ -46,6 +47,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | 
     if not isinstance(layer, SnappingLayer) or not isinstance(layer.layer, MergeLayer):
         raise ValueError(f"model: wanted one that moves its states to codes, got a layer {type(layer).__name__}")
     assert isinstance(readout, nn.Sequential)
+    assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))
     if len(windows) > MOST_MERGES:
@@ -57,16 +59,16 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | 
         _room(layer.codebook, merge_bounds(layer.layer, some), of)
         for some, of in zip(parts, targets.split(WINDOWS_AT_ONCE), strict=True)
     )
-    (of_codes,) = _points(points[None, len(extraction.fine.leaves) :])
+    (of_codes,) = _points(points[None, extraction.num_given :])
     margin = smallest_margin(readout, of_codes)
     return Enumeration(len(windows), room, margin) if room > 0 and margin > 0 else None
 
 
 def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int64[Tensor, " K"]:
     """Which code each prototype is, -1 for leaves, which come first."""
-    own, merged = extraction.prototypes.split([len(leaves), len(extraction.prototypes) - len(leaves)])
+    given, merged = extraction.prototypes.tensor_split([extraction.num_given])
     same = (merged[:, None] == codebook.known).all(-1)
-    if not torch.equal(own, leaves) or not bool(same.any(1).all()):
+    if not torch.equal(given, leaves) or not bool(same.any(1).all()):
         raise ValueError("extraction: its prototypes are not the model's leaves and codes; extract from this model")
     return torch.cat([torch.full((len(leaves),), -1), same.int().argmax(1)])
 

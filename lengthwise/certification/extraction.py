@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine, window_blocks
 from lengthwise.ops.tree_attention import Tree, merge_windows
 
@@ -19,12 +20,18 @@ RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 
 
 @runtime_checkable
-class TreeModel(Protocol):
-    """A model whose answers are what `readout` makes of the states of a tree, as `RegularGPT` is."""
+class Readable(Protocol):
+    """A model whose answers are what `readout` makes of states."""
+
+    def readout(self, states: Float[Tensor, "*N D"], /) -> Float[Tensor, "*N Y"]: ...
+
+
+@runtime_checkable
+class TreeModel(Readable, Protocol):
+    """A model whose states are those of a tree, as `RegularGPT` is."""
 
     @property
     def tree(self) -> Tree: ...
-    def readout(self, states: Float[Tensor, "*N D"], /) -> Float[Tensor, "*N Y"]: ...
 
 
 class NotFinite(ValueError):
@@ -34,35 +41,91 @@ class NotFinite(ValueError):
 class Extraction(NamedTuple):
     """A machine, and how it lies in the model's states.
 
-    `prototypes` has states of the model, first the leaves (pad, then symbols), and `fine` is the machine whose classes
-    they are. Prototypes that no context and no answer tells apart are one class of `machine`: prototype k stands for
-    class ``classes[k]``.
+    `prototypes` has states of the model: first the given ones, which no other state joins (of a tree the leaves, pad
+    and then symbols; of a recurrent model the first state), then those that were computed from them. `fine` is the
+    machine whose classes they are. Prototypes that no context and no answer tells apart are one class of `machine`:
+    prototype k stands for class ``classes[k]``, or for none (-1) where no string shows it.
 
-    `radius` is the largest distance of any state that was merged from prototypes to the nearest prototype that gives
-    the same answer, `gap` the smallest distance between two merged prototypes of different classes. `num_levels` is the
-    level after which nothing new appeared.
+    `radius` is the largest distance of any state that was computed from prototypes to the prototype of its class, `gap`
+    the smallest distance between two computed prototypes of different classes. `num_levels` is the level, of a
+    recurrent model the number of symbols, after which nothing new appeared.
     """
 
-    machine: TreeMachine
-    fine: TreeMachine
+    machine: TreeMachine | Transducer
+    fine: TreeMachine | Transducer
     classes: Int64[np.ndarray, " K"]
     prototypes: Float[Tensor, "K D"]
+    num_given: int
     radius: float
     gap: float
     num_levels: int
 
     def classes_of(
-        self, model: TreeModel, states: Float[Tensor, "N D"]
+        self, model: Readable, states: Float[Tensor, "N D"]
     ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
-        """The class of each merged state: that of the nearest prototype which gives the same answer; its distance."""
-        first = len(self.fine.leaves)
-        nearest, distances = _nearest(model, states, self.prototypes[first:])
-        classes = torch.from_numpy(np.append(self.classes[first:], -1))  # -1 where no prototype gives the answer
+        """The class of each computed state: that of the nearest prototype which gives the same answer; its distance."""
+        nearest, distances = _nearest(model, states, self.prototypes[self.num_given :])
+        classes = torch.from_numpy(np.append(self.classes[self.num_given :], -1))  # -1: no prototype gives the answer
         return classes[nearest], distances
 
 
+class Prototypes:
+    """States that stand for classes; states that are nowhere near them found classes of their own."""
+
+    def __init__(self, model: Readable, given: Float[Tensor, "G D"], *, radius: float, most: int) -> None:
+        self.model = model
+        self.states = given
+        self.num_given = len(given)
+        self.farthest = 0.0
+        self._radius = radius
+        self._most = most
+
+    def join(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
+        """The class of each state: the nearest within the radius that gives the same answer, or else a new one.
+
+        Raises:
+            NotFinite: there are more classes than allowed, or a state is not finite.
+        """
+        if not bool(states.isfinite().all()):
+            raise NotFinite("model: a state is infinite or no number")
+        nearest, distances = _nearest(self.model, states, self.states[self.num_given :])
+        classes = torch.where(distances <= self._radius, nearest + self.num_given, -1)
+        answers = self.model.readout(states).argmax(-1)
+        while bool((classes < 0).any()):
+            founder = int((classes < 0).int().argmax())
+            if len(self.states) - self.num_given == self._most:
+                raise NotFinite(
+                    f"model: its states do not close within {self._most} classes of radius {self._radius:.3g}"
+                )
+            near = (states - states[founder]).norm(dim=1) <= self._radius
+            classes[(classes < 0) & near & (answers == answers[founder])] = len(self.states)
+            self.states = torch.cat([self.states, states[founder : founder + 1]])
+        self.farthest = max(self.farthest, float((states - self.states[classes]).norm(dim=1).max()))
+        return classes
+
+    @property
+    def outputs(self) -> Int64[np.ndarray, " K"]:
+        """The answer that each prototype gives."""
+        outputs: np.ndarray = self.model.readout(self.states).argmax(-1).numpy()
+        return outputs
+
+    def extraction(
+        self,
+        machine: TreeMachine | Transducer,
+        fine: TreeMachine | Transducer,
+        classes: Int64[np.ndarray, " K"],
+        num_levels: int,
+    ) -> Extraction:
+        """What was found, given the machine of the prototypes and a smaller one, in which they are these classes."""
+        computed = self.states[self.num_given :]
+        of_computed = torch.from_numpy(classes[self.num_given :])
+        apart = torch.cdist(computed, computed)[of_computed[:, None] != of_computed]
+        gap = float(apart.min()) if len(apart) else math.inf
+        return Extraction(machine, fine, classes, self.states, self.num_given, self.farthest, gap, num_levels)
+
+
 def _nearest(
-    model: TreeModel, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
+    model: Readable, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
 ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
     """The nearest prototype that gives the same answer as the state, and its distance (infinite where none does)."""
     distances = torch.cdist(states, prototypes)
@@ -97,7 +160,7 @@ def extract(model: TreeModel, symbols: tuple[str, ...], *, radius: float, most_c
             f"model: wanted a tree of thickness 1 whose pads are merged, got thickness {len(tree.layers)} and "
             f"{tree.pad_rule} pads; take variant merge or paper"
         )
-    classes = _Classes(model, radius, most_classes)
+    classes = _Windows(model, Prototypes(model, tree.leaves, radius=radius, most=most_classes))
     pad, full = 0, list(range(1, len(symbols) + 1))
     mixed: list[int] = []
     seen: set[tuple[int, ...]] = set()
@@ -115,53 +178,25 @@ def extract(model: TreeModel, symbols: tuple[str, ...], *, radius: float, most_c
     return classes.extraction(symbols, num_levels)
 
 
-class _Classes:
-    """Prototypes, and the class of every window of prototypes that was merged."""
+class _Windows:
+    """The class of every window of prototypes that was merged."""
 
-    def __init__(self, model: TreeModel, radius: float, most: int) -> None:
-        self.model = model
-        self.layer = model.tree.layers[0]
-        self.radius = radius
-        self.most = most
-        self.prototypes = model.tree.leaves
-        self.num_leaves = len(self.prototypes)
+    def __init__(self, model: TreeModel, prototypes: Prototypes) -> None:
+        self.tree = model.tree
+        self.prototypes = prototypes
         self.table: dict[tuple[int, ...], int] = {}
-        self.farthest = 0.0
 
     def merge(self, windows: list[tuple[int, ...]]) -> None:
         """Find the classes of these windows of classes."""
         new = [window for window in dict.fromkeys(windows) if window not in self.table]
         for start in range(0, len(new), MERGES_AT_ONCE):
             some = new[start : start + MERGES_AT_ONCE]
-            states = merge_windows(self.layer, self.prototypes[torch.tensor(some)])
-            classes = self._classes_of(states)
-            self.farthest = max(self.farthest, float((states - self.prototypes[classes]).norm(dim=1).max()))
-            self.table.update(zip(some, classes.tolist(), strict=True))
-
-    def _classes_of(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
-        nearest, distances = _nearest(self.model, states, self.prototypes[self.num_leaves :])
-        classes = torch.where(distances <= self.radius, nearest + self.num_leaves, -1)
-        answers = self.model.readout(states).argmax(-1)
-        while bool((classes < 0).any()):
-            founder = int((classes < 0).int().argmax())
-            if len(self.prototypes) - self.num_leaves == self.most:
-                raise NotFinite(
-                    f"model: its states do not close within {self.most} classes of radius {self.radius:.3g}"
-                )
-            near = (states - states[founder]).norm(dim=1) <= self.radius
-            classes[(classes < 0) & near & (answers == answers[founder])] = len(self.prototypes)
-            self.prototypes = torch.cat([self.prototypes, states[founder : founder + 1]])
-        return classes
+            states = merge_windows(self.tree.layers[0], self.prototypes.states[torch.tensor(some)])
+            self.table.update(zip(some, self.prototypes.join(states).tolist(), strict=True))
 
     def extraction(self, symbols: tuple[str, ...], num_levels: int) -> Extraction:
-        windows, targets = np.array(list(self.table)), np.array(list(self.table.values()))
-        table = np.full((len(self.prototypes),) * self.model.tree.chunk_size, -1)
-        table[tuple(windows.T)] = targets
-        outputs = self.model.readout(self.prototypes).argmax(-1).numpy()
-        fine = TreeMachine(symbols, np.arange(self.num_leaves), table, outputs)
+        table = np.full((len(self.prototypes.states),) * self.tree.chunk_size, -1)
+        table[tuple(np.array(list(self.table)).T)] = list(self.table.values())
+        fine = TreeMachine(symbols, np.arange(self.prototypes.num_given), table, self.prototypes.outputs)
         machine, classes = fine.reduced()
-        distances = torch.cdist(self.prototypes, self.prototypes)[self.num_leaves :, self.num_leaves :]
-        of_merged = torch.from_numpy(classes[self.num_leaves :])
-        apart = distances[of_merged[:, None] != of_merged]
-        gap = float(apart.min()) if len(apart) else math.inf
-        return Extraction(machine, fine, classes, self.prototypes, self.farthest, gap, num_levels)
+        return self.prototypes.extraction(machine, fine, classes, num_levels)

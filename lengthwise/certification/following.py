@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.extraction import MERGES_AT_ONCE, Extraction, TreeModel
 from lengthwise.ops.tree_attention import merge_windows, num_levels
 
@@ -54,6 +55,7 @@ def _total(parts: Iterable[Following]) -> Following:
 
 def _follow_part(model: TreeModel, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> Following:
     tree, machine = model.tree, extraction.machine
+    assert isinstance(machine, TreeMachine)
     rows, classes, codes = tree.leaves, torch.from_numpy(machine.leaves.copy()), strings + 1
     seen = Following(len(strings), 0, 0, 0.0)
     for _ in range(num_levels(strings.shape[1], tree.chunk_size)):

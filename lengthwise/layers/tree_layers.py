@@ -1,4 +1,4 @@
-"""The three transformer layers that RegularGPT is built from, taken apart around their attention (`TreeLayer`)."""
+"""The transformer layers that RegularGPT is built from, taken apart around their attention (`TreeLayer`)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,13 +23,20 @@ class FeedForward(nn.Module):
 
 
 class TreeAttentionLayer(nn.Module):
-    """What the three layers share: projections into heads and a bias r[h, j] for the j-th newest state of a window.
+    """What the layers share: projections into heads and a bias r[h, j] for the j-th newest state of a window.
 
-    Its `num_feed_forwards` feed-forward blocks have 4 D hidden units together.
+    Its `num_feed_forwards` feed-forward blocks have `hidden` units together, by default 4 D.
     """
 
     def __init__(
-        self, *, d_model: int, num_heads: int, chunk_size: int, attention_bias: bool, num_feed_forwards: int = 1
+        self,
+        *,
+        d_model: int,
+        num_heads: int,
+        chunk_size: int,
+        attention_bias: bool,
+        hidden: int | None = None,
+        num_feed_forwards: int = 1,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
@@ -37,7 +44,7 @@ class TreeAttentionLayer(nn.Module):
         self.to_key_value = nn.Linear(d_model, 2 * d_model, bias=attention_bias)
         self.to_output = nn.Linear(d_model, d_model, bias=attention_bias)
         self.feed_forwards = nn.ModuleList(
-            FeedForward(d_model, 4 * d_model // num_feed_forwards) for _ in range(num_feed_forwards)
+            FeedForward(d_model, (hidden or 4 * d_model) // num_feed_forwards) for _ in range(num_feed_forwards)
         )
         self.bias = nn.Parameter(torch.zeros(num_heads, chunk_size))
 
@@ -68,8 +75,8 @@ class MergeLayer(TreeAttentionLayer):
     """Merges a window into one state of fixed scale, without a residual around the attention.
 
     n1(y) = tanh(g y);  o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  u = o + F_1(n2(o));  out = norm(u + F_2(n3(u))),
-    with F_i(x) = W_i' GELU(W_i x) of 2 D hidden units, n2 and n3 LayerNorm, `norm` free of parameters, and a learned
-    gain g for each number of the state.
+    with F_i(x) = W_i' GELU(W_i x) of half of the hidden units, n2 and n3 LayerNorm, `norm` free of parameters, and a
+    learned gain g for each number of the state.
 
     - With a residual the newest state would pass through unmixed; with a free scale, states would drift with depth.
     - The tanh saturates: what a state says with large numbers arrives unchanged however often it is merged, and small
@@ -83,12 +90,13 @@ class MergeLayer(TreeAttentionLayer):
     Source: ours. Differs from Chi et al. (2023): their layer is GPT-2's (`PreNormLayer`).
     """
 
-    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
+    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
         super().__init__(
             d_model=d_model,
             num_heads=num_heads,
             chunk_size=chunk_size,
             attention_bias=False,
+            hidden=hidden,
             num_feed_forwards=2,
         )
         self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in self.feed_forwards)
@@ -122,8 +130,10 @@ class PreNormLayer(TreeAttentionLayer):
     Differs from the source: residual projections are not scaled down by depth, which is not fixed here.
     """
 
-    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
-        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=True)
+    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
+        super().__init__(
+            d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=True, hidden=hidden
+        )
         self.norm_1 = nn.LayerNorm(d_model)
         self.norm_2 = nn.LayerNorm(d_model)
 
@@ -150,8 +160,10 @@ class PostNormLayer(TreeAttentionLayer):
     Source: the code published with Chi et al. (2023). Differs from it in nothing we know of.
     """
 
-    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int) -> None:
-        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False)
+    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
+        super().__init__(
+            d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False, hidden=hidden
+        )
         self.norm_1 = nn.LayerNorm(d_model)
         self.norm_2 = nn.LayerNorm(d_model)
 
@@ -170,4 +182,35 @@ class PostNormLayer(TreeAttentionLayer):
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         mixed = self.norm_1(newest + self.to_output(attended))
         merged: Tensor = self.norm_2(mixed + self.feed_forwards[0](mixed, F.relu))
+        return merged
+
+
+class BareLayer(TreeAttentionLayer):
+    """Attention, then W_2 ReLU(W_1 x): biases everywhere, and no normalisation and no residual.
+
+    Exact on states of zeros and ones, which is what closed-form weights need. States keep no fixed scale, so it is not
+    made for training.
+
+    Source: the network of Lemma 1 of Chi et al. (2023) behind the attention of its section 7.2.
+    Differs from the source: in the biases of the attention, which a construction sets to 0.
+    """
+
+    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
+        super().__init__(
+            d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=True, hidden=hidden
+        )
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Weights N(0, 1 / fan_in), biases and r 0."""
+        self.reset_shared_parameters()
+        for linear in self.linears:
+            nn.init.normal_(linear.weight, std=linear.in_features**-0.5, generator=generator)
+
+    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        """Nothing."""
+        return states
+
+    def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        """The feed-forward block of what attention mixed; the newest state has no other way through."""
+        merged: Tensor = self.feed_forwards[0](self.to_output(attended), F.relu)
         return merged

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
+from lengthwise.conventions import PAD
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry
 from lengthwise.validation import validated
@@ -64,10 +65,40 @@ class SequenceModel(nn.Module, ABC):
     def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
         """The hidden state that the answer for the whole string is read from, as cheaply as the model can."""
 
+    def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
+        """Raise a ValueError unless these are strings of the symbols 0 ... num_symbols - 1, or pads where accepted."""
+        if not inputs.shape[1]:
+            raise ValueError("length: wanted at least 1 symbol, got 0; a string must not be empty")
+        lowest = PAD if self.accepts_pad else 0
+        if inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
+            pad = f" or the pad {PAD}" if self.accepts_pad else ""
+            raise ValueError(
+                f"inputs: wanted symbol ids in 0..{num_symbols - 1}{pad}, got ids in "
+                f"{int(inputs.min())}..{int(inputs.max())}; encode strings with the model's own task"
+            )
+
     def last(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
         """The same numbers as ``forward(inputs)[:, -1]``, from `last_state`."""
         logits: Tensor = self.readout(self.last_state(inputs, perturb))
         return logits
+
+
+class RecurrentModel(SequenceModel):
+    """A model that reads a string symbol by symbol and keeps one state: ``step`` repeated gives ``forward``.
+
+    With ``state = initial_state(B)``, the logits of the t-th call ``logits, state = step(inputs[:, t], state)`` are
+    ``forward(inputs)[:, t]``; memory does not grow with the length.
+    """
+
+    @abstractmethod
+    def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
+        """The state before the first symbol."""
+
+    @abstractmethod
+    def step(
+        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
+    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
+        """Read one symbol of every string: the answers to the strings so far, and the next state."""
 
 
 MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")

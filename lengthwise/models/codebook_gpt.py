@@ -11,7 +11,6 @@ from lengthwise.models.base import MODELS
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 from lengthwise.ops.tree_attention import Tree
 
-
 MOST_ENTRIES = 300_000
 """Of the table of all merges of codes: closing states may have to go through it."""
 

@@ -10,19 +10,24 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from lengthwise.conventions import PAD
-from lengthwise.layers.tree_layers import MergeLayer, PostNormLayer, PreNormLayer
+from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
 from lengthwise.models.base import MODELS, ModelConfig, Perturbation, SequenceModel
 from lengthwise.ops.tree_attention import PadRule, Tree, last_state, masked_states, prefix_states
 
 
 class RegularGPTConfig(ModelConfig):
-    """Sizes of a RegularGPT: width D, heads H (a divisor of D), chunk size C, thickness K, and which layer it uses."""
+    """Sizes of a RegularGPT: width D, heads H (a divisor of D), chunk size C, thickness K, and which layer it uses.
+
+    `hidden` counts the hidden units of a layer's feed-forward blocks together, by default 4 D. It is part of a run's
+    id only where it is given.
+    """
 
     d_model: int = Field(64, ge=1)
     num_heads: int = Field(8, ge=1)
     chunk_size: int = Field(2, ge=2)
     thickness: int = Field(1, ge=1)
-    variant: Literal["merge", "paper", "code"] = "merge"
+    variant: Literal["merge", "paper", "code", "bare"] = "merge"
+    hidden: int | None = Field(None, ge=1, exclude_if=lambda hidden: hidden is None)
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "RegularGPTConfig":
@@ -33,17 +38,29 @@ class RegularGPTConfig(ModelConfig):
             )
         return self
 
+    @model_validator(mode="after")
+    def _blocks_share_hidden_units(self) -> "RegularGPTConfig":
+        if self.variant == "merge" and (self.hidden or 0) % 2:
+            raise ValueError(
+                f"hidden: wanted an even number for variant merge, got {self.hidden}; its two feed-forward blocks "
+                "have half each"
+            )
+        return self
+
 
 class _Variant(NamedTuple):
-    layer: type[MergeLayer | PreNormLayer | PostNormLayer]
-    pad_rule: PadRule
-    normed_readout: bool
+    layer: type[MergeLayer | PreNormLayer | PostNormLayer | BareLayer]
+    pad_rule: PadRule = "merged"
+    normed_readout: bool = True
+    embedding_std: float = 1.0
+    readout_std: float = 0.08
 
 
 _VARIANTS = {
-    "merge": _Variant(MergeLayer, "merged", normed_readout=True),
-    "paper": _Variant(PreNormLayer, "merged", normed_readout=True),
+    "merge": _Variant(MergeLayer),
+    "paper": _Variant(PreNormLayer, embedding_std=0.02, readout_std=0.02),
     "code": _Variant(PostNormLayer, "raw", normed_readout=False),
+    "bare": _Variant(BareLayer, normed_readout=False),
 }
 
 
@@ -54,7 +71,8 @@ class RegularGPT(SequenceModel):
     The state of a window is the layer's value on the states of its C parts (`lengthwise.ops.tree_attention`); the
     read-out of prefix t sees the state after max(1, ceil(log_C t)) levels. Variants: `"merge"` (ours: no residual,
     normed output; the one that extrapolates), `"paper"` (GPT-2's layer), `"code"` (the authors' post-norm layer, whose
-    pads are put in raw again at every level).
+    pads are put in raw again at every level), `"bare"` (a layer without normalisation and residual, whose weights
+    `lengthwise.constructions` writes down for any finite machine).
 
     Source: Chi et al. (2023), sections 3.1-3.2.
     Differs from the source: pads are a learned symbol that may also stand inside a string (training teaches the
@@ -76,7 +94,12 @@ class RegularGPT(SequenceModel):
         self._variant = _VARIANTS[config.variant]
         self.embedding = nn.Embedding(vocab_size + 1, config.d_model)
         self.layers = nn.ModuleList(
-            self._variant.layer(d_model=config.d_model, num_heads=config.num_heads, chunk_size=config.chunk_size)
+            self._variant.layer(
+                d_model=config.d_model,
+                num_heads=config.num_heads,
+                chunk_size=config.chunk_size,
+                hidden=config.hidden,
+            )
             for _ in range(config.thickness)
         )
         self.readout = nn.Sequential(
@@ -102,11 +125,8 @@ class RegularGPT(SequenceModel):
                 nn.init.normal_(self.embedding.weight[0], std=0.02, generator=generator)
                 nn.init.trunc_normal_(linear.weight, std=width**-0.5, generator=generator)
             else:
-                std = {"merge": 1.0, "paper": 0.02}[self.config.variant]
-                nn.init.normal_(self.embedding.weight, std=std, generator=generator)
-                nn.init.normal_(
-                    linear.weight, std={"merge": 0.08, "paper": 0.02}[self.config.variant], generator=generator
-                )
+                nn.init.normal_(self.embedding.weight, std=self._variant.embedding_std, generator=generator)
+                nn.init.normal_(linear.weight, std=self._variant.readout_std, generator=generator)
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
@@ -137,10 +157,5 @@ class RegularGPT(SequenceModel):
 
     def _ids(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Rows of the embedding: 0 for the pad, then the symbols."""
-        num_symbols = self.embedding.num_embeddings - 1
-        if inputs.numel() and not PAD <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
-            raise ValueError(
-                f"inputs: wanted symbol ids in 0..{num_symbols - 1} or the pad {PAD}, got ids in "
-                f"{int(inputs.min())}..{int(inputs.max())}; encode strings with the model's own task"
-            )
+        self.check_inputs(inputs, self.embedding.num_embeddings - 1)
         return inputs - PAD

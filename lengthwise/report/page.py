@@ -9,7 +9,9 @@ from urllib.parse import quote
 import altair as alt
 import vl_convert
 
+from lengthwise.certification.certificate import Certificate
 from lengthwise.files import write_by_rename
+from lengthwise.report.certificate_section import certificate_section
 from lengthwise.report.charts import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
 from lengthwise.report.html_page import check_page, html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.numbers import percent, span
@@ -29,10 +31,16 @@ class MeasuredRun(NamedTuple):
 
 
 def read_measured(path: Path) -> MeasuredRun:
-    """Read a run for a report, without its weights; a folder that is missing or damaged is a ValueError."""
+    """Read a run for a report, without its weights; a folder that is missing or damaged is a ValueError.
+
+    A certificate that was made after the run was measured is the one that counts.
+    """
     folder = RunFolder(path)
     folder.read_spec()
-    return MeasuredRun(folder, folder.metrics.read(), folder.read_result())
+    result = folder.read_result()
+    if result is not None and folder.certificate.exists():
+        result = result.model_copy(update={"certificate": Certificate.read(folder.certificate)})
+    return MeasuredRun(folder, folder.metrics.read(), result)
 
 
 class _Panel(NamedTuple):
@@ -124,8 +132,16 @@ def _html(panels: Sequence[_Panel], stem: str) -> str:
     rows = [row for panel in panels for row in panel.rows]
     charts = {f"accuracy-{place}": panel.accuracy(hover=True) for place, panel in enumerate(panels)}
     losses = {f"loss-{place}": panel.loss() for place, panel in enumerate(panels)}
+    certified, maps = certificate_section(
+        {
+            f"{row.task}, {row.model}, seed {row.seed}": result.certificate
+            for row, result in zip(rows, results, strict=True)
+            if result.certificate is not None
+        }
+    )
     sections = {
         "Results": _results(rows),
+        **({"Certificates": certified} if certified else {}),
         "Accuracy against length": html_note(_ACCURACY_NOTE + _links(stem, "-accuracy.png", "-accuracy.svg", ".csv"))
         + _figures(panels, "accuracy"),
         "Training loss": html_note(_LOSS_NOTE + _FLOOR_NOTE * _reach_floor(panels) + _links(stem, "-loss.png"))
@@ -135,7 +151,7 @@ def _html(panels: Sequence[_Panel], stem: str) -> str:
         "Runs and versions": _runs(results),
     }
     title, summary = "Accuracy beyond the training length", _summary(results, rows)
-    return html_page(title, summary, sections, {**charts, **losses})
+    return html_page(title, summary, sections, {**charts, **losses, **maps})
 
 
 _ACCURACY_NOTE = (

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 
+from lengthwise.certification.certificate import CLAIMS, Level
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.experiments.base import Cell, Experiment
@@ -88,11 +89,55 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         "and *after CPU s* say from where on these made no error on a fixed probe of other strings of 48 to 500 "
         f"symbols, taken every {PROBE_EVERY} steps (-: the last probe erred). *Chance* is the mean over lengths of "
         "what the best constant answer scores.",
+        *_certificates(experiment, outcomes),
         *_failures(outcomes),
         *_measured(results, run_rows(results)),
         _provenance(results, today),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+_LEVELS: tuple[Level, ...] = ("robust", "finite", "tested", "refuted")
+
+
+def certificate_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
+    """Header and one line for each cell: how many of its runs have which certificate, and the size of the machines."""
+    results = {outcome.spec.id: outcome.result for outcome in outcomes}
+    header = ("row", "column", *_LEVELS, "classes", "states apart", "CPU s", "shortest error", "not higher, because")
+    return header, [_certificate_line(cell, results) for cell in experiment.cells]
+
+
+def _certificate_line(cell: Cell, results: Mapping[str, RunResult | None]) -> Line:
+    found = [
+        result.certificate for spec in cell.specs if (result := results.get(spec.id)) is not None and result.certificate
+    ]
+    sizes = [len(certificate.machine["outputs"]) for certificate in found if certificate.machine]
+    gaps = [c.closure.gap for c in found if c.closure and c.closure.gap is not None]
+    errors = [len(certificate.counterexample.string) for certificate in found if certificate.counterexample]
+    reasons = dict.fromkeys(c.reason for c in found if c.level in ("tested", "finite"))
+    return (
+        cell.row,
+        cell.column,
+        *(str(sum(certificate.level == level for certificate in found)) for level in _LEVELS),
+        span(sizes),
+        f"{min(gaps):.1f}" if gaps else NOTHING,
+        span([round(certificate.seconds) for certificate in found]),
+        span(errors),
+        " / ".join(reasons) or NOTHING,
+    )
+
+
+def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
+    if not experiment.plan.certificate:
+        return []
+    header, lines = certificate_lines(experiment, outcomes)
+    return [
+        "## Certificates",
+        "How many of the runs have which level. " + " ".join(f"*{level}*: {CLAIMS[level]}" for level in _LEVELS),
+        "\n".join([_markdown_line(header), _markdown_line(["---"] * len(header)), *map(_markdown_line, lines)]),
+        "*Classes*: of the machines. *States apart*: the smallest distance, in any run, between representatives of two "
+        "classes; a state has a norm of about 8. *CPU s*: of one certificate, tests included.",
+    ]
 
 
 def _failures(outcomes: Sequence[Outcome]) -> list[str]:

@@ -31,6 +31,7 @@ class RunRow(NamedTuple):
     unbalanced: LengthCurve
     structured: tuple[LengthPoint, ...]
     steps: int
+    level: str = ""
 
     @property
     def baseline(self) -> float:
@@ -85,6 +86,7 @@ def _run_row(result: RunResult, variation: str) -> RunRow:
         ),
         structured=result.structured.points,
         steps=result.training.step,
+        level=result.certificate.level if result.certificate else "",
     )
 
 
@@ -102,6 +104,7 @@ def summary_table(rows: Sequence[RunRow]) -> Table:
         _Column("lowest", lambda row: _at(row.lowest)),
         *long,
         _Column("structured", lambda row: _at(row.lowest_structured)),
+        *([_Column("certificate", lambda row: row.level or NOTHING)] if any(row.level for row in rows) else []),
         _Column("chance", lambda row: percent(row.baseline), foldable=True),
         _Column("steps", lambda row: f"{row.steps:,}", foldable=True),
     ]

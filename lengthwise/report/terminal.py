@@ -10,6 +10,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table as Grid
 from rich.text import Text
 
+from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
@@ -140,11 +141,13 @@ def _curve_line(point: LengthPoint) -> list[str]:
 
 
 def print_catalogue(console: Console) -> None:
-    """Tasks, models, presets and experiments: names, what they are, settings with their defaults."""
+    """Tasks, models, constructions, experiments and presets: what they are, settings with their defaults."""
     tasks = [(name, _first_line(task), _defaults(task.model_fields)) for name, task in TASKS.items()]
     models = [(name, _first_line(model), _defaults(model.Config.model_fields)) for name, model in MODELS.items()]
     print_grid(console, "Tasks", ("name", "what", "settings"), tasks)
     print_grid(console, "Models", ("name", "what", "settings"), models)
+    constructions = [(name, _first_line(construction)) for name, construction in CONSTRUCTIONS.items()]
+    print_grid(console, "Constructions", ("name", "what"), constructions)
     print_grid(console, "Experiments", ("name", "what"), [(name, _first_line(e)) for name, e in EXPERIMENTS.items()])
     settings = [(f"train.{name}", str(value)) for name, value in flat(Recipe().model_dump()).items()]
     print_grid(console, "Training, as preset fast does it", ("setting", "default"), settings)

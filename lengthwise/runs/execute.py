@@ -10,13 +10,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.certify import certify
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan, Part
 from lengthwise.evaluation.probe import PROBE_EVERY, probe_accuracy
-from lengthwise.files import write_by_rename
-from lengthwise.models.base import SequenceModel
+from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, versions
 from lengthwise.runs.journal import Probe
 from lengthwise.runs.spec import RunSpec
@@ -74,13 +71,6 @@ def execute(
         folder.write_result(result)
         listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps))
         return result
-
-
-def certify_run(folder: RunFolder, spec: RunSpec, model: SequenceModel, path: Path | None = None) -> Certificate:
-    """Certify a run's model and write the certificate down, in the run's folder unless a path is given."""
-    certificate = certify(model, spec.task).model_copy(update={"versions": versions() | {"run": spec.id}})
-    write_by_rename(path or folder.certificate, certificate.to_text().encode())
-    return certificate
 
 
 def _earlier_result(folder: RunFolder) -> RunResult | None:
@@ -171,7 +161,9 @@ def _measure(
             announce(following)
             if stop_requested():
                 raise Interrupted(f"stopped while measuring; {spec.id} is trained and saved, ask again to measure it")
-    certificate = certify_run(folder, spec, state.model) if plan.certificate else None
+    certificate = None
+    if plan.certificate:
+        certificate = write_certificate(state.model, spec.task, folder.certificate, run=spec.id)
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),

@@ -5,12 +5,10 @@ where the model was certified, ``certificate.json``.
 """
 
 import fcntl
-import json
 import platform
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +20,7 @@ from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.files import write_by_rename
+from lengthwise.files import read_json, write_json
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.journal import Journal, Probe
@@ -176,24 +174,15 @@ class RunFolder(NamedTuple):
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
-            content = json.loads((self.path / name).read_text(encoding="utf-8"))
+            return read_json(self.path / name, _WAY_OUT)
         except FileNotFoundError:
             found = f"there is no {name} in it" if self.path.is_dir() else "there is no such folder"
             raise ValueError(
                 f"{self.path}: wanted a run folder, but {found}; `lengthwise train` makes run folders below runs/"
             ) from None
-        except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
-            raise ValueError(f"{self.path / name}: damaged file ({error}); {_WAY_OUT}") from None
-        if not isinstance(content, dict):
-            raise ValueError(f"{self.path / name}: damaged file (wanted a JSON object); {_WAY_OUT}")
-        if content.pop("digest", None) != _digest(content):
-            raise ValueError(f"{self.path / name}: damaged file (its contents have changed); {_WAY_OUT}")
-        return content
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
-        write_by_rename(
-            self.path / name, (json.dumps(content | {"digest": _digest(content)}, indent=1) + "\n").encode()
-        )
+        write_json(self.path / name, content)
 
 
 class Run(NamedTuple):
@@ -223,11 +212,6 @@ def load_run(path: str | Path) -> Run:
     steps_done = load_weights(model, folder.checkpoint, spec.id)
     model.eval()
     return Run(folder, spec, model, steps_done)
-
-
-def _digest(content: dict[str, Any]) -> str:
-    """A hash of a file's content, so that a number that was changed does not pass for a measured one."""
-    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def versions() -> dict[str, str]:

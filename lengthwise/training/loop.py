@@ -28,8 +28,8 @@ from lengthwise.training.snapping import codes_are_due, snap_states
 LOSS_TO_GROW = 0.3
 """Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
 
-UNBALANCED_SHARE = 0.25
-"""The share of batches that `lengths="mostly-balanced"` draws at lengths at which some class cannot occur."""
+LATE_ODDS = 0.5
+"""Lengths that join in the second half of training come so often, compared with the mean of the others."""
 
 
 class Diverged(RuntimeError):
@@ -120,14 +120,14 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
     Data and noise of a step depend on the seed and the step's number alone, so a resumed run equals the
     uninterrupted one. Raises `Diverged` before an update that is not finite.
     """
-    lengths, unbalanced = training_lengths(task, recipe), unbalanced_lengths(task, recipe)
+    lengths, late = training_lengths(task, recipe)
     check_model(state.model, recipe)
     state.model.train()
     while state.step < recipe.steps:
         if codes_are_due(state.model, state.step, recipe.steps):
             _look_for_codes(state, task, lengths[-1], seed)
         generator = generator_for(seed, "step", state.step)
-        length = _draw_length(state, recipe, lengths, unbalanced, generator)
+        length = _draw_length(state, recipe, lengths, late, generator)
         batch = task.sample(recipe.batch_size, length, generator)
         augmented = _augmented(batch, recipe, generator, state.model.pad_block)
         perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
@@ -148,36 +148,31 @@ def _look_for_codes(state: TrainingState, task: SymbolTask, length: int, seed: i
         state.load_final_weights()
 
 
-def training_lengths(task: SymbolTask, recipe: Recipe) -> list[int]:
-    """The lengths that batches are drawn from, all or most of them; none at all is a ValueError."""
-    kind = "legal" if recipe.lengths == "legal" else "balanced"
-    allowed = {"balanced": task.is_balanced_length, "legal": task.is_legal_length}[kind]
-    lengths = [n for n in range(recipe.min_length, recipe.max_length + 1) if allowed(n)]
-    if not lengths:
+def training_lengths(task: SymbolTask, recipe: Recipe) -> tuple[list[int], list[int]]:
+    """The lengths that batches are drawn from, and those that join them in the second half of training.
+
+    A ValueError where there is none to begin with.
+    """
+    legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
+    balanced = [n for n in legal if task.is_balanced_length(n)]
+    first = legal if recipe.lengths == "legal" else balanced
+    if not first:
         raise ValueError(
-            f"train.max_length: {task.name} has no {kind} length between {recipe.min_length} and "
-            f"{recipe.max_length}; raise it, or train on lengths 'legal'"
+            f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
+            f"between {recipe.min_length} and {recipe.max_length}; raise it, or train on lengths 'legal'"
         )
-    return lengths
-
-
-def unbalanced_lengths(task: SymbolTask, recipe: Recipe) -> list[int]:
-    """The lengths that come now and then (`UNBALANCED_SHARE`) beside those of `training_lengths`."""
-    if recipe.lengths != "mostly-balanced":
-        return []
-    lengths = range(recipe.min_length, recipe.max_length + 1)
-    return [n for n in lengths if task.is_legal_length(n) and not task.is_balanced_length(n)]
+    return first, [n for n in legal if n not in balanced] if recipe.lengths == "balanced-first" else []
 
 
 def _draw_length(
-    state: TrainingState, recipe: Recipe, lengths: list[int], unbalanced: list[int], generator: torch.Generator
+    state: TrainingState, recipe: Recipe, first: list[int], late: list[int], generator: torch.Generator
 ) -> int:
-    if unbalanced and float(torch.rand((), generator=generator)) < UNBALANCED_SHARE:
-        lengths, num_reached = unbalanced, len(unbalanced)
-    else:
-        num_reached = state.growth.num_reached
-    odds = torch.tensor(recipe.length_odds_at(state.step, lengths, num_reached))
-    return lengths[int(odds.multinomial(1, generator=generator))]
+    if late and recipe.is_late(state.step):
+        odds_of_late = LATE_ODDS * len(late) / (len(first) + LATE_ODDS * len(late))
+        if float(torch.rand((), generator=generator)) < odds_of_late:
+            return late[int(torch.randint(len(late), (), generator=generator))]
+    odds = torch.tensor(recipe.length_odds_at(state.step, first, state.growth.num_reached))
+    return first[int(odds.multinomial(1, generator=generator))]
 
 
 def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> None:

@@ -57,13 +57,13 @@ class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
     Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
-    (`lengths="balanced"`), from these three times in four and else from the others (`"mostly-balanced"`: who never sees
-    a string of odd length cannot know that it is outside D_n), or from all that the task has (`"legal"`): with equal
-    odds (`"uniform"`), with odds 1/length (`"log-uniform"`), or with odds that go from 1/length at the start to length
-    at the end (`"short-first"`: short
-    strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest length
-    alone and takes in the next one whenever the running loss at the longest so far, which comes three times as often
-    as any other, is below 0.3: for tasks whose long strings are noise until short ones are understood.
+    (`lengths="balanced"`), from all that it has (`"legal"`), or from the former and, in the second half of training,
+    now and then from the others too (`"balanced-first"`: who never sees a string of odd length cannot know that it is
+    outside D_n, but who sees lengths with one answer from the start may never tell their strings apart). Odds are equal
+    (`"uniform"`), 1/length (`"log-uniform"`), or go from 1/length at the start to length at the end (`"short-first"`:
+    short strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest
+    length alone and takes in the next one whenever the running loss at the longest so far, which comes three times as
+    often as any other, is below 0.3: for tasks whose long strings are noise until short ones are understood.
     `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. In the second
     half of training `late_consistency` times the mean of (h(x) - h(x'))^2 is added to the loss, where h are the states
     of suffixes x of half of the strings, and of x' = x with identity padding: no label is needed to say that a string
@@ -75,10 +75,10 @@ class Recipe(_Section):
     batch_size: int = Field(128, ge=1)
     min_length: int = Field(1, ge=1)
     max_length: int = Field(40, ge=1)
-    lengths: Literal["mostly-balanced", "balanced", "legal"] = "mostly-balanced"
+    lengths: Literal["balanced-first", "balanced", "legal"] = "balanced-first"
     length_sampling: Literal["short-first", "log-uniform", "uniform", "growing"] = "short-first"
     supervision: Literal["last", "prefix"] = "last"
-    late_consistency: float = Field(3.0, ge=0)
+    late_consistency: float = Field(1.0, ge=0)
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
     ema_decay: float = Field(0.99, ge=0, lt=1)
@@ -111,13 +111,14 @@ class Recipe(_Section):
     def state_noise_at(self, step: int) -> float:
         """The standard deviation of the state noise at a step."""
         early, late = self.augmentation.state_noise, self.augmentation.late_state_noise
-        return late if self._is_late(step) else early
+        return late if self.is_late(step) else early
 
     def consistency_at(self, step: int) -> float:
         """What the inconsistency of states is multiplied by at a step."""
-        return self.late_consistency if self._is_late(step) else 0.0
+        return self.late_consistency if self.is_late(step) else 0.0
 
-    def _is_late(self, step: int) -> bool:
+    def is_late(self, step: int) -> bool:
+        """Whether a step is in the second half of training."""
         return 2 * step >= self.steps
 
 

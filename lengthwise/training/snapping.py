@@ -51,6 +51,6 @@ def snap_states(model: SequenceModel, task: SymbolTask, *, length: int, seed: in
         except ValueError:  # too many classes, or too many merges to compare
             continue
         if not follow(model, found, strings).num_disagreements:
-            model.codebook.fill(found.prototypes[len(found.fine.leaves) :])
+            model.codebook.fill(found.prototypes[found.num_given :])
             return True
     return False

@@ -5,7 +5,7 @@ import torch
 from pydantic import ValidationError
 
 from lengthwise.conventions import PAD
-from lengthwise.models import MODELS, SequenceModel, make_model
+from lengthwise.models import MODELS, RecurrentModel, SequenceModel, make_model
 from lengthwise.tasks import make_task
 
 NAMES = list(MODELS)
@@ -148,3 +148,31 @@ def test_documents_its_source(name: str) -> None:
     doc = MODELS[name].__doc__ or ""
     assert "Source:" in doc
     assert "Differs from the source:" in doc
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_steps_give_what_forward_gives(name: str, length: int) -> None:
+    """Values and gradients, where a model reads symbol by symbol."""
+    if not issubclass(MODELS[name], RecurrentModel):
+        return
+    model, inputs = make(name).double(), draw(length)
+    state, logits = model.initial_state(len(inputs)), []
+    for token in inputs.unbind(1):
+        answers, state = model.step(token, state)
+        logits.append(answers)
+    stepped, at_once = torch.stack(logits, 1), model(inputs)
+    torch.testing.assert_close(stepped, at_once)
+    parameters = list(model.parameters())
+    for one, other in zip(
+        *(torch.autograd.grad(answers.square().sum(), parameters) for answers in (stepped, at_once)), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("foreign", [3, PAD])
+def test_steps_refuse_foreign_symbols(name: str, foreign: int) -> None:
+    if not issubclass(MODELS[name], RecurrentModel):
+        return
+    model = make(name)
+    with pytest.raises(ValueError, match="inputs: wanted"):
+        model.step(torch.tensor([0, foreign]), model.initial_state(2))

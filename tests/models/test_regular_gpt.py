@@ -17,7 +17,8 @@ def make(**config) -> RegularGPT:
     [
         ({"chunk_size": 1}, "model.chunk_size: wanted a number greater than or equal to 2, got 1"),
         ({"num_heads": 5}, r"num_heads: wanted a divisor of d_model=64, got 5; choose from \[1, 2, 4"),
-        ({"variant": "merged"}, "model.variant: wanted 'merge', 'paper' or 'code', got 'merged'"),
+        ({"variant": "merged"}, "model.variant: wanted 'merge', 'paper', 'code' or 'bare', got 'merged'"),
+        ({"hidden": 3}, "hidden: wanted an even number for variant merge, got 3"),
         ({"d_modl": 8}, "model.d_modl: no such setting; did you mean 'd_model'?"),
         ({"d_model": "wide"}, "model.d_model: wanted a valid integer.*got 'wide'"),
     ],
@@ -36,12 +37,27 @@ def test_size_is_what_the_equations_say() -> None:
 
 
 @pytest.mark.parametrize("thickness", [1, 2])
-@pytest.mark.parametrize("variant", ["merge", "paper", "code"])
+@pytest.mark.parametrize("variant", ["merge", "paper", "code", "bare"])
 def test_depth_adds_no_parameters(variant: str, thickness: int) -> None:
     """Weights are shared: any length runs on the same ones."""
     model = make(variant=variant, thickness=thickness)
     with torch.no_grad():
         assert model.last(torch.zeros(1, 3000, dtype=torch.int64)).shape == (1, 2)
+
+
+@pytest.mark.parametrize("variant", ["merge", "paper", "code", "bare"])
+def test_hidden_units_are_four_times_the_width_unless_given(variant: str) -> None:
+    units = [
+        sum(block.widen.out_features for block in make(variant=variant, d_model=16, **hidden).layers[0].feed_forwards)
+        for hidden in ({}, {"hidden": 6})
+    ]
+    assert units == [64, 6]
+
+
+def test_hidden_units_are_part_of_a_configuration_only_where_given() -> None:
+    """A setting that came later leaves the ids of earlier runs alone."""
+    assert "hidden" not in RegularGPTConfig().model_dump(mode="json")
+    assert RegularGPTConfig(hidden=6).model_dump(mode="json")["hidden"] == 6
 
 
 def test_merged_states_have_one_scale_at_every_depth() -> None:

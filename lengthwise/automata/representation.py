@@ -1,0 +1,178 @@
+"""What strings do to a finite machine, in zeros and ones: vectors whose products of entries join strings."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from lengthwise.automata.monoid import TransitionMonoid
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+
+MOST_CORRECTIONS = 1_000
+"""Rounds of the perceptron rule before a linear read-out is given up."""
+
+
+class Products(NamedTuple):
+    """How the vectors a_1 ... a_C of C strings give that of the strings in a row.
+
+    Product p is ``a_1[reads[p, 0]] * ... * a_C[reads[p, C-1]]``, and entry i of the joined vector is the sum of the
+    products p with ``writes[p] = i``, of which at most one is 1.
+    """
+
+    reads: Int64[np.ndarray, "P C"]
+    writes: Int64[np.ndarray, " P"]
+
+    def join(self, parts: Int64[np.ndarray, "C E"]) -> Int64[np.ndarray, " E"]:
+        """The vector of the strings in a row, by the definition."""
+        joined = np.zeros(parts.shape[1], dtype=np.int64)
+        np.add.at(joined, self.writes, parts[np.arange(len(parts)), self.reads].prod(1))
+        return joined
+
+
+class ReadOut(NamedTuple):
+    """The answer for a vector a: the class whose ``weights @ a + offsets`` is largest, by at least 1."""
+
+    weights: Int64[np.ndarray, "Y E"]
+    offsets: Int64[np.ndarray, " Y"]
+
+
+class Representation(NamedTuple):
+    """Vectors of E zeros and ones for all strings: those of the empty string (first) and of each symbol, and the rest.
+
+    `leaves` and `products` give the vector of every string, `read_out` the machine's answer to it (states that answer
+    `IGNORE` apart).
+    """
+
+    leaves: Int64[np.ndarray, "V1 E"]
+    products: Products
+    read_out: ReadOut
+
+
+def live_states(machine: Transducer) -> Int64[np.ndarray, " N"]:
+    """All states but one sink, where there is one that is not the start.
+
+    A string that leads to the sink needs no entry of its own: its row has no 1.
+    """
+    table = machine.semiautomaton.table
+    states = np.arange(machine.num_states)
+    sinks = np.flatnonzero((table == states[:, None]).all(1) & (states != machine.start))
+    return states[states != sinks[0]] if len(sinks) else states
+
+
+def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Representation:
+    """Which state leads to which: A[q, r] = 1 where the string leads from q to r, row by row; E = N^2.
+
+    Strings in a row multiply: A(st) = A(s) A(t). The N states are the `live_states`.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> state_matrices(library.parity(), num_classes=2, chunk_size=2).leaves.tolist()
+        [[1, 0, 0, 1], [1, 0, 0, 1], [0, 1, 1, 0]]
+
+    Source: Chi et al. (2023), section 7.2, eq. (2).
+    Differs from the source: a sink is left out.
+    """
+    live = live_states(machine)
+    position = np.full(machine.num_states, -1)
+    position[live] = np.arange(len(live))
+    maps = np.concatenate([np.arange(len(live))[None], position[machine.semiautomaton.table[live]].T])
+    weights = np.zeros((num_classes, len(live), len(live)), dtype=np.int64)
+    answers = machine.outputs[live]
+    asked = np.flatnonzero(answers != IGNORE)
+    weights[answers[asked], position[machine.start], asked] = 2
+    offsets = np.zeros(num_classes, dtype=np.int64)
+    offsets[[answer for answer in machine.outputs[position < 0].tolist() if answer != IGNORE]] = 1
+    return Representation(
+        _matrices(maps),
+        matrix_products(len(live), chunk_size),
+        ReadOut(weights.reshape(num_classes, -1), offsets),
+    )
+
+
+def point_matrices(
+    monoid: TransitionMonoid, action: Int64[np.ndarray, "M N"], read_out: ReadOut, chunk_size: int
+) -> Representation:
+    """The matrices of a faithful action of the monoid on N points; E = N^2. `linear_read_out` finds the read-out."""
+    leaves = _matrices(action[[0, *monoid.generators]])
+    return Representation(leaves, matrix_products(action.shape[1], chunk_size), read_out)
+
+
+def linear_read_out(
+    action: Int64[np.ndarray, "M N"], answers: Int64[np.ndarray, " M"], num_classes: int
+) -> ReadOut | None:
+    """The answers of all elements from the matrices of their action on N points, or None if no way is found."""
+    asked = answers != IGNORE
+    weights = separating_weights(_matrices(action[asked]), answers[asked], num_classes)
+    return None if weights is None else ReadOut(weights, np.zeros(num_classes, dtype=np.int64))
+
+
+def one_hot_elements(
+    monoid: TransitionMonoid, answers: Int64[np.ndarray, " M"], num_classes: int, chunk_size: int
+) -> Representation:
+    """The one-hot vector of a string's element; E = M, and products are looked up in the monoid's table."""
+    reads = np.indices((monoid.size,) * chunk_size).reshape(chunk_size, -1)
+    joined = reads[0]
+    for element in reads[1:]:
+        joined = monoid.table[joined, element]
+    weights = (answers == np.arange(num_classes)[:, None]).astype(np.int64)
+    return Representation(
+        np.eye(monoid.size, dtype=np.int64)[[0, *monoid.generators]],
+        Products(reads.T, joined),
+        ReadOut(weights, np.zeros(num_classes, dtype=np.int64)),
+    )
+
+
+def matrix_products(num_points: int, chunk_size: int) -> Products:
+    """Products of C matrices of zeros and ones, each with a single 1 in a row or none; N^(C+1) paths over N points.
+
+    The path from i over k, l, ... to j reads A_1[i, k], A_2[k, l], ... and writes (A_1 ... A_C)[i, j]; matrices are
+    flattened row by row, and paths are in the order of i, j, k, l, ...
+
+    Example:
+        >>> products = matrix_products(num_points=2, chunk_size=2)
+        >>> a, b = np.array([1, 0, 1, 0]), np.array([0, 1, 1, 0])
+        >>> products.join(np.stack([a, b])).tolist()
+        [0, 1, 0, 1]
+
+    Source: Chi et al. (2023), Lemma 1 and its example (appendix D.2), for C = 2.
+    Differs from the source: in nothing for C = 2; it has no larger C.
+    """
+    start, end, *between = np.indices((num_points,) * (chunk_size + 1)).reshape(chunk_size + 1, -1)
+    stops = [start, *between, end]
+    reads = [num_points * row + column for row, column in pairwise(stops)]
+    return Products(np.stack(reads, 1), num_points * start + end)
+
+
+def separating_weights(
+    vectors: Int64[np.ndarray, "M E"], answers: Int64[np.ndarray, " M"], num_classes: int
+) -> Int64[np.ndarray, "Y E"] | None:
+    """Whole numbers W such that the largest entry of ``W @ vector`` is the vector's answer, by at least 1, or None.
+
+    Begins with the sum of each class's vectors, which suffices for distinct permutations, and then corrects all
+    mistakes at once: the right row gains the vector, the worst rival's loses it. Ends where W exists; None after
+    `MOST_CORRECTIONS` rounds.
+
+    Source: the perceptron rule for several classes (Duda and Hart, "Pattern Classification and Scene Analysis", 1973).
+    """
+    rows = np.arange(len(vectors))
+    weights = np.zeros((num_classes, vectors.shape[1]), dtype=np.int64)
+    np.add.at(weights, answers, vectors)
+    for _ in range(MOST_CORRECTIONS):
+        scores = vectors @ weights.T
+        right = scores[rows, answers]
+        scores[rows, answers] = np.iinfo(np.int64).min
+        wrong: Bool[np.ndarray, " M"] = scores.max(1, initial=np.iinfo(np.int64).min) >= right
+        if not wrong.any():
+            return weights
+        np.add.at(weights, answers[wrong], vectors[wrong])
+        np.subtract.at(weights, scores.argmax(1)[wrong], vectors[wrong])
+    return None
+
+
+def _matrices(maps: Int64[np.ndarray, "*K N"]) -> Int64[np.ndarray, "*K E"]:
+    """0/1 matrices of maps of N points, row by row; -1 leads nowhere."""
+    num_points = maps.shape[-1]
+    matrices: np.ndarray = maps[..., None] == np.arange(num_points)
+    return matrices.astype(np.int64).reshape(*maps.shape[:-1], num_points**2)

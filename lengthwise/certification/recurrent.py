@@ -1,0 +1,69 @@
+"""The finite machine inside a recurrent model: its states, closed symbol by symbol, and compared along strings."""
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.extraction import Extraction, Prototypes
+from lengthwise.certification.following import Following
+from lengthwise.models.base import RecurrentModel
+
+
+@torch.no_grad()
+def extract_recurrent(
+    model: RecurrentModel, symbols: tuple[str, ...], *, radius: float, most_classes: int = 500
+) -> Extraction:
+    """Close a recurrent model's states into classes, without looking at the task, as `extract` does for a tree.
+
+    From the first state on, every class is followed by every symbol, from the state of its prototype. The first state
+    is a class of its own.
+
+    Raises:
+        NotFinite: more than `most_classes` classes are founded.
+    """
+    prototypes = Prototypes(model, model.initial_state(1), radius=radius, most=most_classes)
+    rows: list[Int64[Tensor, " _ V"]] = []
+    num_steps = num_followed = 0
+    while num_followed < len(prototypes.states):
+        new = prototypes.states[num_followed:]
+        num_followed += len(new)
+        tokens = torch.arange(len(symbols)).repeat(len(new))
+        _, states = model.step(tokens, new.repeat_interleave(len(symbols), 0))
+        rows.append(prototypes.join(states).view(len(new), len(symbols)))
+        num_steps += 1
+    table = Semiautomaton(torch.cat(rows).numpy(), symbols)
+    fine = Transducer(table, 0, prototypes.outputs)
+    machine = fine.minimise()
+    return prototypes.extraction(machine, fine, _states_of(machine, fine), num_steps)
+
+
+def _states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
+    """The state of the smaller of two machines that answer alike in which each state of the larger is reached."""
+    states = np.full(fine.num_states, -1)
+    states[fine.start] = machine.start
+    order = [fine.start]
+    for state in order:
+        following = fine.semiautomaton.table[state]
+        for one, other in zip(following.tolist(), machine.semiautomaton.table[states[state]].tolist(), strict=True):
+            if states[one] < 0:
+                states[one] = other
+                order.append(one)
+    return states
+
+
+@torch.no_grad()
+def follow_recurrent(model: RecurrentModel, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> Following:
+    """Read strings by the model and by the extracted machine side by side, and compare the classes of all states."""
+    assert isinstance(extraction.machine, Transducer)
+    wanted = torch.from_numpy(extraction.machine.semiautomaton.run(strings.numpy(), extraction.machine.start))
+    state = model.initial_state(len(strings))
+    num_wrong, farthest = 0, 0.0
+    for tokens, expected in zip(strings.unbind(1), wanted.unbind(1), strict=True):
+        _, state = model.step(tokens, state)
+        found, distances = extraction.classes_of(model, state)
+        num_wrong += int((found != expected).sum())
+        farthest = max(farthest, float(distances.max()))
+    return Following(len(strings), strings.numel(), num_wrong, farthest)

@@ -1,0 +1,197 @@
+"""Any finite machine as a RegularGPT: attention lays the parts of a window side by side, ReLU multiplies them."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from lengthwise.automata.group_action import smallest_transitive_action
+from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
+from lengthwise.automata.representation import (
+    Products,
+    Representation,
+    linear_read_out,
+    live_states,
+    one_hot_elements,
+    point_matrices,
+    state_matrices,
+)
+from lengthwise.constructions.base import CONSTRUCTIONS, MARGIN, Construction, Machine, Target, check_size, target_of
+from lengthwise.layers.tree_layers import BareLayer, FeedForward
+from lengthwise.models.base import build_model
+from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
+
+MOST_ELEMENTS = 1_000
+"""One-hot elements of larger monoids would be too large in any case, and their groups are not searched."""
+
+SHUT = -1000.0
+"""A bias r that leaves its part of the window no weight: exp(-1000) is 0, in float64 too."""
+
+
+@CONSTRUCTIONS.register("regular-gpt")
+def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Construction:
+    """Any finite machine as a RegularGPT whose states are, exactly, what strings do to the machine.
+
+    - The embedding of a symbol is its vector in a `Representation`; that of the pad is the empty string's.
+    - Of the C heads, head h sees the h-th oldest part of the window alone (r = 0 there, `SHUT` elsewhere), so that
+      attention lays the vectors a_1, ..., a_C of the parts side by side.
+    - Each hidden unit is a product of one number of each part: ReLU(x_1 + ... + x_C - (C - 1)) = x_1 x_2 ... x_C for
+      zeros and ones. W_2 adds them up to the vector of the whole window.
+    - Numbers stay 0 and 1, so that no error can grow, in whatever precision. The read-out is linear.
+
+    Of these representations, that with fewest weights is taken: matrices of the states; one-hot vectors of the
+    elements of the transition monoid (of up to 1,000); for a group, permutation matrices of fewest points on which it
+    acts faithfully and transitively, if a linear read-out of them exists.
+
+    Raises:
+        ValueError: C is below 2, or the smallest has more than 20,000,000 weights.
+
+    Example:
+        >>> from lengthwise.automata.regex import dfa_from_regex
+        >>> compiled = compile_regular_gpt(dfa_from_regex("(a|b)*abb"))
+        >>> compiled.model(torch.tensor([[0, 1, 1, 0, 0, 1, 1]])).argmax(-1)
+        tensor([[0, 0, 1, 0, 0, 0, 1]])
+
+    Source: Chi et al. (2023), section 7.2, Lemma 1 and appendices C-D.
+    Differs from the source: heads are in the order of time, oldest first (as Lemma 1 concatenates); -infinity is
+        -1000, which has the same exponential; a sink is left out of the states; the other two representations, and
+        C > 2, are ours.
+    """
+    if chunk_size < 2:
+        raise ValueError(f"chunk_size: wanted at least 2, got {chunk_size}; one state alone cannot be merged")
+    target = target_of(machine)
+    monoid = _monoid(target)
+    options = _options(target, monoid, chunk_size)
+    chosen = min(options, key=lambda option: option.num_weights)
+    check_size(
+        chosen.num_weights,
+        f"the smallest RegularGPT with C={chunk_size}, from {chosen.what},",
+        f"take a smaller machine{' or chunk size' * (chunk_size > 2)}, or compile it to an rnn",
+    )
+    sizes = "; ".join(f"{option.what}: {option.num_weights:,} weights" for option in options)
+    model = _written(chosen.build(), target, chunk_size)
+    about = (
+        f"states: {target.machine.num_states} (of the smallest machine)",
+        f"transition monoid: {_described(monoid)}",
+        f"representation: {chosen.what}, the fewest weights ({sizes})",
+        f"model: D={model.config.d_model}, {model.config.hidden:,} hidden units, {chosen.num_weights:,} weights",
+    )
+    return Construction(model, target, None, "Chi et al. (2023), section 7.2 and Lemma 1", about)
+
+
+class _Option(NamedTuple):
+    """A representation that could be taken, made only if it is."""
+
+    what: str
+    num_weights: int
+    build: Callable[[], Representation]
+
+
+def _options(target: Target, monoid: TransitionMonoid | None, chunk_size: int) -> list[_Option]:
+    machine, classes = target.machine, len(target.classes)
+
+    def weights_of(size: int, num_products: int) -> int:
+        return _num_weights(size, num_products, chunk_size, len(machine.symbols), classes)
+
+    live = len(live_states(machine))
+    states = _Option(
+        f"matrices of {live} states{' (without the sink)' * (live < machine.num_states)}",
+        weights_of(live**2, live ** (chunk_size + 1)),
+        lambda: state_matrices(machine, classes, chunk_size),
+    )
+    if monoid is None:
+        return [states]
+    answers = machine.outputs[monoid.maps[:, machine.start]]
+    elements = _Option(
+        f"one-hot vectors of {monoid.size} elements",
+        weights_of(monoid.size, monoid.size**chunk_size),
+        lambda: one_hot_elements(monoid, answers, classes, chunk_size),
+    )
+    if not monoid.is_group:
+        return [states, elements]
+    action = smallest_transitive_action(monoid)
+    num_points = action.shape[1]
+    num_weights = weights_of(num_points**2, num_points ** (chunk_size + 1))
+    if num_weights >= min(states.num_weights, elements.num_weights):
+        return [states, elements]
+    read_out = linear_read_out(action, answers, classes)
+    if read_out is None:
+        return [states, elements]
+    points = _Option(
+        f"permutations of {num_points} points",
+        num_weights,
+        lambda: point_matrices(monoid, action, read_out, chunk_size),
+    )
+    return [states, elements, points]
+
+
+def _monoid(target: Target) -> TransitionMonoid | None:
+    """The transition monoid of the smallest machine, or None where it is too large to be of use."""
+    try:
+        return transition_monoid(target.machine.semiautomaton, MOST_ELEMENTS)
+    except ValueError:
+        return None
+
+
+def _described(monoid: TransitionMonoid | None) -> str:
+    if monoid is None:
+        return f"more than {MOST_ELEMENTS:,} elements"
+    traits = {"a group": monoid.is_group, "aperiodic": monoid.is_aperiodic, "commutative": monoid.is_commutative}
+    return ", ".join([f"{monoid.size} elements", *(trait for trait, holds in traits.items() if holds)])
+
+
+def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int, num_classes: int) -> int:
+    """All parameters of the model, for vectors of `size` numbers: D = C `size`."""
+    width = chunk_size * size
+    attention = 4 * width * (width + 1) + chunk_size**2
+    feed_forward = num_products * (2 * width + 1) + width
+    return (num_symbols + 1) * width + attention + feed_forward + num_classes * (width + 1)
+
+
+@torch.no_grad()
+def _written(representation: Representation, target: Target, chunk_size: int) -> RegularGPT:
+    """The model with these weights; all that is not named is 0."""
+    leaves, products, read_out = representation
+    size = leaves.shape[1]
+    config = RegularGPTConfig(
+        d_model=chunk_size * size,
+        num_heads=chunk_size,
+        chunk_size=chunk_size,
+        variant="bare",
+        hidden=len(products.writes),
+    )
+    model = build_model("regular-gpt", config, target, seed=0)
+    for parameter in model.parameters():
+        parameter.zero_()
+    assert isinstance(model, RegularGPT)
+    (layer,), linear = model.layers, model.readout[1]
+    assert isinstance(layer, BareLayer)
+    (feed_forward,) = layer.feed_forwards
+    assert isinstance(feed_forward, FeedForward)
+    assert isinstance(linear, nn.Linear)
+    model.embedding.weight[:, :size] = torch.from_numpy(leaves)
+    _write_shift_heads(layer)
+    _write_products(feed_forward, products)
+    linear.weight[:, :size] = MARGIN * torch.from_numpy(read_out.weights)
+    linear.bias.copy_(MARGIN * torch.from_numpy(read_out.offsets))
+    return model.eval()
+
+
+def _write_shift_heads(layer: BareLayer) -> None:
+    """Head h gives the numbers in front of the h-th oldest state of a window; the heads' numbers stay side by side."""
+    heads, width = layer.num_heads, layer.to_output.in_features
+    layer.to_key_value.weight[width:] = torch.eye(width // heads, width).repeat(heads, 1)
+    layer.to_output.weight.copy_(torch.eye(width))
+    layer.bias.fill_(SHUT)
+    layer.bias[torch.arange(heads), torch.arange(heads).flip(0)] = 0.0
+
+
+def _write_products(block: FeedForward, products: Products) -> None:
+    """Lemma 1: a hidden unit for each product, W_1 reads its factors and W_2 adds it to its sum."""
+    reads, writes = torch.from_numpy(products.reads), torch.from_numpy(products.writes)
+    num_products, num_parts = reads.shape
+    places = torch.arange(num_parts) * (block.widen.in_features // num_parts) + reads
+    block.widen.weight.scatter_(1, places, 1.0)
+    block.widen.bias.fill_(1.0 - num_parts)
+    block.narrow.weight[writes, torch.arange(num_products)] = 1.0

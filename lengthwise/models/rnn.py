@@ -1,0 +1,104 @@
+"""The simple recurrent network of Elman."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from pydantic import Field
+from torch import Tensor, nn
+
+from lengthwise.models.base import MODELS, ModelConfig, Perturbation, RecurrentModel
+
+POSITIONS_AT_ONCE = 1024
+"""States of so many positions are held at a time where only the last one is wanted."""
+
+
+class RNNConfig(ModelConfig):
+    """Width D of the state, and the function between two states."""
+
+    d_model: int = Field(64, ge=1)
+    activation: Literal["tanh", "relu"] = "relu"
+
+
+@MODELS.register("rnn")
+class RNN(RecurrentModel):
+    """Elman's simple recurrent network: x_t = f(W_h x_{t-1} + W_x e_t), logits W_o x_t + b_o.
+
+    e_t is the one-hot vector of symbol t, f is ReLU or tanh, and x_0 is learned. `step` is the definition; `forward`
+    leaves the same sums to `torch.nn.RNN`.
+
+    Source: Elman, "Finding structure in time" (Cognitive Science, 1990).
+    Differs from the source: the first state is learned, and there is no bias between states: since e_t is one-hot, it
+        would only be added to every column of W_x.
+    """
+
+    Config = RNNConfig
+    config: RNNConfig
+    readout: nn.Linear
+
+    def __init__(
+        self, config: RNNConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.recurrence = nn.RNN(
+            vocab_size, config.d_model, nonlinearity=config.activation, bias=False, batch_first=True
+        )
+        self.first_state = nn.Parameter(torch.empty(config.d_model))
+        self.readout = nn.Linear(config.d_model, num_classes)
+        self.reset_parameters(generator or torch.Generator())
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all parameters anew, uniformly up to 1 / sqrt(D) in size."""
+        bound = self.config.d_model**-0.5
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
+
+    @property
+    def hidden_matrices(self) -> Sequence[nn.Parameter]:
+        """W_h."""
+        return [self.hidden_weight]
+
+    @property
+    def hidden_weight(self) -> nn.Parameter:
+        """W_h, of shape [D, D]."""
+        return self.recurrence.get_parameter("weight_hh_l0")
+
+    @property
+    def input_weight(self) -> nn.Parameter:
+        """W_x, of shape [D, V]."""
+        return self.recurrence.get_parameter("weight_ih_l0")
+
+    def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
+        return self.first_state.expand(batch_size, -1)
+
+    def step(
+        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
+    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
+        self.check_inputs(token[:, None], self.recurrence.input_size)
+        between = {"tanh": torch.tanh, "relu": torch.relu}[self.config.activation]
+        state = between(state @ self.hidden_weight.T + self.input_weight.T[token])
+        return self.readout(state), state
+
+    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
+        logits: Tensor = self.readout(torch.cat(list(self._states(inputs, perturb)), 1))
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
+        for states in self._states(inputs, perturb):
+            last = states[:, -1]
+        return last
+
+    def _states(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None) -> Iterator[Float[Tensor, "B _ D"]]:
+        """The states at every position, some positions at a time."""
+        if perturb is not None:
+            raise ValueError("perturb: wanted None, as an rnn takes no noise on its states; train it by preset plain")
+        self.check_inputs(inputs, self.recurrence.input_size)
+        state = self.initial_state(len(inputs))
+        for some in inputs.split(POSITIONS_AT_ONCE, 1):
+            one_hot = F.one_hot(some, self.recurrence.input_size).to(state.dtype)
+            states, _ = self.recurrence(one_hot, state[None].contiguous())
+            state = states[:, -1]
+            yield states

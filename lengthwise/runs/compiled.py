@@ -1,0 +1,105 @@
+"""What is to be compiled, and a compiled machine on disk: ``model.safetensors`` and ``compiled.json``."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load, save
+
+from lengthwise.automata import Transducer
+from lengthwise.constructions.base import Construction, Machine, Target
+from lengthwise.files import read_json, write_by_rename, write_json
+from lengthwise.models.base import MODELS, build_model
+from lengthwise.runs.folder import versions
+from lengthwise.runs.spec import parse_assignments
+from lengthwise.tasks.base import RegularTask, make_task
+from lengthwise.validation import validated
+
+WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
+_WAY_OUT = "`lengthwise compile` makes it again"
+
+
+def requested_machine(
+    pattern: str | None, alphabet: Sequence[str] | None, task: str | None, assignments: Sequence[str] = ()
+) -> Machine:
+    """The task of a regular expression, or the task of that name with settings given as ``task.key=value``.
+
+    Raises:
+        ValueError: not just one of the two is asked for, or it gets what belongs to the other; the expression has an
+            error or matches nothing; there is no such task or setting.
+    """
+    if (pattern is None) == (task is None):
+        raise ValueError(
+            f"wanted a regular expression or --task, got {'neither' if task is None else 'both'}; give one"
+        )
+    if task is not None:
+        if alphabet is not None:
+            raise ValueError(f"--alphabet: wanted none beside --task, got {alphabet!r}; a task has its own symbols")
+        settings = parse_assignments(assignments)
+        if foreign := sorted(settings.keys() - {"task"}):
+            raise ValueError(f"--set: wanted settings of the task, as task.key=value, got {foreign[0]}; leave it out")
+        return make_task(task, **settings.get("task", {}))
+    if assignments:
+        raise ValueError(f"--set: wanted none beside an expression, got {assignments[0]}; settings are those of --task")
+    return make_task("regex", pattern=pattern, **({} if alphabet is None else {"alphabet": alphabet}))
+
+
+def save_compiled(construction: Construction, folder: str | Path) -> None:
+    """Write model, machine and task into a folder; files appear by rename, the description last."""
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    model, (machine, classes, task) = construction.model, construction.target
+    weights = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+    write_by_rename(path / WEIGHTS, weights)
+    description = {
+        "model": {"name": model.name, **model.config.model_dump(mode="json")},
+        "machine": machine.to_json(),
+        "classes": classes,
+        "task": task and {"name": task.name, **task.model_dump(mode="json")},
+        "max_length": construction.max_length,
+        "source": construction.source,
+        "about": construction.about,
+        "weights": _digest(weights),
+        "versions": versions(),
+    }
+    write_json(path / DESCRIPTION, description)
+
+
+def load_compiled(folder: str | Path) -> Construction:
+    """Read back what `save_compiled` wrote.
+
+    Raises:
+        ValueError: the folder is missing, incomplete or damaged; its model or its task is not known here.
+    """
+    path = Path(folder)
+    try:
+        description = read_json(path / DESCRIPTION, _WAY_OUT)
+        weights = (path / WEIGHTS).read_bytes()
+    except FileNotFoundError as error:
+        name = Path(error.filename).name
+        found = f"there is no {name} in it" if path.is_dir() else "there is no such folder"
+        raise ValueError(f"{path}: wanted a compiled model, but {found}; {_WAY_OUT}") from None
+    if description["weights"] != _digest(weights):
+        raise ValueError(f"{path / WEIGHTS}: damaged file (its contents have changed); {_WAY_OUT}")
+    machine = Transducer.from_json(description["machine"])
+    target = Target(machine, tuple(description["classes"]), _task(description["task"]))
+    settings = description["model"]
+    name = settings.pop("name")
+    model = build_model(name, validated(MODELS[name].Config, settings, path="model"), target, seed=0)
+    model.load_state_dict(load(weights))
+    return Construction(
+        model.eval(), target, description["max_length"], description["source"], tuple(description["about"])
+    )
+
+
+def _task(settings: dict[str, Any] | None) -> RegularTask | None:
+    if settings is None:
+        return None
+    task = make_task(settings.pop("name"), **settings)
+    assert isinstance(task, RegularTask)
+    return task
+
+
+def _digest(weights: bytes) -> str:
+    return blake2b(weights, digest_size=16).hexdigest()

@@ -1,0 +1,166 @@
+"""What every registered construction promises, whatever its name, for every regular task and for any machine."""
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from automaton_strategies import all_strings, checked_strategies, dfas, telling_strings, transducers
+from hypothesis import given, settings
+
+from lengthwise.automata import DFA, Semiautomaton, Transducer
+from lengthwise.constructions import CONSTRUCTIONS, Construction, construct
+from lengthwise.constructions.base import MARGIN, MOST_WEIGHTS
+from lengthwise.conventions import IGNORE, PAD
+from lengthwise.models import SequenceModel
+from lengthwise.tasks import TASKS, Batch, RegularTask, Task, make_task
+
+pytestmark = checked_strategies
+
+TASK_NAMES = [name for name, task in TASKS.items() if issubclass(task, RegularTask)]
+DTYPES = (torch.float32, torch.float64)
+
+
+@cache
+def compiled(name: str, task_name: str) -> Construction | str:
+    """The task's construction, or the sentence with which it is refused."""
+    try:
+        return construct(name, make_task(task_name))
+    except ValueError as error:
+        return str(error)
+
+
+PAIRS = list(product(CONSTRUCTIONS, TASK_NAMES))
+COMPILED = [pair for pair in PAIRS if isinstance(compiled(*pair), Construction)]
+
+
+@pytest.fixture(params=list(CONSTRUCTIONS))
+def name(request) -> str:
+    return request.param
+
+
+@pytest.fixture(params=COMPILED, ids="-".join)
+def construction(request) -> Construction:
+    return compiled(*request.param)
+
+
+def assert_right(logits: torch.Tensor, wanted: np.ndarray) -> None:
+    """Where something is asked, the right answer is ahead of every other by the margin."""
+    targets = torch.from_numpy(wanted)
+    logits, targets = logits[targets != IGNORE], targets[targets != IGNORE]
+    ahead = logits.gather(1, targets[:, None]) - logits
+    ahead.scatter_(1, targets[:, None], MARGIN)
+    assert ahead.numel() == 0 or ahead.min() >= MARGIN
+
+
+@torch.no_grad()
+def assert_equal_on_all_short_strings(model: SequenceModel, machine: Transducer, most: int) -> None:
+    num_symbols = len(machine.symbols)
+    length = max(n for n in range(1, 9) if n == 1 or num_symbols**n <= most)
+    strings = all_strings(num_symbols, length)
+    for dtype in DTYPES:
+        assert_right(model.to(dtype)(torch.from_numpy(strings)), machine.run(strings))
+    model.float()
+
+
+def test_bears_the_name_it_is_registered_under_and_documents_its_source(name: str) -> None:
+    assert CONSTRUCTIONS[name].name == name
+    assert all(heading in CONSTRUCTIONS[name].__doc__ for heading in ("Source:", "Differs from the source:", ">>>"))
+
+
+@pytest.mark.parametrize("pair", sorted({*PAIRS} - {*COMPILED}), ids="-".join)
+def test_a_task_is_refused_only_for_its_size(pair: tuple[str, str]) -> None:
+    assert f"weights, more than {MOST_WEIGHTS:,}; " in compiled(*pair)
+
+
+def test_says_what_it_is(construction: Construction) -> None:
+    task = construction.task
+    assert construction.target.symbols == task.symbols
+    assert construction.target.classes == task.classes
+    assert construction.target.machine.equivalent(task.transducer)
+    assert construction.source
+    num_weights = sum(parameter.numel() for parameter in construction.model.parameters())
+    assert num_weights <= MOST_WEIGHTS
+    assert any(f" {num_weights:,} weights" in line for line in construction.about)
+
+
+def test_is_right_on_all_short_strings(construction: Construction) -> None:
+    assert_equal_on_all_short_strings(construction.model, construction.task.transducer, 7_000)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_is_right_on_long_strings(construction: Construction, dtype: torch.dtype) -> None:
+    """Of 100,000 symbols and those that lead to either of two answers."""
+    assert construction.max_length is None
+    (one, first), (other, second) = telling_strings(construction.task.transducer, 100_000)
+    assert first != second
+    for string, answer in ((one, first), (other, second)):
+        with torch.no_grad():
+            logits = construction.model.to(dtype).last(torch.from_numpy(string)[None])
+        assert_right(logits, np.array([answer]))
+    construction.model.float()
+
+
+def test_a_pad_is_no_symbol(construction: Construction) -> None:
+    model = construction.model
+    if not model.accepts_pad:
+        return
+    strings = torch.randint(len(construction.target.symbols), (64, 30), generator=torch.Generator().manual_seed(0))
+    padded = torch.full((64, 45), PAD)
+    places = torch.rand(64, 45, generator=torch.Generator().manual_seed(1)).argsort(1)[:, :30].sort(1).values
+    padded.scatter_(1, places, strings)
+    with torch.no_grad():
+        assert torch.equal(model.last(padded), model.last(strings))
+
+
+@given(machine=transducers(max_states=4))
+@settings(max_examples=40)
+def test_compiles_any_transducer(machine: Transducer) -> None:
+    asked = Transducer(machine.semiautomaton, machine.start, np.where(machine.outputs < 0, IGNORE, machine.outputs))
+    for name in CONSTRUCTIONS:
+        construction = construct(name, asked)
+        assert construction.task is None
+        assert_equal_on_all_short_strings(construction.model, asked, 800)
+
+
+@given(machine=dfas())
+@settings(max_examples=40)
+def test_compiles_any_automaton(machine: DFA) -> None:
+    for name in CONSTRUCTIONS:
+        construction = construct(name, machine)
+        assert construction.target.classes == ("out", "in")
+        assert_equal_on_all_short_strings(construction.model, machine.transducer, 300)
+
+
+def test_answers_that_are_no_classes_are_refused(name: str) -> None:
+    machine = Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([-1]))
+    with pytest.raises(
+        ValueError, match=r"machine: wanted answers in 0..0, or -100 where nothing is asked, got \[-1\]"
+    ):
+        construct(name, machine)
+
+
+def test_a_task_without_a_finite_machine_is_refused(name: str) -> None:
+    class Endless(Task):
+        name = "endless"
+
+        def is_legal_length(self, length: int) -> bool: ...
+        def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch: ...
+        def baseline(self, length: int) -> float: ...
+
+    with pytest.raises(ValueError, match=r"machine: wanted a task that a finite machine solves, got endless"):
+        construct(name, Endless())
+
+
+def test_an_unknown_option_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"chunk_siz: {name} takes no such option"):
+        construct(name, make_task("parity"), chunk_siz=2)
+
+
+def test_a_machine_that_is_too_large_is_refused_with_its_size(name: str) -> None:
+    states = np.arange(3_000)
+    table = np.stack([(states + 1) % 3_000, states // 2], 1)
+    machine = Transducer(Semiautomaton(table, ("a", "b")), 0, states)
+    with pytest.raises(ValueError, match=rf"machine: .* would have [\d,]+ weights, more than {MOST_WEIGHTS:,}; "):
+        construct(name, machine)

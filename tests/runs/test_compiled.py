@@ -1,0 +1,55 @@
+"""Compiled models on disk."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from lengthwise.automata import library
+from lengthwise.constructions import CONSTRUCTIONS, construct
+from lengthwise.runs.compiled import load_compiled, save_compiled
+from lengthwise.tasks import make_task
+
+
+@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@pytest.mark.parametrize("machine", [make_task("tomita", index=3), library.tomita(2), library.cycle(3)])
+def test_comes_back_as_it_was(name: str, machine, tmp_path: Path) -> None:
+    saved = construct(name, machine)
+    save_compiled(saved, tmp_path / "there")
+    loaded = load_compiled(tmp_path / "there")
+    assert type(loaded.model) is type(saved.model)
+    assert loaded.model.config == saved.model.config
+    weights = saved.model.state_dict()
+    assert all(torch.equal(weights[key], tensor) for key, tensor in loaded.model.state_dict().items())
+    assert loaded.task == saved.task
+    assert loaded.target.classes == saved.target.classes
+    assert loaded.target.machine.equivalent(saved.target.machine)
+    assert loaded[2:] == saved[2:]
+
+
+def test_another_machine_may_take_the_place_of_one(tmp_path: Path) -> None:
+    for task in ("parity", "even-pairs"):
+        save_compiled(construct("rnn", make_task(task)), tmp_path)
+    assert load_compiled(tmp_path).task == make_task("even-pairs")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["compiled.json", "model.safetensors"]
+
+
+def test_damage_is_found(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"wanted a compiled model, but there is no such folder; `lengthwise compile`"):
+        load_compiled(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"wanted a compiled model, but there is no compiled.json in it"):
+        load_compiled(tmp_path)
+    save_compiled(construct("rnn", make_task("parity")), tmp_path)
+    weights = tmp_path / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(ValueError, match=r"model.safetensors: damaged file .its contents have changed"):
+        load_compiled(tmp_path)
+    weights.unlink()
+    with pytest.raises(ValueError, match=r"there is no model.safetensors in it"):
+        load_compiled(tmp_path)
+    description = tmp_path / "compiled.json"
+    description.write_text(description.read_text().replace('"start": 0', '"start": 1'))
+    with pytest.raises(ValueError, match=r"compiled.json: damaged file .its contents have changed"):
+        load_compiled(tmp_path)
