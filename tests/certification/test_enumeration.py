@@ -130,7 +130,7 @@ def test_who_does_not_snap_is_not_certified_this_way() -> None:
 
 def test_boxes_are_not_looked_for_where_states_are_snapped() -> None:
     model = with_random_codes(0, 6)
-    with pytest.raises(ValueError, match="bounds are known for variant merge only, got a layer SnappingLayer"):
+    with pytest.raises(ValueError, match="got a CodebookGPT with a SnappingLayer"):
         invariant_boxes(model, extracted(model))
 
 
