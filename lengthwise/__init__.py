@@ -15,6 +15,7 @@ _HOME = {
     "Recipe": "lengthwise.training.recipe",
     "train": "lengthwise.training.loop",
     "length_curve": "lengthwise.evaluation.length_curve",
+    "certify": "lengthwise.certification.certify",
     "make_spec": "lengthwise.runs.spec",
     "execute": "lengthwise.runs.execute",
     "load_run": "lengthwise.runs.folder",
@@ -25,6 +26,7 @@ _HOME = {
 __all__ = ["__version__", *_HOME]  # names resolved by __getattr__ below
 
 if TYPE_CHECKING:
+    from lengthwise.certification.certify import certify as certify
     from lengthwise.constructions import CONSTRUCTIONS as CONSTRUCTIONS
     from lengthwise.constructions import construct as construct
     from lengthwise.evaluation.length_curve import length_curve as length_curve

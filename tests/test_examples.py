@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+CERTIFICATES = (ROOT / "docs" / "certificates.md").read_text(encoding="utf-8")
 CONSTRUCTIONS = (ROOT / "docs" / "constructions.md").read_text(encoding="utf-8")
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SMOKE = {
@@ -50,7 +51,7 @@ def test_python_of_the_readme_runs(block: str, capsys) -> None:
         assert lines[0] == lines[1], "the README says that both are the same"
 
 
-@pytest.mark.parametrize("page", ["tutorial", "extending", "constructions"])
+@pytest.mark.parametrize("page", ["tutorial", "extending", "constructions", "certificates"])
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     script = tmp_path / f"{page}.py"
@@ -66,7 +67,11 @@ def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> 
         assert all(" 1.0000 " in line for line in measured), "the page says that the net is right"
 
 
-@pytest.mark.parametrize("document", [README, TUTORIAL, CONSTRUCTIONS], ids=["README", "tutorial", "constructions"])
+@pytest.mark.parametrize(
+    "document",
+    [README, TUTORIAL, CONSTRUCTIONS, CERTIFICATES],
+    ids=["README", "tutorial", "constructions", "certificates"],
+)
 def test_commands_run(document: str, tmp_path: Path) -> None:
     """In order, in one folder, each `train` for a few steps only; a comment says where one is to fail."""
     lines = [line for block in blocks("console", document) for line in block.splitlines()]

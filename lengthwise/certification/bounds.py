@@ -12,6 +12,8 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.affine import ULPS, Affine, Inputs
 from lengthwise.certification.extraction import Extraction, TreeModel
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
+from lengthwise.models.codebook_gpt import CodebookGPT
+from lengthwise.models.regular_gpt import RegularGPT
 
 WINDOWS_AT_ONCE = 64
 MOST_WINDOWS = 600
@@ -51,8 +53,12 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
         ValueError: the model is not a `RegularGPT` of variant merge; the table has more than 600 entries.
     """
     layer, readout = model.tree.layers[0], model.readout
-    if not isinstance(layer, MergeLayer) or not isinstance(readout, nn.Sequential):
-        raise ValueError(f"model: bounds are known for variant merge only, got a layer {type(layer).__name__}")
+    # Of a subclass nobody knows whether it still computes what is bounded here.
+    if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
+        names = f"{type(model).__name__} with a {type(layer).__name__}"
+        raise ValueError(f"model: bounds are known for a RegularGPT of variant merge only, got a {names}")
+    assert isinstance(layer, MergeLayer)
+    assert isinstance(readout, nn.Sequential)
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))
@@ -65,7 +71,8 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
     for _ in range(MOST_ROUNDS):
         merged = [merge_bounds(layer, _parts(boxes, some)) for some in windows.split(WINDOWS_AT_ONCE)]
         if all(_is_inside(boxes, of, bounds) for of, bounds in _pairs(targets, merged)):
-            margin = smallest_margin(readout, _states(boxes, reached))
+            answers = torch.tensor(extraction.fine.outputs)[reached]
+            margin = smallest_margin(readout, _states(boxes, reached), answers)
             return Robustness(float(boxes.half_width.max()), margin) if margin > 0 else None
         if not all(bool((bounds.radius <= 1).all()) for bounds in merged):
             return None
@@ -185,18 +192,18 @@ def _layer_norm(values: Affine, norm: nn.LayerNorm) -> Affine:
     return values.layer_norm(norm.eps).scaled(norm.weight.double()).shifted(norm.bias.double())
 
 
-def smallest_margin(readout: nn.Sequential, states: Affine) -> float:
-    """By how much the answer of any of the states, at its centre, is ahead of every other answer, at least."""
+def smallest_margin(readout: nn.Sequential, states: Affine, answers: Int64[Tensor, " N"]) -> float:
+    """By how much the answer that each of the states should give is ahead of every other one, at least."""
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
     normed = _layer_norm(states, norm)
     logits = normed.linear(linear.weight, linear.bias)
-    answers = logits.center.argmax(-1)
+    of = answers[:, None]
     weights = linear.weight.double()
-    lead = weights[answers][:, None] - weights
-    ahead = logits.center.gather(1, answers[:, None]) - logits.center
+    lead = weights[of] - weights
+    ahead = logits.center.gather(1, of) - logits.center
     slack = torch.einsum("nyd,ndp->nyp", lead, normed.slope).abs().sum(-1)
-    slack = slack + torch.einsum("nyd,nd->ny", lead.abs(), normed.remainder) + 2 * logits.remainder
-    margins = (ahead - slack).scatter(1, answers[:, None], torch.inf)
+    slack = slack + logits.remainder + logits.remainder.gather(1, of)
+    margins = (ahead - slack).scatter(1, of, torch.inf)
     return float(margins.min())

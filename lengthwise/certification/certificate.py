@@ -4,14 +4,15 @@ import json
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast, final
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing_extensions import TypedDict  # pydantic wants it before Python 3.12
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.automata.tree_machine import MOST_MERGES, TreeMachine
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.registry import nearest
@@ -38,17 +39,46 @@ CLAIMS: Mapping[Level, str] = {
 }
 
 
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+Number = Annotated[int, Field(ge=IGNORE, lt=2**31)]
+"""A state, a class or an answer of a machine."""
+
+
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+@final
+class TransducerFields(TypedDict):
+    """What `Transducer.to_json` gives."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    symbols: list[str]
+    start: Number
+    table: list[list[Number]]
+    outputs: list[Number]
+
+
+@final
+class TreeMachineFields(TypedDict):
+    """What `TreeMachine.to_json` gives."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    symbols: list[str]
+    chunk_size: Annotated[int, Field(ge=2, le=64)]
+    leaves: list[Number]
+    table: list[list[Number]]
+    outputs: list[Number]
 
 
 class Tested(_Part):
     """Final answers to strings of one length, a part of them structured; only what the task asks counts."""
 
-    length: int
-    num_strings: int
-    num_asked: int
-    num_correct: int
+    length: Count
+    num_strings: Count
+    num_asked: Count
+    num_correct: Count
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -59,10 +89,10 @@ class Tested(_Part):
 class Followed(_Part):
     """How the states of trees over strings of one length agree with the machine's classes, node by node."""
 
-    length: int
-    num_strings: int
-    num_nodes: int
-    num_disagreements: int
+    length: Count
+    num_strings: Count
+    num_nodes: Count
+    num_disagreements: Count
     farthest: float
 
 
@@ -74,12 +104,12 @@ class Closure(_Part):
     principal axes of all, and its class in the machine (-1: no string shows it).
     """
 
-    num_representatives: int
+    num_representatives: Count
     representatives: str
     asked_radius: float
     radius: float
     gap: float | None
-    num_levels: int
+    num_levels: Count
     points: tuple[tuple[float, float, int], ...] = ()
 
 
@@ -87,14 +117,14 @@ class Laws(_Part):
     """Whether the machine's merges are the products of a monoid with the pad as identity, where its table decides."""
 
     pad_is_identity: bool
-    num_decided: int
-    num_violations: int
+    num_decided: Count
+    num_violations: Count
 
 
 class Boxes(_Part):
     """Boxes around the representatives that the model maps into one another; by how much answers are ahead in them."""
 
-    num_representatives: int
+    num_representatives: Count
     half_width: float
     margin: float
 
@@ -138,8 +168,8 @@ class Certificate(_Part):
     model: dict[str, Any]
     weights: str
     classes: tuple[str, ...]
-    transducer: dict[str, Any]
-    machine: dict[str, Any] | None = None
+    transducer: TransducerFields
+    machine: TreeMachineFields | TransducerFields | None = None
     laws: Laws | None = None
     closure: Closure | None = None
     tested: tuple[Tested, ...] = ()
@@ -182,15 +212,17 @@ class Certificate(_Part):
         """The inverse of `to_text`; a text that is none, or was changed, is a ValueError."""
         try:
             content = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"certificate: wanted JSON, got something else ({error}); certify again") from None
         if not isinstance(content, dict) or content.pop("digest", None) != _digest(content):
             raise ValueError("certificate: its content and its digest disagree; it was edited, certify again")
         try:
             return cls.model_validate(content)
         except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
             raise ValueError(
-                f"certificate: not one of this version ({error.error_count()} problems); certify again"
+                f"certificate: {place}: {first['msg']}; it was edited, or is not of this version, certify again"
             ) from None
 
 
@@ -212,9 +244,14 @@ def parse_level(name: str) -> Level:
     return cast(Level, name)
 
 
-def machine_from_json(content: Mapping[str, Any]) -> TreeMachine | Transducer:
-    """A tree machine (it has leaves) or a transducer."""
-    return TreeMachine.from_json(content) if "leaves" in content else Transducer.from_json(content)
+def machine_from_json(content: TreeMachineFields | TransducerFields) -> TreeMachine | Transducer:
+    """A tree machine (it has leaves) or a transducer; a table of more than 20,000,000 entries is a ValueError."""
+    if "leaves" not in content:
+        return Transducer.from_json(content)
+    size = len(content["outputs"]) ** content["chunk_size"]
+    if size > MOST_MERGES:
+        raise ValueError(f"machine: wanted a table of at most {MOST_MERGES:,} entries, got {size:,}; certify again")
+    return TreeMachine.from_json(content)
 
 
 def first_error(machine: TreeMachine | Transducer, task: Transducer) -> tuple[str, ...] | None:
@@ -239,6 +276,8 @@ def check(certificate: Certificate) -> Checked:
         ValueError: a part of the evidence is missing, or does not show what the level claims.
     """
     task = Transducer.from_json(certificate.transducer)
+    if not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
+        raise ValueError("certificate: its transducer gives answers that have no name in its classes; certify again")
     trusted = [f"the transducer ({task.num_states} states) is that of task {certificate.task.get('name')}"]
     verified = []
     if certificate.level in ("finite", "robust"):
@@ -249,15 +288,16 @@ def check(certificate: Certificate) -> Checked:
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)
         trusted += ["the model answers as the file says"]
+    elif certificate.counterexample is not None:
+        raise ValueError(f"certificate: level {certificate.level} wants no counterexample, got one; certify again")
     return Checked(tuple(verified), tuple(trusted))
 
 
 def _check_finite(certificate: Certificate, task: Transducer) -> list[str]:
-    if certificate.machine is None or certificate.counterexample is not None:
-        raise ValueError(
-            f"certificate: level {certificate.level} wants a machine and no counterexample, got something else; "
-            "certify again"
-        )
+    if certificate.machine is None:
+        raise ValueError(f"certificate: level {certificate.level} wants a machine, got none; certify again")
+    if any(tested.num_correct != tested.num_asked for tested in certificate.tested):
+        raise ValueError(f"certificate: level {certificate.level} wants no wrong answer, got some; certify again")
     machine = machine_from_json(certificate.machine)
     string = first_error(machine, task)
     if string is not None:
@@ -304,8 +344,10 @@ def _check_refuted(certificate: Certificate, task: Transducer) -> list[str]:
     if not found.string or not set(found.string) <= ids.keys():
         raise ValueError("certificate: its counterexample is no string over the task's symbols; certify again")
     answer = int(task.run(np.array([[ids[symbol] for symbol in found.string]]))[0, -1])
-    if answer == IGNORE or certificate.classes[answer] != found.wanted or found.got == found.wanted:
+    if answer == IGNORE or certificate.classes[answer] != found.wanted:
         raise ValueError(
             f"certificate: the transducer does not answer its counterexample with {found.wanted!r}; certify again"
         )
+    if found.got == found.wanted or found.got not in certificate.classes:
+        raise ValueError(f"certificate: {found.got!r} is no wrong answer to its counterexample; certify again")
     return [f"the right answer to the counterexample ({len(found.string)} symbols) is {found.wanted}"]

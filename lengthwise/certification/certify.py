@@ -64,7 +64,8 @@ def certify(model: SequenceModel, task: SymbolTask, *, seed: int = 0) -> Certifi
     Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
 
     Raises:
-        ValueError: the task has no transducer.
+        ValueError: the task has no transducer; the model has another number of answers, or weights that are neither
+            float32 nor float64.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -80,10 +81,24 @@ def certify(model: SequenceModel, task: SymbolTask, *, seed: int = 0) -> Certifi
     started = time.process_time()
     try:
         with torch.no_grad():
+            _check_model(model, task)
             certificate = _Examination(model, task, seed).run()
     finally:
         model.train(was_training)
     return certificate.model_copy(update={"seconds": round(time.process_time() - started, 3)})
+
+
+def _check_model(model: SequenceModel, task: RegularTask) -> None:
+    found = {tensor.dtype for tensor in model.state_dict().values() if tensor.is_floating_point()}
+    if not found <= {torch.float32, torch.float64}:
+        names = ", ".join(sorted(map(str, found)))
+        raise ValueError(f"model: wanted weights in float32 or float64, got {names}; certify model.float()")
+    num_answers = model.last(torch.zeros(1, 1, dtype=torch.int64)).shape[1]
+    if num_answers != len(task.classes):
+        raise ValueError(
+            f"model: wanted one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
+            "this task"
+        )
 
 
 @dataclass
@@ -220,7 +235,9 @@ class _Examination:
 
     def _refuted(self, string: Int64[Tensor, " T"], shortest: Shortest) -> Certificate:
         judged = judge(self.model, self.task, string[None])
-        assert bool(judged.wrong)
+        if not bool(judged.wrong):
+            reason = f"a string of {len(string)} symbols is answered wrongly in a batch and rightly when it is alone"
+            return self._certificate("tested", reason)
         self.evidence["counterexample"] = Counterexample(
             string=tuple(self.task.symbols[v] for v in string.tolist()),
             wanted=self.task.classes[int(judged.wanted)],

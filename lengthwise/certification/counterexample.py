@@ -15,6 +15,8 @@ from lengthwise.tasks.base import OracleTask
 MOST_STRINGS_OF_A_LENGTH = 4_096
 CUTS_AT_ONCE = 64
 
+String = Int64[Tensor, " _"]  # a shortened string has another length
+
 
 class Judged(NamedTuple):
     """Final answers to some strings, the right ones (`IGNORE` where nothing is asked), and which are wrong."""
@@ -41,7 +43,7 @@ def longest_tried_out(task: OracleTask) -> int:
     return length
 
 
-def shortest_error(model: SequenceModel, task: OracleTask) -> Int64[Tensor, " T"] | None:
+def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
     """The first wrongly answered string among all up to `longest_tried_out`, by length and symbol order, or None."""
     for length in range(1, longest_tried_out(task) + 1):
         strings = torch.cartesian_prod(*[torch.arange(len(task.symbols))] * length).reshape(-1, length)
@@ -52,20 +54,20 @@ def shortest_error(model: SequenceModel, task: OracleTask) -> Int64[Tensor, " T"
 
 
 @torch.no_grad()
-def shortened_error(model: SequenceModel, task: OracleTask, string: Int64[Tensor, " T"]) -> Int64[Tensor, " T"]:
+def shortened_error(model: SequenceModel, task: OracleTask, string: String) -> String:
     """Leave out parts of a wrongly answered string for as long as what remains is answered wrongly.
 
     First to the shortest wrong prefix, then without windows of half its length, a quarter, ... one symbol; of each size
     64 at most are tried. The result is short, not always the shortest.
     """
-    shorter: Int64[Tensor, " T"] | None = string
+    shorter: String | None = string
     while shorter is not None:
         string = _shortest_wrong_prefix(model, task, shorter)
         shorter = _with_a_window_left_out(model, task, string)
     return string
 
 
-def _shortest_wrong_prefix(model: SequenceModel, task: OracleTask, string: Int64[Tensor, " T"]) -> Int64[Tensor, " T"]:
+def _shortest_wrong_prefix(model: SequenceModel, task: OracleTask, string: String) -> String:
     every = Judged(model(string[None])[0].argmax(-1), task.solve(string[None])[0])
     places = torch.nonzero(every.wrong)[:, 0]
     # Reading all prefixes at once may round otherwise than reading the whole string: only what holds of `last` counts.
@@ -75,9 +77,7 @@ def _shortest_wrong_prefix(model: SequenceModel, task: OracleTask, string: Int64
     return string
 
 
-def _with_a_window_left_out(
-    model: SequenceModel, task: OracleTask, string: Int64[Tensor, " T"]
-) -> Int64[Tensor, " T"] | None:
+def _with_a_window_left_out(model: SequenceModel, task: OracleTask, string: String) -> String | None:
     for size in _halves(len(string)):
         starts = torch.arange(0, len(string) - size + 1, size)[:CUTS_AT_ONCE]
         kept = torch.arange(len(string) - size)

@@ -10,10 +10,12 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.automata.transducer import Transducer
-from lengthwise.automata.tree_machine import TreeMachine, window_blocks
+from lengthwise.automata.tree_machine import MOST_MERGES, TreeMachine, window_blocks
 from lengthwise.ops.tree_attention import Tree, merge_windows
 
 MERGES_AT_ONCE = 8192
+MOST_WINDOWS = 2_000_000
+"""Windows of one level that are merged, at most."""
 
 RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 """Radii of classes that are tried, from the largest, in units of the mean norm of a state."""
@@ -127,12 +129,15 @@ class Prototypes:
 def _nearest(
     model: Readable, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
 ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
-    """The nearest prototype that gives the same answer as the state, and its distance (infinite where none does)."""
+    """The nearest prototype that gives the same answer as the state, and its distance.
+
+    Where no prototype does, or the state is not finite: the number of prototypes, at a distance that is not finite.
+    """
     distances = torch.cdist(states, prototypes)
     answers, of_prototypes = (model.readout(some).argmax(-1) for some in (states, prototypes))
     distances[answers[:, None] != of_prototypes] = torch.inf
     nearest = torch.cat([distances, distances.new_full((len(states), 1), torch.inf)], 1).min(1)
-    return nearest.indices, nearest.values
+    return nearest.indices.masked_fill(~nearest.values.isfinite(), len(prototypes)), nearest.values
 
 
 def radii(states: Float[Tensor, "N D"]) -> list[float]:
@@ -151,7 +156,8 @@ def extract(model: TreeModel, symbols: tuple[str, ...], *, radius: float, most_c
     prototype. When a level has the classes of an earlier one, nothing new can follow. Leaves are classes of their own.
 
     Raises:
-        NotFinite: more than `most_classes` classes are founded.
+        NotFinite: more than `most_classes` classes are founded, a level has more than 2,000,000 windows of them, or
+            their table more than 20,000,000 entries.
         ValueError: the model is not a tree of one layer a level (thickness 1) whose pads are merged.
     """
     tree = model.tree
@@ -169,6 +175,8 @@ def extract(model: TreeModel, symbols: tuple[str, ...], *, radius: float, most_c
         seen.add(known)
         num_levels += 1
         blocks = window_blocks(len(mixed), len(full), tree.chunk_size)
+        if sum(map(len, blocks)) > MOST_WINDOWS:
+            raise NotFinite(f"model: a level has more than {MOST_WINDOWS:,} windows of classes of radius {radius:.3g}")
         of_parts = np.array([*mixed, *full, pad])  # parts that are pads are numbered -1
         *with_pads, of_symbols = (list(map(tuple, of_parts[block].tolist())) for block in blocks)
         of_pads = (pad,) * tree.chunk_size
@@ -195,7 +203,10 @@ class _Windows:
             self.table.update(zip(some, self.prototypes.join(states).tolist(), strict=True))
 
     def extraction(self, symbols: tuple[str, ...], num_levels: int) -> Extraction:
-        table = np.full((len(self.prototypes.states),) * self.tree.chunk_size, -1)
+        count, chunk = len(self.prototypes.states), self.tree.chunk_size
+        if count**chunk > MOST_MERGES:
+            raise NotFinite(f"model: a table of {count} classes has {count**chunk:,} entries")
+        table = np.full((count,) * chunk, -1)
         table[tuple(np.array(list(self.table)).T)] = list(self.table.values())
         fine = TreeMachine(symbols, np.arange(self.prototypes.num_given), table, self.prototypes.outputs)
         machine, classes = fine.reduced()

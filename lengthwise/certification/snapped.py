@@ -16,7 +16,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.files import write_by_rename
-from lengthwise.models.base import Perturbation, SequenceModel
+from lengthwise.models.base import ModelConfig, Perturbation, SequenceModel
 
 _KINDS: dict[str, type[TreeMachine] | type[Transducer]] = {"tree-machine": TreeMachine, "transducer": Transducer}
 
@@ -44,10 +44,12 @@ class SnappedModel(SequenceModel):
     """
 
     name: ClassVar[str] = "snapped"
+    Config = ModelConfig
     readout: "Scores"
 
     def __init__(self, machine: TreeMachine | Transducer, classes: Sequence[str]) -> None:
         super().__init__()
+        self.config = ModelConfig()
         answers = machine.outputs[machine.outputs != IGNORE]
         if len(answers) and not 0 <= answers.min() <= answers.max() < len(classes):
             raise ValueError(

@@ -7,7 +7,7 @@ import altair as alt
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, machine_from_json
 from lengthwise.report.certificate import certificate_lines, class_names
-from lengthwise.report.charts import GREY, HEIGHT, PALETTE, WIDTH
+from lengthwise.report.charts import HEIGHT, PALETTE, WIDTH
 from lengthwise.report.html_page import html_definitions, html_figures, html_note, html_table
 from lengthwise.report.numbers import NOTHING
 from lengthwise.report.table import Table
@@ -16,13 +16,13 @@ LARGEST_TABLE = 30
 """Classes of the largest machine whose table is shown whole."""
 
 _MAP_NOTE = (
-    "Maps: one point for each representative, along the first two principal axes of all of a run's; colours are "
-    "classes of the machine, each named by the shortest string that has it (the pad by a dot). What a grey point "
-    "stands for no string shows."
+    "Maps: one point for each representative, along the first two principal axes of all of a run's, with its class in "
+    "the machine, named by the shortest string that has it (the pad by a dot; - where no string "
+    "shows it)."
 )
 
 
-def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, dict[str, alt.Chart]]:
+def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, dict[str, alt.LayerChart]]:
     """HTML about certificates, given by the names of their runs, and the charts in it by their names."""
     charts, titles = {}, {}
     for place, (run, certificate) in enumerate(certificates.items()):
@@ -33,27 +33,21 @@ def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, d
     return "".join(parts) + figures, charts
 
 
-def map_chart(certificate: Certificate) -> alt.Chart:
-    """The representatives on the plane of their first two principal axes."""
+def map_chart(certificate: Certificate) -> alt.LayerChart:
+    """The representatives on the plane of their first two principal axes, each with the name of its class."""
     assert certificate.closure is not None
     names = class_names(certificate)
     values = [{"x": x, "y": y, "class": names[k] if k >= 0 else NOTHING} for x, y, k in certificate.closure.points]
-    shown = [*dict.fromkeys(str(value["class"]) for value in values)]
-    few = len(shown) <= len(PALETTE)
-    colours = [GREY if name == NOTHING else colour for name, colour in zip(shown, PALETTE, strict=False)]
-    scale = alt.Scale(domain=shown, range=colours) if few else alt.Scale(domain=shown, scheme="turbo")
-    legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", columns=8) if few else None
-    chart: alt.Chart = (
-        alt.Chart(alt.InlineData(values=values), width=WIDTH, height=HEIGHT)
-        .mark_circle(size=70, opacity=0.8)
-        .encode(
-            x=alt.X("x:Q", title="first axis", axis=alt.Axis(grid=False, tickCount=5)),
-            y=alt.Y("y:Q", title="second axis", axis=alt.Axis(grid=False, tickCount=5)),
-            color=alt.Color("class:N", title="class", scale=scale, legend=legend),
-            tooltip=[alt.Tooltip("class:N"), alt.Tooltip("x:Q"), alt.Tooltip("y:Q")],
-        )
+    shown = list(dict.fromkeys(str(value["class"]) for value in values))
+    scale = alt.Scale(domain=shown, range=[PALETTE[place % len(PALETTE)] for place in range(len(shown))])
+    base = alt.Chart(alt.InlineData(values=values), width=WIDTH, height=HEIGHT).encode(
+        x=alt.X("x:Q", title="first axis", axis=alt.Axis(grid=False, tickCount=5), scale=alt.Scale(padding=24)),
+        y=alt.Y("y:Q", title="second axis", axis=alt.Axis(grid=False, tickCount=5)),
+        color=alt.Color("class:N", scale=scale, legend=None),
+        tooltip=[alt.Tooltip("class:N"), alt.Tooltip("x:Q"), alt.Tooltip("y:Q")],
     )
-    return chart
+    labels = base.mark_text(align="left", dx=7, fontSize=11).encode(text="class:N")
+    return alt.LayerChart(layer=[base.mark_circle(size=70, opacity=0.8), labels], width=WIDTH, height=HEIGHT)
 
 
 def _details(run: str, certificate: Certificate) -> str:

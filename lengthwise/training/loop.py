@@ -28,8 +28,8 @@ from lengthwise.training.snapping import codes_are_due, snap_states
 LOSS_TO_GROW = 0.3
 """Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
 
-LATE_ODDS = 0.5
-"""Lengths that join in the second half of training come so often, compared with the mean of the others."""
+SHARE_OF_OTHERS = 0.5
+"""With `lengths="mostly-balanced"`, how often a length that is not balanced comes, compared with the mean of others."""
 
 
 class Diverged(RuntimeError):
@@ -120,14 +120,14 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
     Data and noise of a step depend on the seed and the step's number alone, so a resumed run equals the
     uninterrupted one. Raises `Diverged` before an update that is not finite.
     """
-    lengths, late = training_lengths(task, recipe)
+    lengths, others = training_lengths(task, recipe)
     check_model(state.model, recipe)
     state.model.train()
     while state.step < recipe.steps:
         if codes_are_due(state.model, state.step, recipe.steps):
             _look_for_codes(state, task, lengths[-1], seed)
         generator = generator_for(seed, "step", state.step)
-        length = _draw_length(state, recipe, lengths, late, generator)
+        length = _draw_length(state, recipe, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)
         augmented = _augmented(batch, recipe, generator, state.model.pad_block)
         perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
@@ -149,9 +149,9 @@ def _look_for_codes(state: TrainingState, task: SymbolTask, length: int, seed: i
 
 
 def training_lengths(task: SymbolTask, recipe: Recipe) -> tuple[list[int], list[int]]:
-    """The lengths that batches are drawn from, and those that join them in the second half of training.
+    """The lengths that batches are drawn from by the recipe's odds, and those that come now and then besides.
 
-    A ValueError where there is none to begin with.
+    A ValueError where there is none of the first kind.
     """
     legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
     balanced = [n for n in legal if task.is_balanced_length(n)]
@@ -161,18 +161,19 @@ def training_lengths(task: SymbolTask, recipe: Recipe) -> tuple[list[int], list[
             f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
             f"between {recipe.min_length} and {recipe.max_length}; raise it, or train on lengths 'legal'"
         )
-    return first, [n for n in legal if n not in balanced] if recipe.lengths == "balanced-first" else []
+    others = [n for n in legal if n > first[0] and n not in balanced] if recipe.lengths == "mostly-balanced" else []
+    return first, others
 
 
 def _draw_length(
-    state: TrainingState, recipe: Recipe, first: list[int], late: list[int], generator: torch.Generator
+    state: TrainingState, recipe: Recipe, lengths: list[int], others: list[int], generator: torch.Generator
 ) -> int:
-    if late and recipe.is_late(state.step):
-        odds_of_late = LATE_ODDS * len(late) / (len(first) + LATE_ODDS * len(late))
-        if float(torch.rand((), generator=generator)) < odds_of_late:
-            return late[int(torch.randint(len(late), (), generator=generator))]
-    odds = torch.tensor(recipe.length_odds_at(state.step, first, state.growth.num_reached))
-    return first[int(odds.multinomial(1, generator=generator))]
+    """One of the lengths, by the recipe's odds; now and then one of the others, each as likely."""
+    share = SHARE_OF_OTHERS * len(others) / (len(lengths) + SHARE_OF_OTHERS * len(others))
+    if others and float(torch.rand((), generator=generator)) < share:
+        return others[int(torch.randint(len(others), (), generator=generator))]
+    odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
+    return lengths[int(odds.multinomial(1, generator=generator))]
 
 
 def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> None:

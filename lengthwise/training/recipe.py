@@ -57,9 +57,9 @@ class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
     Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
-    (`lengths="balanced"`), from all that it has (`"legal"`), or from the former and, in the second half of training,
-    now and then from the others too (`"balanced-first"`: who never sees a string of odd length cannot know that it is
-    outside D_n, but who sees lengths with one answer from the start may never tell their strings apart). Odds are equal
+    (`lengths="balanced"`), from all that it has (`"legal"`), or from the former and now and then from longer ones at
+    which some class cannot occur (`"mostly-balanced"`: who never sees a string of odd length cannot know that it is
+    outside D_n; but a net that is taught strings of one symbol, all of one class, confuses them later). Odds are equal
     (`"uniform"`), 1/length (`"log-uniform"`), or go from 1/length at the start to length at the end (`"short-first"`:
     short strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest
     length alone and takes in the next one whenever the running loss at the longest so far, which comes three times as
@@ -75,7 +75,7 @@ class Recipe(_Section):
     batch_size: int = Field(128, ge=1)
     min_length: int = Field(1, ge=1)
     max_length: int = Field(40, ge=1)
-    lengths: Literal["balanced-first", "balanced", "legal"] = "balanced-first"
+    lengths: Literal["mostly-balanced", "balanced", "legal"] = "mostly-balanced"
     length_sampling: Literal["short-first", "log-uniform", "uniform", "growing"] = "short-first"
     supervision: Literal["last", "prefix"] = "last"
     late_consistency: float = Field(1.0, ge=0)

@@ -7,7 +7,7 @@ import pytest
 from automaton_strategies import checked_strategies, transducers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from table_model import table_model
+from table_model import table_model, with_separate_leaves
 
 from lengthwise.automata import Semiautomaton, Transducer, library
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
@@ -18,14 +18,6 @@ from lengthwise.tasks import make_task
 pytestmark = checked_strategies
 
 small = transducers(symbols=("a", "b"), max_states=3)
-
-
-def with_separate_leaves(machine: TreeMachine) -> TreeMachine:
-    """The same machine, but leaves are classes of their own, as states of a model's embedding are."""
-    leaves, count = machine.leaves, machine.num_classes
-    of = np.concatenate([np.arange(count), leaves])
-    table = machine.table[np.ix_(*[of] * machine.chunk_size)]
-    return TreeMachine(machine.symbols, np.arange(count, count + len(leaves)), table, machine.outputs[of])
 
 
 def with_answers_from_zero(transducer: Transducer) -> Transducer:
@@ -65,7 +57,7 @@ def test_states_that_drift_are_not_finite() -> None:
 def test_only_windows_that_strings_show_are_merged() -> None:
     """Of the windows of leaves, those whose pads are in front."""
     machine = with_separate_leaves(tree_machine(library.cycle(3), 3))
-    table = extract(table_model(machine), machine.symbols, radius=0.6).machine.table
+    table = extract(table_model(machine), machine.symbols, radius=0.6).fine.table
     merged = {tuple(window) for window in np.argwhere(table >= 0).tolist() if max(window) <= 3}
     shown = {window for window in product(range(4), repeat=3) if 0 not in window[sum(part == 0 for part in window) :]}
     assert merged == shown

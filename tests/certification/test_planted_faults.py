@@ -1,0 +1,286 @@
+"""Models with a planted fault: none gets a certificate that it does not deserve, and every refutation is one."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from automaton_strategies import all_strings
+from planted import Attention, Counter, LabelsChange, NoTree, WrongInBatches
+from table_model import table_model, with_separate_leaves
+
+import lengthwise.certification.certificate as certificate_module
+import lengthwise.certification.certify as certify_module
+from lengthwise.automata import Transducer
+from lengthwise.automata.tree_machine import TreeMachine, tree_machine
+from lengthwise.certification.certificate import Certificate, check
+from lengthwise.certification.certify import certify
+from lengthwise.certification.snapped import SnappedModel
+from lengthwise.conventions import IGNORE
+from lengthwise.models.base import SequenceModel
+from lengthwise.runs.spec import make_spec
+from lengthwise.tasks import make_task
+from lengthwise.tasks.base import RegularTask
+from lengthwise.tasks.regular.parity import Parity
+from lengthwise.training.loop import train
+
+PROVED = ("finite", "robust")
+
+
+@pytest.fixture
+def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recognition tasks need seconds to draw strings of 10,000 symbols, which these faults do not need."""
+    for module in (certify_module, certificate_module):
+        for name, value in module.__dict__.items():
+            if name in ("TESTED_LENGTHS", "LEAST_LENGTHS"):
+                monkeypatch.setattr(module, name, value[:2])
+            if name in ("NUM_STRINGS", "LEAST_STRINGS"):
+                monkeypatch.setattr(module, name, 100)
+
+
+def right_machine(task: RegularTask, chunk_size: int = 2) -> TreeMachine:
+    return with_separate_leaves(tree_machine(task.transducer.minimise(), chunk_size))
+
+
+def right_model(task: RegularTask, chunk_size: int = 2, **faults) -> SequenceModel:
+    return table_model(right_machine(task, chunk_size), num_answers=len(task.classes), **faults)
+
+
+def errs(model: SequenceModel, task: RegularTask, string: torch.Tensor) -> bool:
+    wanted = int(task.solve(string[None])[0, -1])
+    return wanted != IGNORE and int(model.last(string[None]).argmax()) != wanted
+
+
+def checked(model: SequenceModel, task: RegularTask) -> tuple[Certificate, torch.Tensor | None]:
+    """The certificate, once it has been read again and verified; a counterexample is run on the model here."""
+    certificate = Certificate.from_text(certify(model, task).to_text())
+    check(certificate)
+    if certificate.counterexample is None:
+        assert certificate.level != "refuted"
+        return certificate, None
+    string = task.encode("".join(certificate.counterexample.string))
+    assert errs(model, task, string)
+    return certificate, string
+
+
+def levels(machine: TreeMachine, transducer: Transducer) -> Iterator[set[tuple[int, tuple[int, ...]]]]:
+    """For each level the whole strings of it: their class, and the map of the transducer's states that they are.
+
+    The definition, set by set: parts that begin with pads, parts of symbols only, and which of their windows are whole
+    strings of their level, until parts repeat.
+    """
+    table, chunk = transducer.semiautomaton.table, machine.chunk_size
+    pads = {(int(machine.leaves[0]), tuple(range(transducer.num_states)))}
+    full = {(int(leaf), tuple(table[:, v].tolist())) for v, leaf in enumerate(machine.leaves[1:])}
+    mixed: set[tuple[int, tuple[int, ...]]] = set()
+    seen = set()
+    while (known := (frozenset(pads), frozenset(mixed), frozenset(full))) not in seen:
+        seen.add(known)
+        windows = {k: product(*[pads] * (chunk - k - 1), mixed | full, *[full] * k) for k in range(chunk - 1)}
+        windows[chunk - 1] = product(mixed, *[full] * (chunk - 1))
+        merged = {k: {merge(machine, window) for window in some} for k, some in windows.items()}
+        pads, full = ({merge(machine, window) for window in product(*[some] * chunk)} for some in (pads, full))
+        mixed = set().union(*merged.values())
+        yield full.union(*[merged[k] for k in merged if k or len(seen) == 1])
+
+
+def merge(machine: TreeMachine, window: tuple[tuple[int, tuple[int, ...]], ...]) -> tuple[int, tuple[int, ...]]:
+    states = window[0][1]
+    for _, following in window[1:]:
+        states = tuple(following[q] for q in states)
+    return int(machine.table[tuple(k for k, _ in window)]), states
+
+
+def is_right(machine: TreeMachine, transducer: Transducer) -> bool:
+    """Whether the two answer every string of every length alike, where the transducer asks."""
+    wanted = transducer.outputs
+    return all(
+        wanted[states[transducer.start]] in (IGNORE, machine.outputs[k])
+        for level in levels(machine, transducer)
+        for k, states in level
+    )
+
+
+def shortest_difference(machine: TreeMachine, transducer: Transducer, up_to: int) -> int | None:
+    """By trying every string."""
+    for length in range(1, up_to + 1):
+        strings = all_strings(len(machine.symbols), length)
+        wanted = transducer.run(strings)[:, -1]
+        if bool(((wanted != IGNORE) & (machine.answers(strings) != wanted)).any()):
+            return length
+    return None
+
+
+FAULTY_TASKS = [
+    ("parity", {}, 2),
+    ("parity", {}, 3),
+    ("cycle-navigation", {}, 2),
+    ("even-pairs", {}, 2),
+    ("bounded-dyck", {"depth": 2}, 2),
+    ("tomita", {"index": 3}, 2),
+    ("tomita", {"index": 5}, 2),
+    ("word-problem", {"group": "S3"}, 2),
+    ("dfa", {}, 2),
+    ("regex", {"pattern": "(a|b)*abb"}, 2),
+]
+
+
+FAULTS = [(*task, seed) for task in FAULTY_TASKS for seed in range(3)]
+
+
+def with_a_wrong_entry(task: RegularTask, chunk_size: int, seed: int) -> TreeMachine:
+    generator = np.random.default_rng(seed)
+    right = right_machine(task, chunk_size)
+    num_merged = right.num_classes - len(right.leaves)
+    table = right.table.copy()
+    place = tuple(generator.integers(num_merged, size=chunk_size))
+    table[place] = (table[place] + generator.integers(1, num_merged)) % num_merged
+    return TreeMachine(right.symbols, right.leaves, table, right.outputs)
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.parametrize(("name", "fields", "chunk_size", "seed"), FAULTS)
+def test_one_wrong_entry(name: str, fields: dict, chunk_size: int, seed: int) -> None:
+    task = make_task(name, **fields)
+    machine = with_a_wrong_entry(task, chunk_size, seed)
+    certificate, string = checked(table_model(machine, num_answers=len(task.classes)), task)
+    shortest = shortest_difference(machine, task.transducer, 9 if len(task.symbols) == 2 else 6)
+    if is_right(machine, task.transducer):
+        assert shortest is None
+        assert certificate.level == "finite"
+    else:
+        assert string is not None
+        assert shortest is None or len(string) == shortest
+
+
+def test_most_of_these_faults_matter_and_without_them_the_machines_are_right() -> None:
+    tasks = [(make_task(name, **fields), chunk_size) for name, fields, chunk_size in FAULTY_TASKS]
+    assert all(is_right(right_machine(*task), task[0].transducer) for task in tasks)
+    faults = [is_right(with_a_wrong_entry(*task, seed), task[0].transducer) for task in tasks for seed in range(3)]
+    assert faults.count(False) >= 20
+
+
+@pytest.mark.parametrize("hide", [False, True])
+def test_labels_that_change_beyond_length_20(hide: bool) -> None:
+    task = make_task("parity")
+    inner = right_model(task)
+    certificate, string = checked(LabelsChange(NoTree(inner) if hide else inner, 21), task)
+    assert certificate.level == "refuted"
+    assert len(string) == 21
+    assert certificate.counterexample.shortest == "as found"
+
+
+class LateParity(Parity):
+    """Parity, answered the other way round from 21 symbols on."""
+
+    def solve(self, inputs):
+        late = torch.arange(inputs.shape[1]) >= 20
+        return super().solve(inputs) ^ late.long()
+
+
+@pytest.mark.slow
+def test_a_net_trained_on_labels_that_change_beyond_length_20() -> None:
+    spec = make_spec("parity", "regular-gpt", {"train": {"steps": 1500}})
+    model = spec.make_model()
+    train(model, LateParity(), spec.recipe, seed=0)
+    certificate, _ = checked(model, make_task("parity"))
+    assert certificate.level not in PROVED
+
+
+def multiples_of_3() -> RegularTask:
+    """Strings whose number of b is a multiple of 3."""
+    return make_task("dfa", alphabet="ab", transitions=[[0, 1], [1, 2], [2, 0]], accepting=[0])
+
+
+def counting(most: int) -> RegularTask:
+    """Of strings that begin with b, those with at least so many b."""
+    states = np.arange(most + 1)
+    rows = [(most + 1, 1), *zip(states[1:], np.minimum(states[1:] + 1, most), strict=True), (most + 1, most + 1)]
+    return make_task("dfa", alphabet="ab", transitions=[list(map(int, row)) for row in rows], accepting=[most])
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_tasks_that_differ_only_on_strings_longer_than_30() -> None:
+    one, other = counting(31), counting(32)
+    assert checked(right_model(one), one)[0].level == "finite"
+    for model, task in ((right_model(one), other), (right_model(other), one)):
+        certificate, string = checked(model, task)
+        assert certificate.level == "refuted"
+        assert string.tolist() == [1] * 31
+        assert certificate.counterexample.shortest == "of the machine"
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_a_run_of_31_that_no_tree_of_few_classes_can_see() -> None:
+    """Its monoid has about a thousand elements, so that nothing but trying strings is left: constant ones are tried."""
+    never, long_run = (make_task("regex", pattern="b(a|b)*" + rest) for rest in ("", "|(a|b)*a{31}(a|b)*"))
+    certificate, string = checked(SnappedModel(never.transducer, never.classes), long_run)
+    assert certificate.level == "refuted"
+    assert string.tolist() == [0] * 31
+
+
+def test_a_plain_attention_model_on_parity() -> None:
+    task = make_task("parity")
+    drawn = Attention(most=4)
+    drawn.reset_parameters(torch.Generator().manual_seed(0))
+    certificate, string = checked(drawn, task)
+    assert certificate.level == "refuted"
+    assert len(string) <= 12
+    certificate, string = checked(Attention(most=20), task)
+    assert certificate.level == "refuted"
+    assert string.tolist() == [1] * 21
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_a_counter_is_no_finite_machine() -> None:
+    """Is the number of b a multiple of 3? Its answers are right, but only a radius below 1 tells 1 and 2 apart."""
+    task = multiples_of_3()
+    certificate, _ = checked(Counter(of=3), task)
+    assert certificate.level == "tested"
+    assert "do not close within 500 classes" in certificate.reason
+    assert all(tested.num_correct == tested.num_asked for tested in certificate.tested)
+
+
+def test_states_that_drift_for_ever_are_seen_to() -> None:
+    """Every level adds 3 to one number, which no answer depends on: right, but in no box."""
+    task = make_task("cycle-navigation")
+    certificate, _ = checked(right_model(task, drift=3.0), task)
+    assert certificate.level == "finite"
+    assert certificate.followed[-1].farthest > 3 * 10
+    assert certificate.boxes is None
+
+
+@pytest.mark.parametrize("level", [10, 13])
+def test_states_that_leave_the_table_on_long_strings(level: int) -> None:
+    """At 10,000 symbols, or beyond 512, parities of a part change places; twice where it is the left and the right."""
+    task = make_task("parity")
+    machine = right_machine(task)
+    swap = torch.arange(machine.num_classes)
+    swap[:2] = torch.tensor([1, 0])
+    model = table_model(machine, drift=1e-3, fault_level=level, fault=lambda classes: swap[classes])
+    certificate, string = checked(model, task)
+    assert certificate.level == "refuted"
+    assert len(string) > 2 ** (level - 1)
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_inner_states_that_leave_the_table_where_answers_stay_right() -> None:
+    """Modulo 3, a number and its negative change places from level 8 on: the same numbers are multiples of 3."""
+    task = multiples_of_3()
+    machine = right_machine(task)
+    negative = torch.arange(machine.num_classes)
+    negative[1:3] = torch.tensor([2, 1])
+    model = table_model(machine, drift=1e-3, fault_level=8, fault=lambda classes: negative[classes])
+    certificate, _ = checked(model, task)
+    assert certificate.level == "tested"
+    assert "on strings of 500 symbols are in another class than the machine says" in certificate.reason
+    assert all(tested.num_correct == tested.num_asked for tested in certificate.tested)
+
+
+def test_errors_that_only_batches_have_are_a_doubt() -> None:
+    task = make_task("parity")
+    for length in (3, 21):
+        certificate, _ = checked(WrongInBatches(right_model(task), length), task)
+        assert certificate.level == "tested"
+        assert "answered wrongly in a batch and rightly when it is alone" in certificate.reason
