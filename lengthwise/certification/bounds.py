@@ -71,8 +71,8 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
     for _ in range(MOST_ROUNDS):
         merged = [merge_bounds(layer, _parts(boxes, some)) for some in windows.split(WINDOWS_AT_ONCE)]
         if all(_is_inside(boxes, of, bounds) for of, bounds in _pairs(targets, merged)):
-            answers = torch.tensor(extraction.fine.outputs)[reached]
-            margin = smallest_margin(readout, _states(boxes, reached), answers)
+            outputs = torch.tensor(extraction.fine.outputs)[reached]
+            margin = smallest_margin(readout, _states(boxes, reached), outputs)
             return Robustness(float(boxes.half_width.max()), margin) if margin > 0 else None
         if not all(bool((bounds.radius <= 1).all()) for bounds in merged):
             return None
@@ -192,18 +192,18 @@ def _layer_norm(values: Affine, norm: nn.LayerNorm) -> Affine:
     return values.layer_norm(norm.eps).scaled(norm.weight.double()).shifted(norm.bias.double())
 
 
-def smallest_margin(readout: nn.Sequential, states: Affine, answers: Int64[Tensor, " N"]) -> float:
-    """By how much the answer that each of the states should give is ahead of every other one, at least."""
+def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> float:
+    """By how much the answer that the machine has for each of the states is ahead of every other one, at least."""
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
     normed = _layer_norm(states, norm)
     logits = normed.linear(linear.weight, linear.bias)
-    of = answers[:, None]
+    answers = outputs[:, None]
     weights = linear.weight.double()
-    lead = weights[of] - weights
-    ahead = logits.center.gather(1, of) - logits.center
+    lead = weights[answers] - weights
+    ahead = logits.center.gather(1, answers) - logits.center
     slack = torch.einsum("nyd,ndp->nyp", lead, normed.slope).abs().sum(-1)
-    slack = slack + logits.remainder + logits.remainder.gather(1, of)
-    margins = (ahead - slack).scatter(1, of, torch.inf)
+    slack = slack + logits.remainder + logits.remainder.gather(1, answers)
+    margins = (ahead - slack).scatter(1, answers, torch.inf)
     return float(margins.min())

@@ -245,7 +245,10 @@ def parse_level(name: str) -> Level:
 
 
 def machine_from_json(content: TreeMachineFields | TransducerFields) -> TreeMachine | Transducer:
-    """A tree machine (it has leaves) or a transducer; a table of more than 20,000,000 entries is a ValueError."""
+    """A tree machine (it has leaves) or a transducer; a ragged table, or one of over 20,000,000 entries, is refused."""
+    width = content["chunk_size"] + 1 if "leaves" in content else len(content["symbols"])
+    if {len(row) for row in content["table"]} != {width}:
+        raise ValueError(f"table: wanted one row or more, each of {width} numbers, got others; certify again")
     if "leaves" not in content:
         return Transducer.from_json(content)
     size = len(content["outputs"]) ** content["chunk_size"]
@@ -258,6 +261,8 @@ def first_error(machine: TreeMachine | Transducer, task: Transducer) -> tuple[st
     """The shortest string that the machine answers otherwise than the task does, where that asks; None: a proof."""
     if isinstance(machine, TreeMachine):
         return machine.difference_string(task)
+    if (size := machine.num_states * task.num_states) > MOST_MERGES:
+        raise ValueError(f"machine: wanted at most {MOST_MERGES:,} pairs of states, got {size:,}; minimise it first")
     both = machine.semiautomaton.product(task.semiautomaton)
     wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
     # Nothing is asked of the empty string: the search begins in a state of its own, which answers nothing.
@@ -275,7 +280,8 @@ def check(certificate: Certificate) -> Checked:
     Raises:
         ValueError: a part of the evidence is missing, or does not show what the level claims.
     """
-    task = Transducer.from_json(certificate.transducer)
+    task = machine_from_json(certificate.transducer)
+    assert isinstance(task, Transducer)
     if not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
         raise ValueError("certificate: its transducer gives answers that have no name in its classes; certify again")
     trusted = [f"the transducer ({task.num_states} states) is that of task {certificate.task.get('name')}"]
@@ -328,8 +334,8 @@ def _check_robust(certificate: Certificate) -> str:
 
 def _check_followed(certificate: Certificate) -> None:
     for length in LEAST_LENGTHS:
-        near = [f for f in certificate.followed if abs(f.length - length) <= 1]
-        if sum(f.num_strings for f in near) < LEAST_STRINGS or any(f.num_disagreements for f in near):
+        near = [f.num_strings for f in certificate.followed if abs(f.length - length) <= 1]
+        if sum(near) < LEAST_STRINGS or any(f.num_disagreements for f in certificate.followed):
             raise ValueError(
                 f"certificate: level {certificate.level} wants {LEAST_STRINGS:,} strings of {length:,} symbols with "
                 "every state in its class, got fewer; certify again"

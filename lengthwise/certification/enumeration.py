@@ -45,10 +45,12 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | 
     """
     layer = model.tree.layers[0]
     # Of a subclass nobody knows whether it still computes what is bounded here.
-    if type(model) is not CodebookGPT or not isinstance(layer, SnappingLayer):
+    snaps = isinstance(layer, SnappingLayer) and type(layer.layer) is MergeLayer
+    if type(model) is not CodebookGPT or not snaps:
         names = f"{type(model).__name__} with a {type(layer).__name__}"
         raise ValueError(f"model: wanted a CodebookGPT that has codes, got a {names}")
-    assert type(layer.layer) is MergeLayer
+    assert isinstance(layer, SnappingLayer)
+    assert isinstance(layer.layer, MergeLayer)
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))

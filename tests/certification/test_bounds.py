@@ -32,17 +32,18 @@ def points_of(center: torch.Tensor, half_width: float, count: int, generator: to
 OPERATIONS = {
     "tanh": (Affine.tanh, torch.tanh),
     "gelu": (Affine.gelu, torch.nn.functional.gelu),
-    "exp": (Affine.exp, torch.exp),
+    "sigmoid": (Affine.sigmoid, torch.sigmoid),
+    "softplus": (Affine.softplus, torch.nn.functional.softplus),
     "rsqrt": (
         lambda x: (x * x + box(torch.ones(6, dtype=torch.float64), 0)).power(-0.5),
         lambda x: (x * x + 1).rsqrt(),
     ),
-    "reciprocal": (lambda x: x.exp().power(-1.0), lambda x: 1 / x.exp()),
+    "reciprocal": (lambda x: x.sigmoid().power(-1.0), lambda x: 1 / x.sigmoid()),
     "product": (lambda x: x * x.tanh(), lambda x: x * x.tanh()),
-    "difference": (lambda x: x.exp() - x, lambda x: x.exp() - x),
+    "difference": (lambda x: x.sigmoid() - x, lambda x: x.sigmoid() - x),
     "sum": (lambda x: x.sum(-1), lambda x: x.sum(-1, keepdim=True)),
     "layer norm": (Affine.layer_norm, lambda x: torch.nn.functional.layer_norm(x, (6,))),
-    "own inputs": (lambda x: x.tanh().with_remainder_as_inputs(Inputs(6)).exp(), lambda x: x.tanh().exp()),
+    "own inputs": (lambda x: x.tanh().with_remainder_as_inputs(Inputs(6)).sigmoid(), lambda x: x.tanh().sigmoid()),
 }
 
 
@@ -101,5 +102,5 @@ def test_a_net_that_is_not_trained_gets_no_boxes() -> None:
 def test_other_variants_are_refused() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2, variant="paper")
-    with pytest.raises(ValueError, match="bounds are known for variant merge only"):
+    with pytest.raises(ValueError, match="of variant merge only, got a RegularGPT with a PreNormLayer"):
         invariant_boxes(model, extract(model, task.symbols, radius=20.0))
