@@ -12,6 +12,7 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.affine import ULPS, Affine, Inputs
 from lengthwise.certification.extraction import Extraction, TreeModel
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
+from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 
 WINDOWS_AT_ONCE = 64
@@ -54,9 +55,8 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
     """
     layer, readout = model.tree.layers[0], model.readout
     # Of a subclass nobody knows whether it still computes what is bounded here.
-    kinds: tuple[type, type] = (type(model), type(layer))
-    if kinds != (RegularGPT, MergeLayer):
-        names = " with a ".join(kind.__name__ for kind in kinds)
+    if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
+        names = f"{type(model).__name__} with a {type(layer).__name__}"
         raise ValueError(f"model: bounds are known for a RegularGPT of variant merge only, got a {names}")
     assert isinstance(layer, MergeLayer)
     assert isinstance(readout, nn.Sequential)

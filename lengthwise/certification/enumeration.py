@@ -1,12 +1,11 @@
 """The merges of a model that moves its states to codes, one by one: which code each gives, whatever float32 rounds."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64
-from torch import Tensor, nn
+from torch import Tensor
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.affine import Affine
@@ -14,6 +13,7 @@ from lengthwise.certification.bounds import WINDOWS_AT_ONCE, merge_bounds, small
 from lengthwise.certification.extraction import Extraction, TreeModel
 from lengthwise.layers.codebook import Codebook, SnappingLayer
 from lengthwise.layers.tree_layers import MergeLayer
+from lengthwise.models.codebook_gpt import CodebookGPT
 
 MOST_MERGES = 5_000
 
@@ -40,13 +40,17 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | 
     float32 model computes the codes that the table says, for every string of every length.
 
     Raises:
-        ValueError: the model does not snap its states; the prototypes are not its leaves and codes; the table has more
-            than 5,000 entries.
+        ValueError: the model is not a `CodebookGPT` that has codes; the prototypes are not its leaves and codes; the
+            table has more than 5,000 entries.
     """
-    layer, readout = model.tree.layers[0], model.readout
-    if not isinstance(layer, SnappingLayer) or not isinstance(layer.layer, MergeLayer):
-        raise ValueError(f"model: wanted one that moves its states to codes, got a layer {type(layer).__name__}")
-    assert isinstance(readout, nn.Sequential)
+    layer = model.tree.layers[0]
+    # Of a subclass nobody knows whether it still computes what is bounded here.
+    snaps = isinstance(layer, SnappingLayer) and type(layer.layer) is MergeLayer
+    if type(model) is not CodebookGPT or not snaps:
+        names = f"{type(model).__name__} with a {type(layer).__name__}"
+        raise ValueError(f"model: wanted a CodebookGPT that has codes, got a {names}")
+    assert isinstance(layer, SnappingLayer)
+    assert isinstance(layer.layer, MergeLayer)
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))
@@ -55,12 +59,14 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | 
     targets = _codes_of(extraction, model.tree.leaves, layer.codebook)[table[tuple(windows.T.numpy())]]
     points = extraction.prototypes.double()
     parts = (_points(points[some.T]) for some in windows.split(WINDOWS_AT_ONCE))
-    room = min(
-        _room(layer.codebook, merge_bounds(layer.layer, some), of)
+    rooms = [
+        _rooms(layer.codebook, merge_bounds(layer.layer, some), of)
         for some, of in zip(parts, targets.split(WINDOWS_AT_ONCE), strict=True)
-    )
+    ]
+    room = float(torch.cat(rooms).min())
     (of_codes,) = _points(points[None, extraction.num_given :])
-    margin = smallest_margin(readout, of_codes, torch.tensor(extraction.fine.outputs[extraction.num_given :]))
+    answers = torch.tensor(extraction.fine.outputs[extraction.num_given :])
+    margin = smallest_margin(model.readout, of_codes, answers)
     return Enumeration(len(windows), room, margin) if room > 0 and margin > 0 else None
 
 
@@ -78,14 +84,13 @@ def _points(states: Float64[Tensor, "C N D"]) -> list[Affine]:
     return [Affine(some, some.new_zeros(*some.shape, 0), torch.zeros_like(some)) for some in states]
 
 
-def _room(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) -> float:
-    """How far merged states could at least be moved before another code than this one were the nearest."""
+def _rooms(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) -> Float64[Tensor, " N"]:
+    """How far each merged state could at least be moved before another code than this one were the nearest."""
     codes = codebook.known.double()
-    if len(codes) == 1:
-        return math.inf
     half_squares = 0.5 * codes.square().sum(-1)
     scores = merged.linear(codes, -half_squares).rounded(half_squares, codes.shape[1])  # the model rounds these, too
     of = nearest[:, None]
     ahead = scores.center.gather(1, of) - scores.center - scores.radius.gather(1, of) - scores.radius
     distances = (codes[nearest][:, None] - codes).norm(dim=-1)
-    return float((ahead / distances).scatter(1, of, torch.inf).min())
+    rooms: Tensor = (ahead / distances).scatter(1, of, torch.inf).amin(1)
+    return rooms

@@ -25,8 +25,8 @@ class Codebook(nn.Module):
         [[1.0, 0.0], [0.0, 1.0]]
 
     Source: van den Oord et al. (2017), Neural Discrete Representation Learning, section 3.1, eq. (1)-(2), and 3.2.
-    Differs from the source: codes are given once and not learnt, so that there is neither a codebook loss nor, since
-    states are made at the codes, one of commitment.
+    Differs from the source: codes are given once, when states have settled, and are not learnt; there is neither a
+    codebook loss nor a commitment loss.
     """
 
     codes: Float[Tensor, "Q D"]

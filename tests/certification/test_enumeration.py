@@ -123,14 +123,21 @@ def test_a_wrong_entry_of_the_table_is_found() -> None:
 
 
 def test_who_does_not_snap_is_not_certified_this_way() -> None:
-    for model in (make_model("regular-gpt", PARITY, **SMALL), make_model("codebook-gpt", PARITY, **SMALL)):
-        with pytest.raises(ValueError, match="model: wanted one that moves its states to codes, got a layer MergeLa"):
+
+    class Further(CodebookGPT):
+        pass
+
+    further = Further(with_random_codes(0, 6).config, vocab_size=2, num_classes=2)
+    further.load_state_dict(with_random_codes(0, 6).state_dict())
+    plain, without = (make_model(name, PARITY, **SMALL) for name in ("regular-gpt", "codebook-gpt"))
+    for model in (plain, without, further):
+        with pytest.raises(ValueError, match="model: wanted a CodebookGPT that has codes, got a"):
             enumerate_merges(model, extract(model, PARITY.symbols, radius=20.0))
 
 
 def test_boxes_are_not_looked_for_where_states_are_snapped() -> None:
     model = with_random_codes(0, 6)
-    with pytest.raises(ValueError, match="got a CodebookGPT with a SnappingLayer"):
+    with pytest.raises(ValueError, match="variant merge only, got a CodebookGPT with a SnappingLayer"):
         invariant_boxes(model, extracted(model))
 
 
