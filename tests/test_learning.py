@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from lengthwise.certification.certify import certify
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.regular_gpt import RegularGPT
@@ -36,6 +37,16 @@ def test_a_larger_chunk_learns_too() -> None:
     model = spec.make_model()
     train(model, spec.task, spec.recipe, seed=0)
     assert dict(EvaluationPlan().measure(model, spec.task))["dense"].mean() >= 0.999
+
+
+@pytest.mark.slow
+def test_a_net_whose_states_became_codes_is_right_at_every_length() -> None:
+    spec = make_spec("even-pairs", "codebook-gpt", {})
+    model = spec.make_model()
+    train(model, spec.task, spec.recipe, seed=0)
+    certificate = certify(model, spec.task)
+    assert certificate.level == "robust"
+    assert certificate.codes is not None
 
 
 @pytest.mark.slow

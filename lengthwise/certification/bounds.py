@@ -12,11 +12,13 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.affine import ULPS, Affine, Inputs
 from lengthwise.certification.extraction import Extraction, TreeModel
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
+from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 
 WINDOWS_AT_ONCE = 64
 MOST_WINDOWS = 600
-MOST_ROUNDS = 30
+MOST_MERGES = 2_400
+"""Windows times rounds: about 20 seconds for a model of width 64."""
 SLACK = 1.05
 
 
@@ -53,9 +55,8 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
     """
     layer, readout = model.tree.layers[0], model.readout
     # Of a subclass nobody knows whether it still computes what is bounded here.
-    kinds: tuple[type, type] = (type(model), type(layer))
-    if kinds != (RegularGPT, MergeLayer):
-        names = " with a ".join(kind.__name__ for kind in kinds)
+    if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
+        names = f"{type(model).__name__} with a {type(layer).__name__}"
         raise ValueError(f"model: bounds are known for a RegularGPT of variant merge only, got a {names}")
     assert isinstance(layer, MergeLayer)
     assert isinstance(readout, nn.Sequential)
@@ -68,10 +69,11 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
     points = extraction.prototypes.double()
     reached = torch.zeros(len(points), dtype=torch.bool).index_fill(0, targets, True)
     boxes = _Boxes(points, torch.eye(points.shape[1], dtype=torch.float64).repeat(len(points), 1, 1), 0 * points)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MOST_MERGES // len(windows)):
         merged = [merge_bounds(layer, _parts(boxes, some)) for some in windows.split(WINDOWS_AT_ONCE)]
         if all(_is_inside(boxes, of, bounds) for of, bounds in _pairs(targets, merged)):
-            margin = _smallest_margin(readout, boxes, reached, torch.tensor(extraction.fine.outputs))
+            outputs = torch.tensor(extraction.fine.outputs)[reached]
+            margin = smallest_margin(readout, _states(boxes, reached), outputs)
             return Robustness(float(boxes.half_width.max()), margin) if margin > 0 else None
         if not all(bool((bounds.radius <= 1).all()) for bounds in merged):
             return None
@@ -134,6 +136,12 @@ def _parts(boxes: _Boxes, windows: Int64[Tensor, "M C"]) -> list[Affine]:
     return parts
 
 
+def _states(boxes: _Boxes, some: Bool[Tensor, " K"]) -> Affine:
+    """What lies in some of the boxes."""
+    center, slope = boxes.center[some], (boxes.axes * boxes.half_width[:, None])[some]
+    return Affine(center, slope, torch.zeros_like(center))
+
+
 def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
     """Bounds on the layer's value on a window, oldest part first."""
     inputs = Inputs(parts[0].slope.shape[-1])
@@ -185,18 +193,14 @@ def _layer_norm(values: Affine, norm: nn.LayerNorm) -> Affine:
     return values.layer_norm(norm.eps).scaled(norm.weight.double()).shifted(norm.bias.double())
 
 
-def _smallest_margin(
-    readout: nn.Sequential, boxes: _Boxes, reached: Bool[Tensor, " K"], outputs: Int64[Tensor, " K"]
-) -> float:
-    """By how much the answer that the machine has for a class is ahead of every other one, at least, in its box."""
+def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> float:
+    """By how much the answer that the machine has for each of the states is ahead of every other one, at least."""
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
-    center, slope = boxes.center[reached], (boxes.axes * boxes.half_width[:, None])[reached]
-    state = Affine(center, slope, torch.zeros_like(center))
-    normed = _layer_norm(state, norm)
+    normed = _layer_norm(states, norm)
     logits = normed.linear(linear.weight, linear.bias)
-    answers = outputs[reached][:, None]
+    answers = outputs[:, None]
     weights = linear.weight.double()
     lead = weights[answers] - weights
     ahead = logits.center.gather(1, answers) - logits.center

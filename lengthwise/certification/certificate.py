@@ -129,6 +129,19 @@ class Boxes(_Part):
     margin: float
 
 
+class Codes(_Part):
+    """Merges of codes, all of which float32 is certain to give the code that the machine says.
+
+    `room`: how far every merged state is, rounding allowed for, from where another code were the nearest (None: there
+    is one code only). `margin`: by how much the logits of answers are ahead.
+    """
+
+    num_codes: int
+    num_merges: int
+    room: float | None
+    margin: float
+
+
 class Counterexample(_Part):
     """A string that the model, run on it, answers wrongly.
 
@@ -162,6 +175,7 @@ class Certificate(_Part):
     tested: tuple[Tested, ...] = ()
     followed: tuple[Followed, ...] = ()
     boxes: Boxes | None = None
+    codes: Codes | None = None
     counterexample: Counterexample | None = None
     seconds: float = 0.0
     versions: dict[str, str] = {}
@@ -276,9 +290,7 @@ def check(certificate: Certificate) -> Checked:
         verified += _check_finite(certificate, task)
         trusted += ["the model's states were in the machine's classes wherever the file says so"]
     if certificate.level == "robust":
-        if certificate.boxes is None or not certificate.boxes.margin > 0:
-            raise ValueError("certificate: level robust wants boxes with a positive margin, got none; certify again")
-        trusted += ["the model maps the boxes into one another"]
+        trusted += [_check_robust(certificate)]
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)
         trusted += ["the model answers as the file says"]
@@ -306,6 +318,18 @@ def _check_finite(certificate: Certificate, task: Transducer) -> list[str]:
         f"states were compared with it on {sum(f.num_strings for f in certificate.followed):,} strings, "
         f"{sum(f.num_nodes for f in certificate.followed):,} nodes, without a disagreement",
     ]
+
+
+def _check_robust(certificate: Certificate) -> str:
+    """What has to be trusted for the model to be right at every length."""
+    boxes, codes = certificate.boxes, certificate.codes
+    if boxes is not None and boxes.margin > 0:
+        return "the model maps the boxes into one another"
+    if codes is not None and codes.margin > 0 and (codes.room is None or codes.room > 0):
+        return "the model merges codes as the machine says"
+    raise ValueError(
+        "certificate: level robust wants boxes, or merges of codes, with a positive margin, got none; certify again"
+    )
 
 
 def _check_followed(certificate: Certificate) -> None:

@@ -19,6 +19,7 @@ from lengthwise.certification.certificate import (
     Boxes,
     Certificate,
     Closure,
+    Codes,
     Counterexample,
     Followed,
     Laws,
@@ -28,17 +29,16 @@ from lengthwise.certification.certificate import (
     first_error,
 )
 from lengthwise.certification.counterexample import judge, shortened_error, shortest_error
-from lengthwise.certification.extraction import Extraction, TreeModel, extract
+from lengthwise.certification.enumeration import enumerate_merges
+from lengthwise.certification.extraction import Extraction, TreeModel, extract, radii
 from lengthwise.certification.following import follow
 from lengthwise.certification.recurrent import extract_recurrent, follow_recurrent
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
 from lengthwise.conventions import IGNORE
+from lengthwise.layers.codebook import Codebook, SnappingLayer
 from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.tasks.base import RegularTask, SymbolTask
 from lengthwise.threads import one_thread
-
-RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
-"""Radii of classes that are tried, from the largest, in units of the mean norm of a state."""
 
 GLANCE = 100
 """Of each of the shorter lengths so many strings decide whether a radius is worth a closer look."""
@@ -58,7 +58,8 @@ def certify(model: SequenceModel, task: SymbolTask, *, seed: int = 0) -> Certifi
        all nodes over these strings are in the classes that the machine's table says (`follow`).
     3. The machine is compared with the task's transducer for all lengths. Where they differ the model is run on the
        shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``finite``.
-    4. Boxes around the representatives that the model maps into one another (`invariant_boxes`) make it ``robust``.
+    4. Boxes around the representatives that the model maps into one another (`invariant_boxes`) make it ``robust``;
+       for a model that moves its states to codes, going through all merges of codes does (`enumerate_merges`).
 
     Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
 
@@ -147,8 +148,9 @@ class _Examination:
         return wrong
 
     def _radii(self, strings: Strings) -> list[float]:
-        norm = float(self.model.last_state(strings[:GLANCE]).norm(dim=1).mean())
-        return [share * norm for share in RADII]
+        tried = radii(self.model.last_state(strings[:GLANCE]))
+        codebook = _codebook(self.model)
+        return [min(tried[0], codebook.gap / 2)] if codebook else tried  # a class for each code
 
     def _attempt(
         self, model: TreeModel | RecurrentModel, radius: float, strings: Sequence[Strings], none_wrong: bool
@@ -181,6 +183,8 @@ class _Examination:
         """Look for boxes around the representatives, or around those of smaller classes."""
         if not isinstance(model, TreeModel):
             return self._certificate("finite", "bounds are known for tree models only")
+        if _codebook(model):
+            return self._finite_of_codes(model, extraction)
         reason = "no boxes were found that the model maps into one another"
         for smaller in (radius / 2**halvings for halvings in range(5)):
             try:
@@ -198,6 +202,22 @@ class _Examination:
                 self.evidence["boxes"] = boxes
                 return self._certificate("robust", "")
         return self._certificate("finite", reason)
+
+    def _finite_of_codes(self, model: TreeModel, extraction: Extraction) -> Certificate:
+        """Go through all merges of codes."""
+        try:
+            found = enumerate_merges(model, extraction)
+        except ValueError as problem:
+            return self._certificate("finite", str(problem))
+        if found is None:
+            return self._certificate("finite", "rounding may decide which code is the nearest to some merged state")
+        self.evidence["codes"] = Codes(
+            num_codes=len(extraction.prototypes) - extraction.num_given,
+            num_merges=found.num_merges,
+            room=found.room if math.isfinite(found.room) else None,
+            margin=found.margin,
+        )
+        return self._certificate("robust", "")
 
     def _note_machine(self, extraction: Extraction, radius: float) -> None:
         self.evidence["machine"] = extraction.machine.to_json()
@@ -238,6 +258,12 @@ class _Examination:
             versions={"lengthwise": __version__, "torch": torch.__version__},
             **self.evidence,
         )
+
+
+def _codebook(model: object) -> Codebook | None:
+    """The codes that the model moves its states to, if it does."""
+    layer = model.tree.layers[0] if isinstance(model, TreeModel) else None
+    return layer.codebook if isinstance(layer, SnappingLayer) else None
 
 
 def _extract(model: TreeModel | RecurrentModel, symbols: tuple[str, ...], radius: float) -> Extraction:

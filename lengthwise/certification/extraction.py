@@ -17,6 +17,9 @@ MERGES_AT_ONCE = 8192
 MOST_WINDOWS = 2_000_000
 """Windows of one level that are merged, at most."""
 
+RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
+"""Radii of classes that are tried, from the largest, in units of the mean norm of a state."""
+
 
 @runtime_checkable
 class Readable(Protocol):
@@ -140,6 +143,12 @@ def _nearest(
     distances[answers[:, None] != of_prototypes] = torch.inf
     nearest = torch.cat([distances, distances.new_full((len(states), 1), torch.inf)], 1).min(1)
     return nearest.indices.masked_fill(~nearest.values.isfinite(), len(prototypes)), nearest.values
+
+
+def radii(states: Float[Tensor, "N D"]) -> list[float]:
+    """The radii of classes that are worth a try where states are like these, from the largest."""
+    norm = float(states.norm(dim=1).mean())
+    return [share * norm for share in RADII]
 
 
 @torch.no_grad()

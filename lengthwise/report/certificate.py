@@ -47,6 +47,13 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
             f"around {boxes.num_representatives} representatives, half-widths up to {boxes.half_width:.2g}; the right "
             f"logit is at least {boxes.margin:.2g} ahead",
         )
+    if codes := certificate.codes:
+        room = "" if codes.room is None else f"states lie at least {codes.room:.2g} within the reach of their code, "
+        yield (
+            "codes",
+            f"{codes.num_codes}, all {codes.num_merges:,} merges gone through; {room}the right logit is at least "
+            f"{codes.margin:.2g} ahead",
+        )
 
 
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:

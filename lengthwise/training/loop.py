@@ -23,6 +23,7 @@ from lengthwise.training.augmentation import (
 )
 from lengthwise.training.muon import Muon
 from lengthwise.training.recipe import Recipe
+from lengthwise.training.snapping import codes_are_due, snap_states
 
 LOSS_TO_GROW = 0.3
 """Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
@@ -123,6 +124,8 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
     check_model(state.model, recipe)
     state.model.train()
     while state.step < recipe.steps:
+        if codes_are_due(state.model, state.step, recipe.steps):
+            _look_for_codes(state, task, lengths[-1], seed)
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)
@@ -135,6 +138,14 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
             state.growth = state.growth.after(float(answers.detach()))
         yield record
+
+
+def _look_for_codes(state: TrainingState, task: SymbolTask, length: int, seed: int) -> None:
+    """Snap the states of the model as it would be if training ended here, and go on from there."""
+    with state.with_final_weights() as model:
+        found = snap_states(model, task, length=length, seed=seed)
+    if found:
+        state.load_final_weights()
 
 
 def training_lengths(task: SymbolTask, recipe: Recipe) -> tuple[list[int], list[int]]:
@@ -150,7 +161,8 @@ def training_lengths(task: SymbolTask, recipe: Recipe) -> tuple[list[int], list[
             f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
             f"between {recipe.min_length} and {recipe.max_length}; raise it, or train on lengths 'legal'"
         )
-    return first, [n for n in legal if n not in balanced] if recipe.lengths == "mostly-balanced" else []
+    others = [n for n in legal if n > first[0] and n not in balanced] if recipe.lengths == "mostly-balanced" else []
+    return first, others
 
 
 def _draw_length(

@@ -57,8 +57,9 @@ class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
     Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
-    (`lengths="balanced"`), from all that it has (`"legal"`), or from the former and now and then from the others too
-    (`"mostly-balanced"`: who never sees a string of odd length cannot know that it is outside D_n). Odds are equal
+    (`lengths="balanced"`), from all that it has (`"legal"`), or from the former and now and then from longer ones at
+    which some class cannot occur (`"mostly-balanced"`: who never sees a string of odd length cannot know that it is
+    outside D_n; but a net that is taught strings of one symbol, all of one class, confuses them later). Odds are equal
     (`"uniform"`), 1/length (`"log-uniform"`), or go from 1/length at the start to length at the end (`"short-first"`:
     short strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest
     length alone and takes in the next one whenever the running loss at the longest so far, which comes three times as

@@ -1,0 +1,95 @@
+"""Angluin's L* with a model as its teacher, for comparison with machines read off the model's states."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+from lengthwise.models.base import SequenceModel
+from lengthwise.randomness import generator_for
+
+
+@torch.no_grad()
+def learn_by_queries(
+    model: SequenceModel,
+    symbols: tuple[str, ...],
+    *,
+    num_strings: int = 1_000,
+    length: int = 40,
+    most_rounds: int = 50,
+    seed: int = 0,
+) -> Transducer:
+    """The transducer that L* learns from a model's answers, looking at no state.
+
+    Membership queries are answered by the model. An equivalence query compares the answers to all prefixes of random
+    strings, uniform over the symbols, the same in every round; so, unlike with `certify`, a machine that comes out
+    agrees with the model on a sample only. Nothing is asked of the empty string.
+
+    Raises:
+        ValueError: AALpy is not installed, or no machine agrees after `most_rounds` rounds.
+
+    Source: Angluin, "Learning regular sets from queries and counterexamples" (1987), as AALpy implements it; Weiss et
+        al., "Extracting Automata from Recurrent Neural Networks Using Queries and Counterexamples" (arXiv 1711.09576),
+        who ask nets.
+    Differs from the source: Weiss et al. answer equivalence queries by partitions of the net's states.
+    """
+    try:
+        from aalpy.base import SUL, Oracle
+        from aalpy.learning_algs import run_Lstar
+    except ImportError:
+        raise ValueError("aalpy: wanted the package AALpy, got none; pip install 'lengthwise[lstar]'") from None
+
+    class Teacher(SUL):  # type: ignore[misc]  # AALpy has no types
+        """Answers every prefix of a word."""
+
+        def query(self, word: tuple[int, ...]) -> list[int]:
+            if not word:
+                return [IGNORE]
+            answers: list[int] = model(torch.tensor([word])).argmax(-1)[0].tolist()
+            return answers
+
+        def pre(self) -> None: ...
+        def post(self) -> None: ...
+        def step(self, letter: Any) -> Any:
+            raise NotImplementedError("words are queried whole")
+
+    class Examiner(Oracle):  # type: ignore[misc]
+        """Looks for a prefix of the strings on which hypothesis and model differ."""
+
+        def find_cex(self, hypothesis: Any) -> tuple[int, ...] | None:
+            wrong = np.argwhere(_transducer(hypothesis, symbols).run(strings.numpy()) != answers)
+            if not len(wrong):
+                return None
+            row, place = min(wrong.tolist(), key=lambda found: found[1])
+            return tuple(strings[row, : place + 1].tolist())
+
+    strings = torch.randint(len(symbols), (num_strings, length), generator=generator_for(seed, "queries"))
+    answers = model(strings).argmax(-1).numpy()
+    alphabet, teacher = list(range(len(symbols))), Teacher()
+    learnt = run_Lstar(
+        alphabet,
+        teacher,
+        Examiner(alphabet, teacher),
+        automaton_type="moore",
+        max_learning_rounds=most_rounds,
+        cache_and_non_det_check=False,
+        print_level=0,
+    )
+    machine = _transducer(learnt, symbols)
+    if (machine.run(strings.numpy()) != answers).any():
+        raise ValueError(
+            f"model: no machine agrees with it on {num_strings:,} strings of {length} symbols after {most_rounds} "
+            f"rounds, the last has {machine.num_states} states; it may not be finite-state"
+        )
+    return machine
+
+
+def _transducer(moore: Any, symbols: tuple[str, ...]) -> Transducer:
+    """AALpy's machine as ours."""
+    number = {state.state_id: place for place, state in enumerate(moore.states)}
+    table = [[number[state.transitions[v].state_id] for v in range(len(symbols))] for state in moore.states]
+    outputs = np.array([state.output for state in moore.states])
+    return Transducer(Semiautomaton(np.array(table), symbols), number[moore.initial_state.state_id], outputs)

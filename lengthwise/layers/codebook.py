@@ -1,0 +1,92 @@
+"""Codebooks: finitely many points that the states of a layer are moved to."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.ops.tree_attention import TreeLayer
+
+
+class Codebook(nn.Module):
+    """Up to Q codes c_k; the nearest one stands in place of a state.
+
+    q(y) = c_k with k = argmin_k |y - c_k| = argmax_k (c_k . y - |c_k|^2 / 2);  dq / dy = 1 (straight-through).
+
+    Codes are buffers: kept with the weights, moved by no optimizer. As long as there are none, states stay as they are.
+
+    Example:
+        >>> codebook = Codebook(max_codes=4, d_model=2)
+        >>> codebook.fill(torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+        >>> codebook(torch.tensor([[0.9, 0.2], [-3.0, 0.0]])).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+
+    Source: van den Oord et al. (2017), Neural Discrete Representation Learning, section 3.1, eq. (1)-(2), and 3.2.
+    Differs from the source: codes are given once, when states have settled, and are not learnt; there is neither a
+    codebook loss nor a commitment loss.
+    """
+
+    codes: Float[Tensor, "Q D"]
+    count: Tensor
+
+    def __init__(self, *, max_codes: int, d_model: int) -> None:
+        super().__init__()
+        self.register_buffer("codes", torch.zeros(max_codes, d_model))
+        self.register_buffer("count", torch.tensor(0))
+
+    @property
+    def known(self) -> Float[Tensor, "K D"]:
+        """The codes there are."""
+        return self.codes[: int(self.count)]
+
+    @property
+    def gap(self) -> float:
+        """The smallest distance between two codes, infinite where there are not two."""
+        return float(torch.pdist(self.known).min()) if int(self.count) > 1 else math.inf
+
+    def fill(self, codes: Float[Tensor, "K D"]) -> None:
+        """Take these codes in place of all others.
+
+        Raises:
+            ValueError: there is none, or there are more than Q.
+        """
+        if not 1 <= len(codes) <= len(self.codes):
+            raise ValueError(f"codes: wanted 1 to {len(self.codes)}, got {len(codes)}; give fewer or raise max_codes")
+        self.codes.zero_()[: len(codes)] = codes.detach()
+        self.count.fill_(len(codes))
+
+    def forward(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        if not self.count:
+            return states
+        codes = self.known
+        nearest = F.linear(states, codes, -0.5 * codes.square().sum(-1)).argmax(-1)
+        # What is added is exactly 0: states are the codes to the last bit.
+        return F.embedding(nearest, codes) + (states - states.detach())
+
+
+@dataclass(frozen=True, eq=False)
+class SnappingLayer:
+    """A tree layer (`lengthwise.ops.tree_attention.TreeLayer`) whose values are moved to the nearest code."""
+
+    layer: TreeLayer
+    codebook: Codebook
+
+    @property
+    def bias(self) -> Float[Tensor, "H C"]:
+        return self.layer.bias
+
+    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        return self.layer.normalise(states)
+
+    def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]:
+        return self.layer.query(normed)
+
+    def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]:
+        return self.layer.key_value(normed)
+
+    def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        merged: Tensor = self.codebook(self.layer.output(newest, attended))
+        return merged

@@ -1,0 +1,88 @@
+"""CodebookGPT beyond the shared contract."""
+
+import pytest
+import torch
+
+from lengthwise.layers.codebook import SnappingLayer
+from lengthwise.models import make_model
+from lengthwise.models.codebook_gpt import CodebookGPT
+from lengthwise.tasks import make_task
+
+SMALL = {"d_model": 16, "num_heads": 2}
+
+
+def make(**config) -> CodebookGPT:
+    return make_model("codebook-gpt", make_task("parity"), **SMALL | config)
+
+
+def snapping(num_codes: int = 6, **config) -> CodebookGPT:
+    """A model with codes of its own scale, drawn at random."""
+    model = make(**config)
+    codes = torch.randn(num_codes, 16, generator=torch.Generator().manual_seed(1))
+    model.codebook.fill(torch.nn.functional.layer_norm(codes, (16,)))
+    return model
+
+
+def strings(length: int, count: int = 4) -> torch.Tensor:
+    return torch.randint(2, (count, length), generator=torch.Generator().manual_seed(length))
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        ({"variant": "paper"}, "model.variant: wanted 'merge', got 'paper'"),
+        ({"thickness": 2}, "model.thickness: wanted 1, got 2"),
+        ({"max_codes": 0}, "model.max_codes: wanted a number greater than or equal to 1, got 0"),
+        ({"snap_after": 1.0}, "model.snap_after: wanted a number less than 1, got 1.0"),
+        ({"chunk_size": 4}, "max_codes: wanted at most 23 codes for chunks of 4, whose merges are a table of 300,000"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_sentence(config: dict, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make(**config)
+
+
+def test_the_largest_codebooks_are_accepted() -> None:
+    assert [make(chunk_size=c, max_codes=n).config.max_codes for c, n in ((2, 547), (4, 23))] == [547, 23]
+
+
+def test_is_a_regular_gpt_until_there_are_codes() -> None:
+    model, plain = make(), make_model("regular-gpt", make_task("parity"), **SMALL)
+    assert all(torch.equal(own, others) for own, others in zip(model.parameters(), plain.parameters(), strict=True))
+    assert not any(isinstance(layer, SnappingLayer) for layer in model.tree.layers)
+    inputs = strings(63)
+    assert torch.equal(model(inputs), plain(inputs))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("chunk_size", [2, 3])
+@pytest.mark.parametrize("length", [1, 2, 7, 63, 200])
+def test_the_three_forms_are_one_function_of_codes(dtype: torch.dtype, chunk_size: int, length: int) -> None:
+    model, inputs = snapping(chunk_size=chunk_size).to(dtype), strings(length)
+    with torch.no_grad():
+        logits = model(inputs)
+        torch.testing.assert_close(logits, model.forward_by_definition(inputs))
+        torch.testing.assert_close(logits[:, -1], model.last(inputs))
+        states = model.last_state(inputs)
+    assert all(any(torch.equal(state, code) for code in model.codebook.known) for state in states)
+
+
+def test_noise_moves_codes_and_is_snapped_away() -> None:
+    model, inputs = snapping(), strings(100)
+    tiny = 1e-5
+    with torch.no_grad():
+        moved = model.last_state(inputs, lambda states: states + tiny)
+        torch.testing.assert_close(moved - tiny, model.last_state(inputs))
+
+
+def test_gradients_pass_through_the_codes() -> None:
+    model = snapping()
+    model.last(strings(200)).logsumexp(-1).sum().backward()
+    assert all(p.grad is not None and bool(p.grad.any()) for p in model.layers.parameters())
+
+
+def test_drawing_parameters_anew_forgets_the_codes() -> None:
+    model = snapping().double()
+    model.reset_parameters(torch.Generator().manual_seed(0))
+    assert not model.codebook.count
+    assert model.codebook.codes.dtype == torch.float64
