@@ -11,6 +11,9 @@ from torch import Tensor
 UNIT = 2.0**-23
 """Twice the unit roundoff of float32: what one operation of the network may be wrong by, relative to its result."""
 
+SMALLEST = 1e-30
+"""Numbers of this size are rounded no finer: far below it float32 has no digits left, and then nothing but zero."""
+
 ULPS = 8
 """How many units an elementwise function of PyTorch (tanh, erf, exp, rsqrt) is taken to be wrong by at most."""
 
@@ -47,7 +50,7 @@ class Affine:
 
     def rounded(self, size: Tensor, units: int = 1) -> "Affine":
         """The same with room for rounding errors of so many units of `size`."""
-        return replace(self, remainder=self.remainder + units * UNIT * size)
+        return replace(self, remainder=self.remainder + units * UNIT * (size + SMALLEST))
 
     def with_remainder_as_inputs(self, inputs: Inputs) -> "Affine":
         """The same set, its remainder in the slope, for forms of one axis D."""
@@ -157,8 +160,9 @@ class Affine:
         """1 / (1 + e^-x). The second derivative's size s (1 - s) |1 - 2 s| is at most 0.0963 and falls beyond 1.32."""
 
         def most_curved(low: Tensor, high: Tensor) -> Tensor:
-            s = _nearest_to_zero(low, high).sigmoid()
-            return torch.where(_nearest_to_zero(low, high) < 1.32, 0.0963, s * (1 - s) * (2 * s - 1))
+            nearest = _nearest_to_zero(low, high)
+            s = (-nearest).sigmoid()  # of the two tails the one that is not 1 in float64
+            return torch.where(nearest < 1.32, 0.0963, s * (1 - s) * (1 - 2 * s))
 
         return self.smooth(torch.sigmoid, lambda x: x.sigmoid() * (-x).sigmoid(), most_curved)
 
@@ -169,7 +173,7 @@ class Affine:
             nearest = _nearest_to_zero(low, high)
             return nearest.sigmoid() * (-nearest).sigmoid()
 
-        return self.smooth(lambda x: -(-x).sigmoid().log(), torch.sigmoid, most_curved)
+        return self.smooth(lambda x: torch.logaddexp(x, torch.zeros_like(x)), torch.sigmoid, most_curved)
 
     def power(self, exponent: float) -> "Affine":
         """x^p for a negative p; all x must be positive, else the bound is infinite."""

@@ -75,6 +75,7 @@ class Prototypes:
     """States that stand for classes; states that are nowhere near them found classes of their own."""
 
     def __init__(self, model: Readable, given: Float[Tensor, "G D"], *, radius: float, most: int) -> None:
+        _check_finite(given)
         self.model = model
         self.states = given
         self.num_given = len(given)
@@ -88,8 +89,7 @@ class Prototypes:
         Raises:
             NotFinite: there are more classes than allowed, or a state is not finite.
         """
-        if not bool(states.isfinite().all()):
-            raise NotFinite("model: a state is infinite or no number")
+        _check_finite(states)
         nearest, distances = _nearest(self.model, states, self.states[self.num_given :])
         classes = torch.where(distances <= self._radius, nearest + self.num_given, -1)
         answers = self.model.readout(states).argmax(-1)
@@ -124,6 +124,11 @@ class Prototypes:
         apart = torch.cdist(computed, computed)[of_computed[:, None] != of_computed]
         gap = float(apart.min()) if len(apart) else math.inf
         return Extraction(machine, fine, classes, self.states, self.num_given, self.farthest, gap, num_levels)
+
+
+def _check_finite(states: Float[Tensor, "N D"]) -> None:
+    if not bool(states.isfinite().all()):
+        raise NotFinite("model: a state is infinite or no number")
 
 
 def _nearest(

@@ -10,8 +10,6 @@ from automaton_strategies import all_strings
 from planted import Attention, Counter, LabelsChange, NoTree, WrongInBatches
 from table_model import table_model, with_separate_leaves
 
-import lengthwise.certification.certificate as certificate_module
-import lengthwise.certification.certify as certify_module
 from lengthwise.automata import Transducer
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
 from lengthwise.certification.certificate import Certificate, check
@@ -26,17 +24,6 @@ from lengthwise.tasks.regular.parity import Parity
 from lengthwise.training.loop import train
 
 PROVED = ("finite", "robust")
-
-
-@pytest.fixture
-def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recognition tasks need seconds to draw strings of 10,000 symbols, which these faults do not need."""
-    for module in (certify_module, certificate_module):
-        for name, value in module.__dict__.items():
-            if name in ("TESTED_LENGTHS", "LEAST_LENGTHS"):
-                monkeypatch.setattr(module, name, value[:2])
-            if name in ("NUM_STRINGS", "LEAST_STRINGS"):
-                monkeypatch.setattr(module, name, 100)
 
 
 def right_machine(task: RegularTask, chunk_size: int = 2) -> TreeMachine:

@@ -1,0 +1,205 @@
+"""What certify says of models whose machine is known, of others, and of what is no model for its task."""
+
+import pytest
+import torch
+from last_symbol import LastSymbol, last_symbol_net
+from table_model import table_model, with_separate_leaves
+
+import lengthwise.certification.extraction as extraction_module
+from lengthwise.automata.tree_machine import TreeMachine, tree_machine
+from lengthwise.certification.certificate import Certificate, check
+from lengthwise.certification.certify import certify
+from lengthwise.certification.extraction import extract
+from lengthwise.certification.following import follow
+from lengthwise.certification.snapped import SnappedModel
+from lengthwise.models import make_model
+from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
+from lengthwise.tasks import make_task
+from lengthwise.tasks.base import RegularTask
+
+
+def right_machine(task: RegularTask, chunk_size: int = 2) -> TreeMachine:
+    return with_separate_leaves(tree_machine(task.transducer.minimise(), chunk_size))
+
+
+@pytest.fixture(scope="module")
+def robust() -> Certificate:
+    return certify(last_symbol_net(), LastSymbol())
+
+
+def test_a_net_that_draws_its_states_to_fixed_points_is_robust(robust: Certificate) -> None:
+    assert robust.level == "robust"
+    assert robust.reason == ""
+    assert [some.length for some in robust.followed] == [40, 500, 10_000]
+    assert all(some.num_strings == 1_000 for some in (*robust.tested, *robust.followed))
+    assert robust.boxes.margin > 0
+    assert len(check(robust).verified) == 2
+
+
+def test_robust_means_right_everywhere(robust: Certificate) -> None:
+    """Longer than anything that certify tried; the margin is one of every string."""
+    model, task = last_symbol_net(), LastSymbol()
+    generator = torch.Generator().manual_seed(0)
+    for length in (1, 2, 3, 63, 700, 20_001):
+        strings = torch.randint(2, (200_000 // length, length), generator=generator)
+        logits = model.last(strings).detach()
+        right = task.solve(strings)[:, -1:]
+        lead = logits.gather(1, right) - logits.gather(1, 1 - right)
+        assert float(lead.min()) >= robust.boxes.margin
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.parametrize(("name", "chunk_size"), [("parity", 3), ("cycle-navigation", 2), ("even-pairs", 2)])
+def test_right_tables_are_finite(name: str, chunk_size: int) -> None:
+    task = make_task(name)
+    machine = right_machine(task, chunk_size)
+    certificate = certify(table_model(machine, scatter=0.05, num_answers=len(task.classes)), task)
+    assert certificate.level == "finite"
+    assert "bounds are known for a RegularGPT of variant merge only" in certificate.reason
+    again = Certificate.from_text(certificate.to_text())
+    assert again == certificate
+    assert TreeMachine.from_json(again.machine).difference_string(task.transducer) is None
+    assert certificate.laws.pad_is_identity
+    assert certificate.laws.num_violations == 0
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_chunks_of_three_and_double_precision_are_certified_too() -> None:
+    task = LastSymbol()
+    assert certify(last_symbol_net(chunk_size=3), task).level == "robust"
+    assert certify(last_symbol_net().double(), task).level == "robust"
+    table = table_model(right_machine(make_task("parity"))).double()
+    assert certify(table, make_task("parity")).level == "finite"
+
+
+def test_the_same_seed_gives_the_same_certificate(robust: Certificate) -> None:
+    model = last_symbol_net().train()
+    again = certify(model, LastSymbol())
+    assert model.training
+    assert again.model_copy(update={"seconds": robust.seconds}) == robust
+
+
+class Renamed(RegularGPT):
+    """Its layer may compute anything, for all that is known of a subclass."""
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_bounds_say_nothing_of_subclasses() -> None:
+    model = Renamed(RegularGPTConfig(d_model=8, num_heads=2), vocab_size=2, num_classes=2)
+    model.load_state_dict(last_symbol_net().state_dict())
+    certificate = certify(model, LastSymbol())
+    assert certificate.level == "finite"
+    assert "got a Renamed with a MergeLayer" in certificate.reason
+
+
+def test_a_net_with_its_read_out_turned_round_is_refuted() -> None:
+    model = last_symbol_net()
+    with torch.no_grad():
+        model.readout[1].weight.neg_()
+    certificate = certify(model, LastSymbol())
+    assert certificate.level == "refuted"
+    assert certificate.counterexample.string == ("a",)
+    assert certificate.counterexample.shortest == "of all strings"
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.parametrize("name", ["embedding.weight", "layers.0.gain", "layers.0.to_output.weight", "readout.1.bias"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_prove_little(name: str, value: float) -> None:
+    """The tanh makes an infinite symbol or gain harmless, so that a machine may be found; but no boxes."""
+    model = last_symbol_net()
+    with torch.no_grad():
+        model.get_parameter(name).view(-1)[-1] = value
+    certificate = certify(model, LastSymbol())
+    harmless = value == float("inf") and name in ("embedding.weight", "layers.0.gain")
+    assert certificate.level in (("finite", "tested") if harmless else ("refuted",))
+    check(Certificate.from_text(certificate.to_text()))
+
+
+def test_a_state_that_is_no_number_is_in_no_class() -> None:
+    model, task = last_symbol_net(), LastSymbol()
+    found = extract(model, task.symbols, radius=1.0)
+    states = torch.full((3, 8), 1.0)
+    states[0, 0], states[1, 0], states[2] = float("nan"), float("inf"), found.prototypes[-1]
+    classes, distances = found.classes_of(model, states)
+    assert classes.tolist() == [-1, -1, found.classes[-1]]
+    assert distances.isfinite().tolist() == [False, False, True]
+
+
+def test_a_state_whose_answer_no_prototype_gives_is_in_no_class() -> None:
+    """However near it is: what it says is not what they say."""
+    model, task = last_symbol_net(), LastSymbol()
+    found = extract(model, task.symbols, radius=1.0)
+    in_b = found.prototypes[-1:]
+    with torch.no_grad():
+        assert int(model.readout(in_b).argmax()) == 1
+    none_of_b = found._replace(prototypes=found.prototypes.index_fill(0, torch.tensor([len(found.prototypes) - 1]), 0))
+    classes, distances = none_of_b.classes_of(model, in_b)
+    assert classes.tolist() == [-1]
+    assert distances.tolist() == [float("inf")]
+    seen = follow(model, none_of_b, torch.tensor([[1] * 9, [0] * 9]))
+    assert seen.num_disagreements == 11
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_ties_are_answered_by_the_first_class() -> None:
+    """All logits equal: right for a task's strings of class 0 only, which a string shows."""
+    model = last_symbol_net()
+    with torch.no_grad():
+        model.readout[1].weight.zero_()
+    certificate = certify(model, LastSymbol())
+    assert certificate.level == "refuted"
+    assert certificate.counterexample.string == ("b",)
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_a_tie_that_is_answered_rightly_is_not_robust() -> None:
+    """Of all strings outside the logits are equal, exactly: the first class is the right one."""
+    model = last_symbol_net(gain=20.0)
+    with torch.no_grad():
+        model.readout[1].weight.copy_(torch.outer(torch.tensor([0.0, 1.0]), torch.eye(8)[0]))
+        model.readout[1].bias[1] -= model.last(torch.tensor([[0]]))[0, 1]
+        logits = model.last(torch.tensor([[0, 1, 0]]))[0]
+    assert logits[0] == logits[1]
+    certificate = certify(model, LastSymbol())
+    assert certificate.level == "finite"
+    assert certificate.boxes is None
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_the_reason_is_that_nothing_can_be_read_off() -> None:
+    task = make_task("parity")
+    certificate = certify(SnappedModel(task.transducer, task.classes), task)
+    assert certificate.level == "tested"
+    assert certificate.reason == "machines are read off tree models and recurrent models, and snapped is neither"
+    assert all(some.num_correct == some.num_asked for some in certificate.tested)
+
+
+@pytest.mark.parametrize("settings", [{"thickness": 2}, {"variant": "code"}, {"variant": "paper"}, {"chunk_size": 4}])
+def test_untrained_models_are_refuted_whatever_they_are(settings: dict) -> None:
+    task = make_task("cycle-navigation")
+    certificate = certify(make_model("regular-gpt", task, d_model=16, num_heads=2, **settings), task)
+    assert certificate.level == "refuted"
+    assert len(certificate.counterexample.string) <= 3
+
+
+def test_other_models_and_tasks_are_refused_in_a_sentence() -> None:
+    task = LastSymbol()
+    for dtype in (torch.float16, torch.bfloat16):
+        with pytest.raises(ValueError, match=r"wanted weights in float32 or float64, got torch\.b?float16"):
+            certify(last_symbol_net().to(dtype), task)
+    with pytest.raises(ValueError, match="wanted one for the 5 answers of cycle-navigation, got 2"):
+        certify(last_symbol_net(), make_task("cycle-navigation"))
+    with pytest.raises(ValueError, match="wanted one for the 2 answers of parity, got 5"):
+        certify(make_model("regular-gpt", make_task("cycle-navigation"), d_model=16, num_heads=2), make_task("parity"))
+
+
+@pytest.mark.parametrize(
+    ("budget", "sentence"),
+    [("MOST_WINDOWS", "a level has more than 20 windows"), ("MOST_MERGES", "a table of 5 classes has 125 entries")],
+)
+def test_windows_of_many_parts_have_a_budget(budget: str, sentence: str, monkeypatch) -> None:
+    monkeypatch.setattr(extraction_module, budget, 20)
+    model = last_symbol_net(chunk_size=3)
+    with pytest.raises(ValueError, match=sentence):
+        extract(model, ("a", "b"), radius=1.0)
