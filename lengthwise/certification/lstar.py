@@ -1,5 +1,6 @@
 """Angluin's L* with a model as its teacher, for comparison with machines read off the model's states."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,34 @@ def learn_by_queries(
         who ask nets.
     Differs from the source: Weiss et al. answer equivalence queries by partitions of the net's states.
     """
+    strings = torch.randint(len(symbols), (num_strings, length), generator=generator_for(seed, "queries"))
+    answers = model(strings).argmax(-1).numpy()
+
+    def wrong_prefix(hypothesis: Transducer) -> tuple[int, ...] | None:
+        wrong = np.argwhere(hypothesis.run(strings.numpy()) != answers)
+        if not len(wrong):
+            return None
+        row, place = min(wrong.tolist(), key=lambda found: found[1])
+        return tuple(strings[row, : place + 1].tolist())
+
+    machine = _learn(
+        symbols, lambda word: model(torch.tensor([word])).argmax(-1)[0].tolist(), wrong_prefix, most_rounds
+    )
+    if (machine.run(strings.numpy()) != answers).any():
+        raise ValueError(
+            f"model: no machine agrees with it on {num_strings:,} strings of {length} symbols after {most_rounds} "
+            f"rounds, the last has {machine.num_states} states; it may not be finite-state"
+        )
+    return machine
+
+
+def _learn(
+    symbols: tuple[str, ...],
+    answers_to: Callable[[tuple[int, ...]], list[int]],
+    wrong_prefix: Callable[[Transducer], tuple[int, ...] | None],
+    most_rounds: int,
+) -> Transducer:
+    """Run L* on the answers to all prefixes of a word and, for a hypothesis, a word on which it is wrong, if any."""
     try:
         from aalpy.base import SUL, Oracle
         from aalpy.learning_algs import run_Lstar
@@ -43,13 +72,8 @@ def learn_by_queries(
         raise ValueError("aalpy: wanted the package AALpy, got none; pip install 'lengthwise[lstar]'") from None
 
     class Teacher(SUL):  # type: ignore[misc]  # AALpy has no types
-        """Answers every prefix of a word."""
-
         def query(self, word: tuple[int, ...]) -> list[int]:
-            if not word:
-                return [IGNORE]
-            answers: list[int] = model(torch.tensor([word])).argmax(-1)[0].tolist()
-            return answers
+            return answers_to(word) if word else [IGNORE]
 
         def pre(self) -> None: ...
         def post(self) -> None: ...
@@ -57,17 +81,9 @@ def learn_by_queries(
             raise NotImplementedError("words are queried whole")
 
     class Examiner(Oracle):  # type: ignore[misc]
-        """Looks for a prefix of the strings on which hypothesis and model differ."""
-
         def find_cex(self, hypothesis: Any) -> tuple[int, ...] | None:
-            wrong = np.argwhere(_transducer(hypothesis, symbols).run(strings.numpy()) != answers)
-            if not len(wrong):
-                return None
-            row, place = min(wrong.tolist(), key=lambda found: found[1])
-            return tuple(strings[row, : place + 1].tolist())
+            return wrong_prefix(_transducer(hypothesis, symbols))
 
-    strings = torch.randint(len(symbols), (num_strings, length), generator=generator_for(seed, "queries"))
-    answers = model(strings).argmax(-1).numpy()
     alphabet, teacher = list(range(len(symbols))), Teacher()
     learnt = run_Lstar(
         alphabet,
@@ -78,13 +94,7 @@ def learn_by_queries(
         cache_and_non_det_check=False,
         print_level=0,
     )
-    machine = _transducer(learnt, symbols)
-    if (machine.run(strings.numpy()) != answers).any():
-        raise ValueError(
-            f"model: no machine agrees with it on {num_strings:,} strings of {length} symbols after {most_rounds} "
-            f"rounds, the last has {machine.num_states} states; it may not be finite-state"
-        )
-    return machine
+    return _transducer(learnt, symbols)
 
 
 def _transducer(moore: Any, symbols: tuple[str, ...]) -> Transducer:
