@@ -328,7 +328,8 @@ def _check_robust(certificate: Certificate) -> str:
     if codes is not None and codes.margin > 0 and (codes.room is None or codes.room > 0):
         return "the model merges codes as the machine says"
     raise ValueError(
-        "certificate: level robust wants boxes, or merges of codes, with a positive margin, got none; certify again"
+        "certificate: level robust wants boxes with a positive margin, or merges of codes with one, got neither; "
+        "certify again"
     )
 
 

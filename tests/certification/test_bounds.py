@@ -9,7 +9,7 @@ from last_symbol import last_symbol_net
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification import bounds as bounds_module
 from lengthwise.certification.affine import Affine, Inputs
-from lengthwise.certification.bounds import invariant_boxes, merge_bounds, smallest_margin
+from lengthwise.certification.bounds import invariant_boxes, merge_bounds
 from lengthwise.certification.extraction import Extraction, extract
 from lengthwise.layers.tree_layers import MergeLayer
 from lengthwise.models import make_model
@@ -174,12 +174,7 @@ def test_boxes_hold_what_their_corners_merge_to(seed: int, monkeypatch) -> None:
     """Invariance itself: points of the boxes of a window, merged by the net in float32, lie in the box it leads to."""
     model, extraction = shaken_net(seed)
     kept, states = [], bounds_module._states
-
-    def keeping(boxes, some):
-        kept.append(boxes)
-        return states(boxes, some)
-
-    monkeypatch.setattr(bounds_module, "_states", keeping)
+    monkeypatch.setattr(bounds_module, "_states", lambda boxes, some: kept.append(boxes) or states(boxes, some))
     found = invariant_boxes(model, extraction)
     assert found is not None
     ((center, axes, half_width),) = kept
@@ -213,7 +208,7 @@ def test_a_lead_within_the_rounding_of_either_logit_is_no_lead() -> None:
     """One logit is a bias, the other a sum of millions that cancel: ahead by one, whichever of them is the answer."""
     readout = last_symbol_net().readout
     points = torch.zeros(1, 8, dtype=torch.float64)
-    states = Affine(points, torch.zeros(1, 8, 1, dtype=torch.float64), points)
+    states = Affine(points, torch.zeros(1, 8, 0, dtype=torch.float64), torch.zeros_like(points))
     for answer in (0, 1):
         with torch.no_grad():
             for parameter in readout.parameters():
@@ -221,7 +216,7 @@ def test_a_lead_within_the_rounding_of_either_logit_is_no_lead() -> None:
             readout[0].bias.fill_(1.0)
             readout[1].weight[1] = 1e7 * torch.tensor([1.0, -1.0] * 4)
             readout[1].bias[0] = 1.0 - 2.0 * answer
-            margin = smallest_margin(readout, states, torch.tensor([answer]))
+            margin = bounds_module.smallest_margin(readout, states, torch.tensor([answer]))
         assert margin < 0
 
 
