@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.automata.tree_machine import TreeMachine, tree_machine
 from lengthwise.models.base import ModelConfig, SequenceModel
 from lengthwise.ops.tree_attention import Tree, last_state, prefix_states
+from lengthwise.tasks.base import RegularTask
 
 
 class TableLayer:
@@ -104,6 +105,11 @@ def with_separate_leaves(machine: TreeMachine) -> TreeMachine:
     of = np.concatenate([np.arange(count), leaves])
     table = machine.table[np.ix_(*[of] * machine.chunk_size)]
     return TreeMachine(machine.symbols, np.arange(count, count + len(leaves)), table, machine.outputs[of])
+
+
+def right_machine(task: RegularTask, chunk_size: int = 2) -> TreeMachine:
+    """The elements of the task's monoid, and leaves."""
+    return with_separate_leaves(tree_machine(task.transducer.minimise(), chunk_size))
 
 
 def table_model(

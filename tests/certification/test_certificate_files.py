@@ -154,6 +154,16 @@ def one_entry_less(content: Content) -> None:
     content["machine"]["table"].pop()
 
 
+def with_codes(margin: float = 1.0, room: float | None = 1.0) -> Callable[[Content], None]:
+    """Merges of codes in place of boxes."""
+
+    def edit(content: Content) -> None:
+        content["boxes"] = None
+        content["codes"] = {"num_codes": 2, "num_merges": 8, "margin": margin, "room": room}
+
+    return edit
+
+
 NAN, HUGE = float("nan"), 10**30
 EDITS = [
     ("finite", other_answers, "its machine and its transducer answer"),
@@ -168,11 +178,14 @@ EDITS = [
     ("finite", set_to(999, "followed", 1, "num_strings"), "wants 1,000 strings of 500 symbols"),
     ("finite", set_to(1, "followed", 0, "num_disagreements"), "with every state in its class"),
     ("finite", set_to(3, "tested", 0, "num_correct"), "wants no wrong answer"),
-    ("finite", set_to("robust", "level"), "wants boxes with a positive margin"),
+    ("finite", set_to("robust", "level"), "wants boxes with a positive margin, or merges of codes with one"),
     ("finite", set_to("refuted", "level"), "wants a counterexample, got none"),
-    ("robust", set_to(None, "boxes"), "wants boxes with a positive margin"),
-    ("robust", set_to(0.0, "boxes", "margin"), "wants boxes with a positive margin"),
+    ("robust", set_to(None, "boxes"), "wants boxes with a positive margin, or merges of codes with one"),
+    ("robust", set_to(0.0, "boxes", "margin"), "wants boxes with a positive margin, or merges of codes with one"),
     ("robust", set_to(NAN, "boxes", "margin"), "boxes.margin: Input should be a finite number"),
+    ("robust", with_codes(margin=0.0), "wants boxes with a positive margin, or merges of codes with one"),
+    ("robust", with_codes(room=0.0), "wants boxes with a positive margin, or merges of codes with one"),
+    ("robust", with_codes(room=NAN), "codes.room: Input should be a finite number"),
     ("robust", other_answers, "its machine and its transducer answer"),
     ("refuted", set_to("tested", "level"), "wants no counterexample"),
     ("refuted", set_to("finite", "level"), "wants"),
@@ -228,6 +241,15 @@ def test_edits_are_refused_whatever_the_digest(
     code, said = verdict(path, capsys)
     assert code == 2
     assert "it was edited" in said
+
+
+def test_merges_of_codes_are_robust_as_boxes_are(contents, tmp_path: Path, capsys) -> None:
+    path, content = tmp_path / "certificate.json", copy.deepcopy(contents["robust"])
+    with_codes()(content)
+    path.write_text(text_of(content))
+    code, said = verdict(path, capsys)
+    assert code == 0
+    assert "merges codes as the machine says" in said
 
 
 def test_a_transducer_in_place_of_the_machine_is_compared_too(contents, tmp_path: Path, capsys) -> None:

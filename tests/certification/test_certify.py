@@ -3,10 +3,10 @@
 import pytest
 import torch
 from last_symbol import LastSymbol, last_symbol_net
-from table_model import table_model, with_separate_leaves
+from table_model import right_machine, table_model
 
 import lengthwise.certification.extraction as extraction_module
-from lengthwise.automata.tree_machine import TreeMachine, tree_machine
+from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, check
 from lengthwise.certification.certify import certify
 from lengthwise.certification.extraction import extract
@@ -15,11 +15,6 @@ from lengthwise.certification.snapped import SnappedModel
 from lengthwise.models import make_model
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 from lengthwise.tasks import make_task
-from lengthwise.tasks.base import RegularTask
-
-
-def right_machine(task: RegularTask, chunk_size: int = 2) -> TreeMachine:
-    return with_separate_leaves(tree_machine(task.transducer.minimise(), chunk_size))
 
 
 @pytest.fixture(scope="module")

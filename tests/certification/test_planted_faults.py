@@ -8,11 +8,11 @@ import pytest
 import torch
 from automaton_strategies import all_strings
 from planted import Attention, Counter, LabelsChange, MultiplesOf3, NoTree, WrongInBatches
-from table_model import table_model, with_separate_leaves
+from table_model import right_machine, table_model
 
-import lengthwise.certification.certify as certify_module
+import lengthwise.certification.extraction as extraction_module
 from lengthwise.automata import Transducer
-from lengthwise.automata.tree_machine import TreeMachine, tree_machine
+from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, check
 from lengthwise.certification.certify import certify
 from lengthwise.certification.snapped import SnappedModel
@@ -26,10 +26,6 @@ from lengthwise.tasks.regular.parity import Parity
 from lengthwise.training.loop import train
 
 PROVED = ("finite", "robust")
-
-
-def right_machine(task: RegularTask, chunk_size: int = 2) -> TreeMachine:
-    return with_separate_leaves(tree_machine(task.transducer.minimise(), chunk_size))
 
 
 def right_model(task: RegularTask, chunk_size: int = 2, **faults) -> SequenceModel:
@@ -254,7 +250,7 @@ def test_states_that_leave_the_table_on_long_strings() -> None:
 @pytest.mark.parametrize(("level", "seen_at"), [(8, "500"), (13, "10,000")])
 def test_inner_states_that_leave_the_table_where_answers_stay_right(level: int, seen_at: str, monkeypatch) -> None:
     """Modulo 3, a number and its negative change places from a level on: the same numbers are multiples of 3."""
-    monkeypatch.setattr(certify_module, "RADII", certify_module.RADII[:1])
+    monkeypatch.setattr(extraction_module, "RADII", extraction_module.RADII[:1])
     task = MultiplesOf3()
     machine = right_machine(task)
     negative = torch.arange(machine.num_classes)
