@@ -1,8 +1,23 @@
-"""Shared set-up of the tests: one torch thread, and hypothesis without deadlines (a busy machine is no failure)."""
+"""Shared set-up of the tests: one torch thread, hypothesis without deadlines (a busy machine is no failure)."""
 
+import pytest
 import torch
 from hypothesis import settings
+
+import lengthwise.certification.certificate as certificate_module
+import lengthwise.certification.certify as certify_module
 
 torch.set_num_threads(1)
 settings.register_profile("lengthwise", deadline=None, derandomize=True)
 settings.load_profile("lengthwise")
+
+
+@pytest.fixture
+def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recognition tasks need seconds to draw strings of 10,000 symbols: 100 of 40 and of 500 are drawn instead."""
+    for module, lengths, count in (
+        (certify_module, "TESTED_LENGTHS", "NUM_STRINGS"),
+        (certificate_module, "LEAST_LENGTHS", "LEAST_STRINGS"),
+    ):
+        monkeypatch.setattr(module, lengths, (40, 500))
+        monkeypatch.setattr(module, count, 100)
