@@ -36,7 +36,7 @@ Workers = Annotated[int, Parameter(converter=_whole_number, help="Runs carried o
 def demo(
     *,
     out: Annotated[Path, Parameter(help="Folder for the runs and the report.")] = Path("demo"),
-    workers: Workers = 2,
+    workers: Workers = 3,
     scale: Annotated[str, Parameter(help="small (the real thing) or smoke (seconds).")] = "small",
 ) -> int:
     """Train RegularGPT on three tasks at lengths up to 40 and measure it up to length 100,000."""
