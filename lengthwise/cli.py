@@ -39,7 +39,7 @@ def demo(
     workers: Workers = 3,
     scale: Annotated[str, Parameter(help="small (the real thing) or smoke (seconds).")] = "small",
 ) -> int:
-    """Train RegularGPT on three tasks at lengths up to 40 and measure it up to length 100,000."""
+    """Train RegularGPT on three tasks at lengths up to 40, measure it up to length 100,000, and certify it."""
     from rich.console import Console
 
     from lengthwise.report.terminal import print_failures, print_results
