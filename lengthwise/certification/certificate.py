@@ -27,10 +27,10 @@ LEAST_LENGTHS = (40, 500, 10_000)
 
 CLAIMS: Mapping[Level, str] = {
     "refuted": "The model answers a string wrongly.",
-    "tested": "No wrong answer was found; nothing is proved.",
+    "tested": "No wrong answer was confirmed; nothing is proved.",
     "finite": (
-        "A finite machine read off the model answers every string of every length as the task does, and the model's "
-        "states stayed in that machine's classes on all strings tried."
+        "A finite machine read off the model answers every string of every length as the task does, and on all strings "
+        "tried every state of the model was nearest to a representative of the class that the machine says."
     ),
     "robust": (
         "A finite machine read off the model answers every string of every length as the task does, and the model's "

@@ -115,6 +115,8 @@ class _Examination:
         if error is not None:
             return self._refuted(error, "of all strings")
         strings = self._strings()
+        if len(strings) < len(TESTED_LENGTHS):
+            return self._certificate("tested", f"the task has no strings near some of the lengths {TESTED_LENGTHS}")
         wrong = self._test(strings)
         if not isinstance(self.model, TreeModel | RecurrentModel):
             reasons = [f"machines are read off tree models and recurrent models, and {self.model.name} is neither"]
@@ -177,10 +179,12 @@ class _Examination:
             return missed
         self._note_machine(extraction, radius)
         self.evidence["followed"] = followed
-        return self._finite(model, extraction, radius)
+        return self._finite(model, extraction, radius, strings)
 
-    def _finite(self, model: TreeModel | RecurrentModel, extraction: Extraction, radius: float) -> Certificate:
-        """Look for boxes around the representatives, or around those of smaller classes."""
+    def _finite(
+        self, model: TreeModel | RecurrentModel, extraction: Extraction, radius: float, strings: Sequence[Strings]
+    ) -> Certificate:
+        """Look for boxes around the representatives, or around those of smaller classes, which are then the machine."""
         if not isinstance(model, TreeModel):
             return self._certificate("finite", "bounds are known for tree models only")
         if _codebook(model):
@@ -189,12 +193,24 @@ class _Examination:
         for smaller in (radius / 2**halvings for halvings in range(5)):
             try:
                 finer = extraction if smaller == radius else extract(model, self.task.symbols, radius=smaller)
-                if first_error(finer.machine, self.task.transducer) is not None:
+                error = first_error(finer.machine, self.task.transducer)
+                if error is not None:
+                    string = self.task.encode("".join(error))
+                    if bool(judge(self.model, self.task, string[None]).wrong):
+                        del self.evidence["followed"]
+                        self._note_machine(finer, smaller)
+                        return self._refuted(string, "of the machine")
                     continue
                 found = invariant_boxes(model, finer)
             except ValueError as problem:
-                reason = str(problem)
+                reason = f"{reason} ({problem})"
                 break
+            if found is not None and smaller != radius:
+                followed = _followed(model, finer, strings)
+                found = None if _disagreement(followed) else found
+                if found is not None:
+                    self._note_machine(finer, smaller)
+                    self.evidence["followed"] = followed
             if found is not None:
                 boxes = Boxes(
                     num_representatives=len(finer.prototypes), half_width=found.half_width, margin=found.margin

@@ -64,7 +64,7 @@ def _follow_part(model: TreeModel, extraction: Extraction, strings: Int64[Tensor
         found, distances = zip(*(extraction.classes_of(model, states) for states in merged), strict=True)
         rows, classes = torch.cat(merged), torch.from_numpy(machine.merged(classes[windows].numpy()))
         count = codes.flatten().bincount(minlength=len(windows))
-        num_wrong = int(count[torch.cat(found) != classes].sum())
+        num_wrong = int(count[(torch.cat(found) != classes) | (classes < 0)].sum())
         seen += Following(0, codes.numel(), num_wrong, max(float(distance.max()) for distance in distances))
     return seen
 

@@ -18,7 +18,6 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
         ValueError: the folder holds neither, is damaged, or a machine was compiled that is no task's.
     """
     path = out or RunFolder(folder).certificate
-    path.parent.mkdir(parents=True, exist_ok=True)
     if (folder / DESCRIPTION).exists():
         compiled = load_compiled(folder)
         if compiled.task is None:
@@ -31,5 +30,6 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
 def write_certificate(model: SequenceModel, task: SymbolTask, path: Path, **about: str) -> Certificate:
     """Certify a model and write the certificate down, with versions and what else is said about it."""
     certificate = certify(model, task).model_copy(update={"versions": versions() | about})
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_by_rename(path, certificate.to_text().encode())
     return certificate

@@ -169,6 +169,8 @@ def _draw_length(
     state: TrainingState, recipe: Recipe, lengths: list[int], others: list[int], generator: torch.Generator
 ) -> int:
     """One of the lengths, by the recipe's odds; now and then one of the others, each as likely."""
+    if recipe.length_sampling == "growing":
+        others = [n for n in others if n < lengths[state.growth.num_reached - 1]]
     share = SHARE_OF_OTHERS * len(others) / (len(lengths) + SHARE_OF_OTHERS * len(others))
     if others and float(torch.rand((), generator=generator)) < share:
         return others[int(torch.randint(len(others), (), generator=generator))]
