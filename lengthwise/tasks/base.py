@@ -36,7 +36,7 @@ class Task(BaseModel, ABC):
         """Whether strings of this length can be sampled."""
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether every class can be the final answer at this length; presets `fast` and `plain` train mostly on these."""
+        """Whether every class can be the final answer at this length; preset `fast` trains mostly on these."""
         return self.is_legal_length(length)
 
     @abstractmethod
