@@ -8,7 +8,6 @@ CPU time of a forward pass, one torch thread, everything in one run. Attention o
 large C asks for; before anything is timed, it is compared with the masked definition.
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from depth_page import save
+from speed_page import parse_options
 
 from lengthwise.analysis.cost import attention_break_even, layer_break_even, published_break_even
 from lengthwise.layers.tree_layers import PreNormLayer
@@ -165,10 +165,7 @@ def measure(length: int, chunk_size: int, d_model: int, repeats: int) -> Cost:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--save", action="store_true")
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    options = parse_options(__doc__)
     torch.set_num_threads(1)
     check_that_forms_agree()
     costs = []

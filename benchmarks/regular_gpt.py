@@ -8,7 +8,6 @@ CPU milliseconds, one torch thread, everything in one run. Before anything is ti
 are compared in values and gradients.
 """
 
-import argparse
 import math
 import resource
 import statistics
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from dense_mask import dense_mask_states
-from speed_page import save
+from speed_page import parse_options, save
 
 from lengthwise import TASKS, make_task
 from lengthwise.conventions import PAD
@@ -191,10 +190,7 @@ def data_generation(quick: bool) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--save", action="store_true")
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    options = parse_options(__doc__)
     torch.set_num_threads(1)
     check_that_forms_agree()
     evaluations = whole_evaluations(options.quick)

@@ -8,7 +8,6 @@ CPU time, one torch thread, everything in one run. Before anything is timed, the
 of the machines, by their definitions.
 """
 
-import argparse
 import json
 import time
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from speed_page import ROOT, environment, write_files
+from speed_page import ROOT, environment, parse_options, write_files
 
 from lengthwise.automata import Semiautomaton, Transducer, library
 from lengthwise.automata.semiautomaton import explore
@@ -191,10 +190,7 @@ def page(found: list[Measurement], where: dict[str, str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--save", action="store_true")
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    options = parse_options(__doc__)
     torch.set_num_threads(1)
     with torch.no_grad():
         check_that_answers_agree()

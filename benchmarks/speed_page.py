@@ -1,5 +1,6 @@
-"""Writes what a benchmark measured: a page with aims and a log-log chart, and the dated numbers."""
+"""What benchmarks share, and the page of the first: aims, a log-log chart, and the dated numbers."""
 
+import argparse
 import json
 import platform
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,14 @@ ROOT = Path(__file__).parent.parent
 
 DENSE_MASK_MS = 336
 """A training step of the plain dense mask at T=40, D=64, batch 128, where the aims were set."""
+
+
+def parse_options(about: str) -> argparse.Namespace:
+    """The options of a benchmark, whose docstring says what it is: `save` its page, be `quick` and measure little."""
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
+    parser.add_argument("--save", action="store_true", help="write the page and the dated numbers")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything works")
+    return parser.parse_args()
 
 
 def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float]) -> list[Path]:

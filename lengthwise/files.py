@@ -23,7 +23,7 @@ def write_by_rename(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write an object, with the digest of its content."""
-    write_by_rename(path, (json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n").encode())
+    write_by_rename(path, json_text(content).encode())
 
 
 def read_json(path: Path, way_out: str) -> dict[str, Any]:
@@ -34,15 +34,28 @@ def read_json(path: Path, way_out: str) -> dict[str, Any]:
         ValueError: the file cannot be read, is no JSON object, or its content has changed.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return parse_json_text(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise
-    except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise ValueError(f"{path}: damaged file ({error}); {way_out}") from None
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """An object as JSON, with the digest of its content."""
+    return json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n"
+
+
+def parse_json_text(text: str) -> dict[str, Any]:
+    """The inverse of `json_text`; a text that is no JSON object, or whose content has changed, is a ValueError."""
+    try:
+        content = json.loads(text)
+    except RecursionError:
+        raise ValueError("wanted JSON, got brackets nested too deep") from None
     if not isinstance(content, dict):
-        raise ValueError(f"{path}: damaged file (wanted a JSON object); {way_out}")
+        raise ValueError("wanted a JSON object")
     if content.pop("digest", None) != _digest(content):
-        raise ValueError(f"{path}: damaged file (its contents have changed); {way_out}")
+        raise ValueError("its contents have changed")
     return content
 
 

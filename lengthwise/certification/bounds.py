@@ -16,8 +16,8 @@ from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 
 WINDOWS_AT_ONCE = 64
-MOST_WINDOWS = 600
-MOST_MERGES = 2_400
+MOST_BOUNDED = 600
+MOST_BOUNDED_IN_ALL = 2_400
 """Windows times rounds: about 20 seconds for a model of width 64."""
 SLACK = 1.05
 
@@ -63,13 +63,13 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))
-    if len(windows) > MOST_WINDOWS:
-        raise ValueError(f"extraction: wanted at most {MOST_WINDOWS} windows to bound, got {len(windows)}")
+    if len(windows) > MOST_BOUNDED:
+        raise ValueError(f"extraction: wanted at most {MOST_BOUNDED} windows to bound, got {len(windows)}")
     targets = torch.tensor(table[tuple(windows.T.numpy())])
     points = extraction.prototypes.double()
     reached = torch.zeros(len(points), dtype=torch.bool).index_fill(0, targets, True)
     boxes = _Boxes(points, torch.eye(points.shape[1], dtype=torch.float64).repeat(len(points), 1, 1), 0 * points)
-    for _ in range(MOST_MERGES // len(windows)):
+    for _ in range(MOST_BOUNDED_IN_ALL // len(windows)):
         merged = [merge_bounds(layer, _parts(boxes, some)) for some in windows.split(WINDOWS_AT_ONCE)]
         if all(_is_inside(boxes, of, bounds) for of, bounds in _pairs(targets, merged)):
             outputs = torch.tensor(extraction.fine.outputs)[reached]

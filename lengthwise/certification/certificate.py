@@ -1,8 +1,6 @@
 """Certificates: what is claimed of a model, with all that is needed to check the claim; never imports torch."""
 
-import json
 from collections.abc import Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, cast, final
 
@@ -15,6 +13,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import MOST_MERGES, TreeMachine
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.files import json_text, parse_json_text
 from lengthwise.registry import nearest
 
 Level = Literal["refuted", "tested", "finite", "robust"]
@@ -192,8 +191,7 @@ class Certificate(_Part):
 
     def to_text(self) -> str:
         """The certificate as JSON, with a digest of its content."""
-        content = self.model_dump(mode="json")
-        return json.dumps(content | {"digest": _digest(content)}, indent=1) + "\n"
+        return json_text(self.model_dump(mode="json"))
 
     @classmethod
     def read(cls, path: Path) -> "Certificate":
@@ -211,11 +209,9 @@ class Certificate(_Part):
     def from_text(cls, text: str) -> "Certificate":
         """The inverse of `to_text`; a text that is none, or was changed, is a ValueError."""
         try:
-            content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"certificate: wanted JSON, got something else ({error}); certify again") from None
-        if not isinstance(content, dict) or content.pop("digest", None) != _digest(content):
-            raise ValueError("certificate: its content and its digest disagree; it was edited, certify again")
+            content = parse_json_text(text)
+        except ValueError as error:
+            raise ValueError(f"certificate: {error}; it was edited, or is none, certify again") from None
         try:
             return cls.model_validate(content)
         except ValidationError as error:
@@ -224,10 +220,6 @@ class Certificate(_Part):
             raise ValueError(
                 f"certificate: {place}: {first['msg']}; it was edited, or is not of this version, certify again"
             ) from None
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 class Checked(NamedTuple):

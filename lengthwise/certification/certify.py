@@ -163,15 +163,11 @@ class _Examination:
             glance = _followed(model, extraction, [some[:: len(some) // GLANCE] for some in strings[:2]])
             if missed := _disagreement(glance):
                 return missed
-            error = first_error(extraction.machine, self.task.transducer)
+            error = self._error(extraction, radius)
         except ValueError as problem:  # too many classes, or too many merges to compare
             return str(problem)
         if error is not None:
-            string = self.task.encode("".join(error))
-            if not bool(judge(self.model, self.task, string[None]).wrong):
-                return f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly"
-            self._note_machine(extraction, radius)
-            return self._refuted(string, "of the machine")
+            return error
         if not none_wrong:
             return "the machine is right, the model is not"
         followed = _followed(model, extraction, strings)
@@ -180,6 +176,18 @@ class _Examination:
         self._note_machine(extraction, radius)
         self.evidence["followed"] = followed
         return self._finite(model, extraction, radius, strings)
+
+    def _error(self, extraction: Extraction, radius: float) -> Certificate | str | None:
+        """What the machine's shortest error comes to: the model's (`refuted`) or its own; None: it makes no error."""
+        error = first_error(extraction.machine, self.task.transducer)
+        if error is None:
+            return None
+        string = self.task.encode("".join(error))
+        if not bool(judge(self.model, self.task, string[None]).wrong):
+            return f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly"
+        self.evidence.pop("followed", None)
+        self._note_machine(extraction, radius)
+        return self._refuted(string, "of the machine")
 
     def _finite(
         self, model: TreeModel | RecurrentModel, extraction: Extraction, radius: float, strings: Sequence[Strings]
@@ -193,30 +201,25 @@ class _Examination:
         for smaller in (radius / 2**halvings for halvings in range(5)):
             try:
                 finer = extraction if smaller == radius else extract(model, self.task.symbols, radius=smaller)
-                error = first_error(finer.machine, self.task.transducer)
-                if error is not None:
-                    string = self.task.encode("".join(error))
-                    if bool(judge(self.model, self.task, string[None]).wrong):
-                        del self.evidence["followed"]
-                        self._note_machine(finer, smaller)
-                        return self._refuted(string, "of the machine")
-                    continue
-                found = invariant_boxes(model, finer)
+                error = self._error(finer, smaller)
+                if isinstance(error, Certificate):
+                    return error
+                found = None if error else invariant_boxes(model, finer)
             except ValueError as problem:
                 reason = f"{reason} ({problem})"
                 break
-            if found is not None and smaller != radius:
+            if found is None:
+                continue
+            if smaller != radius:
                 followed = _followed(model, finer, strings)
-                found = None if _disagreement(followed) else found
-                if found is not None:
-                    self._note_machine(finer, smaller)
-                    self.evidence["followed"] = followed
-            if found is not None:
-                boxes = Boxes(
-                    num_representatives=len(finer.prototypes), half_width=found.half_width, margin=found.margin
-                )
-                self.evidence["boxes"] = boxes
-                return self._certificate("robust", "")
+                if _disagreement(followed):
+                    continue
+                self._note_machine(finer, smaller)
+                self.evidence["followed"] = followed
+            self.evidence["boxes"] = Boxes(
+                num_representatives=len(finer.prototypes), half_width=found.half_width, margin=found.margin
+            )
+            return self._certificate("robust", "")
         return self._certificate("finite", reason)
 
     def _finite_of_codes(self, model: TreeModel, extraction: Extraction) -> Certificate:

@@ -15,7 +15,7 @@ from lengthwise.layers.codebook import Codebook, SnappingLayer
 from lengthwise.layers.tree_layers import MergeLayer
 from lengthwise.models.codebook_gpt import CodebookGPT
 
-MOST_MERGES = 5_000
+MOST_ENUMERATED = 5_000
 
 
 class Enumeration(NamedTuple):
@@ -54,8 +54,8 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | 
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))
-    if len(windows) > MOST_MERGES:
-        raise ValueError(f"extraction: wanted at most {MOST_MERGES:,} merges to go through, got {len(windows):,}")
+    if len(windows) > MOST_ENUMERATED:
+        raise ValueError(f"extraction: wanted at most {MOST_ENUMERATED:,} merges to go through, got {len(windows):,}")
     targets = _codes_of(extraction, model.tree.leaves, layer.codebook)[table[tuple(windows.T.numpy())]]
     points = extraction.prototypes.double()
     parts = (_points(points[some.T]) for some in windows.split(WINDOWS_AT_ONCE))

@@ -1,6 +1,5 @@
 """Whether a model's states stay in the classes that a machine gives them, node by node, on given strings."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -46,11 +45,7 @@ def follow(model: TreeModel, extraction: Extraction, strings: Int64[Tensor, "B T
     Nodes over equal windows of symbols are computed once.
     """
     parts = strings.split(max(1, SYMBOLS_AT_ONCE // strings.shape[1]))
-    return _total(_follow_part(model, extraction, part) for part in parts)
-
-
-def _total(parts: Iterable[Following]) -> Following:
-    return sum(parts, Following(0, 0, 0, 0.0))
+    return sum((_follow_part(model, extraction, part) for part in parts), Following(0, 0, 0, 0.0))
 
 
 def _follow_part(model: TreeModel, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> Following:

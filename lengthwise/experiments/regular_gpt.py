@@ -1,5 +1,6 @@
 """Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
@@ -43,6 +44,15 @@ def _our_plan(scale: Scale, *, certificate: bool = False) -> EvaluationPlan:
     return plan.model_copy(update={"certificate": certificate})
 
 
+def _languages(specs: ScaledSpecs, *, left_out: Collection[str] = ()) -> list[Cell]:
+    """A cell for each language, with everything else as the preset has it."""
+    return [
+        Cell(language.row, "C=2", specs(language.task, {"task": language.fields}), language.published[0])
+        for language in LANGUAGES
+        if language.row not in left_out
+    ]
+
+
 @EXPERIMENTS.register("regular-gpt/ours")
 def ours(scale: Scale = "small") -> Experiment:
     """Every regular task under our protocol: preset `fast`, five seeds, final weights, near-miss strings."""
@@ -55,10 +65,7 @@ def ours(scale: Scale = "small") -> Experiment:
             "(max / mean over its three seeds) are for its own strings, which are easier to tell apart for D_n and "
             "Tomita, and for lengths 51-100 there: no comparison, but what the reader will look for."
         ),
-        cells=[
-            Cell(language.row, "C=2", specs(language.task, {"task": language.fields}), language.published[0])
-            for language in LANGUAGES
-        ],
+        cells=_languages(specs),
         plan=_our_plan(scale, certificate=True),
     )
 
@@ -67,7 +74,6 @@ def ours(scale: Scale = "small") -> Experiment:
 def codebook(scale: Scale = "small") -> Experiment:
     """The tasks that preset `fast` learns, by nets whose states are moved to codes in the last tenth of training."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="codebook-gpt")
-    left_out = ("D_12", "Modular Arithmetic")
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
         about=(
@@ -77,11 +83,7 @@ def codebook(scale: Scale = "small") -> Experiment:
             "become codes, and from then on the nearest code stands in place of every merged state. The net's merges "
             "are then a table of finitely many entries, which a certificate goes through one by one."
         ),
-        cells=[
-            Cell(language.row, "C=2", specs(language.task, {"task": language.fields}), language.published[0])
-            for language in LANGUAGES
-            if language.row not in left_out
-        ],
+        cells=_languages(specs, left_out=("D_12", "Modular Arithmetic")),
         plan=_our_plan(scale, certificate=True),
     )
 
@@ -172,19 +174,17 @@ def table_2(scale: Scale = "small") -> Experiment:
     )
 
 
-BALANCED: Settings = {"train": {"lengths": "balanced"}}
-
-
 @EXPERIMENTS.register("regular-gpt/chunk-sizes")
 def chunk_sizes(scale: Scale = "small") -> Experiment:
     """Parity and cycle navigation with chunks of 2, 3 and 4 symbols (the paper's C=3 averages: 88.7 and 78.6)."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4))
+    balanced: Settings = {"train": {"lengths": "balanced"}}
     larger: Settings = {"model": {"d_model": 128}, "train": {"steps": 8000, "batch_size": 256}}
     cells = []
     for language in LANGUAGES[1:3]:
         for chunk_size, published in ((2, language.published[0]), (3, language.published[1]), (4, "")):
             settings: Settings = {"task": language.fields, "model": {"chunk_size": chunk_size}}
-            settings = merge(BALANCED, merge(settings, larger if chunk_size == 4 else {}))
+            settings = merge(balanced, merge(settings, larger if chunk_size == 4 else {}))
             cells.append(Cell(language.row, f"C={chunk_size}", specs(language.task, settings), published))
     return Experiment(
         title="RegularGPT with larger chunks",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.certificate import Certificate, machine_from_json
+from lengthwise.certification.certificate import Certificate, Closure, machine_from_json
 from lengthwise.report.certificate import certificate_lines, class_names
 from lengthwise.report.charts import HEIGHT, PALETTE, WIDTH
 from lengthwise.report.html_page import html_definitions, html_figures, html_note, html_table
@@ -24,20 +24,20 @@ _MAP_NOTE = (
 
 def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, dict[str, alt.LayerChart]]:
     """HTML about certificates, given by the names of their runs, and the charts in it by their names."""
-    charts, titles = {}, {}
+    charts, titles, parts = {}, {}, []
     for place, (run, certificate) in enumerate(certificates.items()):
+        names = class_names(certificate)
+        parts.append(_details(run, certificate, names))
         if certificate.closure is not None and certificate.closure.points:
-            charts[f"map-{place}"], titles[f"map-{place}"] = map_chart(certificate), f"{run}: {certificate.level}"
-    parts = [_details(run, certificate) for run, certificate in certificates.items()]
+            charts[f"map-{place}"] = map_chart(certificate.closure, names)
+            titles[f"map-{place}"] = f"{run}: {certificate.level}"
     figures = html_note(_MAP_NOTE) + html_figures(titles) if charts else ""
     return "".join(parts) + figures, charts
 
 
-def map_chart(certificate: Certificate) -> alt.LayerChart:
+def map_chart(closure: Closure, names: Sequence[str]) -> alt.LayerChart:
     """The representatives on the plane of their first two principal axes, each with the name of its class."""
-    assert certificate.closure is not None
-    names = class_names(certificate)
-    values = [{"x": x, "y": y, "class": names[k] if k >= 0 else NOTHING} for x, y, k in certificate.closure.points]
+    values = [{"x": x, "y": y, "class": names[k] if k >= 0 else NOTHING} for x, y, k in closure.points]
     shown = list(dict.fromkeys(str(value["class"]) for value in values))
     scale = alt.Scale(domain=shown, range=[PALETTE[place % len(PALETTE)] for place in range(len(shown))])
     base = alt.Chart(alt.InlineData(values=values), width=WIDTH, height=HEIGHT).encode(
@@ -50,23 +50,22 @@ def map_chart(certificate: Certificate) -> alt.LayerChart:
     return alt.LayerChart(layer=[base.mark_circle(size=70, opacity=0.8), labels], width=WIDTH, height=HEIGHT)
 
 
-def _details(run: str, certificate: Certificate) -> str:
+def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
     (level, claim), *rest = certificate_lines(certificate)
-    table = _machine_table(certificate)
+    table = _machine_table(certificate, names)
     return (
         f"<details><summary>{run}: <b>{level}</b>. {claim}</summary>{html_definitions(rest, 'pairs')}"
         f"{html_table(table) if table else ''}</details>"
     )
 
 
-def _machine_table(certificate: Certificate) -> Table | None:
+def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:
     """Of a machine with windows of two parts: the class of each window, and the answer of each class."""
     if certificate.machine is None:
         return None
     machine = machine_from_json(certificate.machine)
     if not isinstance(machine, TreeMachine) or machine.chunk_size != 2 or machine.num_classes > LARGEST_TABLE:
         return None
-    names = class_names(certificate)
 
     def line(older: int) -> Sequence[str]:
         merged = (names[k] if k >= 0 else NOTHING for k in machine.table[older].tolist())

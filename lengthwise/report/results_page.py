@@ -100,7 +100,7 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
 _LEVELS: tuple[Level, ...] = ("robust", "finite", "tested", "refuted")
 
 
-def certificate_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
+def _certificate_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
     """Header and one line for each cell: how many of its runs have which certificate, and the size of the machines."""
     results = {outcome.spec.id: outcome.result for outcome in outcomes}
     header = ("row", "column", *_LEVELS, "classes", "states apart", "CPU s", "shortest error", "not higher, because")
@@ -130,7 +130,7 @@ def _certificate_line(cell: Cell, results: Mapping[str, RunResult | None]) -> Li
 def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     if not experiment.plan.certificate:
         return []
-    header, lines = certificate_lines(experiment, outcomes)
+    header, lines = _certificate_table(experiment, outcomes)
     return [
         "## Certificates",
         "How many of the runs have which level. " + " ".join(f"*{level}*: {CLAIMS[level]}" for level in _LEVELS),

@@ -111,13 +111,13 @@ class Recipe(_Section):
     def state_noise_at(self, step: int) -> float:
         """The standard deviation of the state noise at a step."""
         early, late = self.augmentation.state_noise, self.augmentation.late_state_noise
-        return late if self.is_late(step) else early
+        return late if self._is_late(step) else early
 
     def consistency_at(self, step: int) -> float:
         """What the inconsistency of states is multiplied by at a step."""
-        return self.late_consistency if self.is_late(step) else 0.0
+        return self.late_consistency if self._is_late(step) else 0.0
 
-    def is_late(self, step: int) -> bool:
+    def _is_late(self, step: int) -> bool:
         """Whether a step is in the second half of training."""
         return 2 * step >= self.steps
 

@@ -155,7 +155,7 @@ def test_one_code_leaves_all_the_room_there_is() -> None:
 
 
 def test_too_many_merges_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lengthwise.certification.enumeration.MOST_MERGES", 10)
+    monkeypatch.setattr("lengthwise.certification.enumeration.MOST_ENUMERATED", 10)
     model = with_random_codes(0, 6)
     with pytest.raises(ValueError, match="extraction: wanted at most 10 merges to go through, got "):
         enumerate_merges(model, extracted(model))
