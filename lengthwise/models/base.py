@@ -65,6 +65,12 @@ class SequenceModel(nn.Module, ABC):
     def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
         """The hidden state that the answer for the whole string is read from, as cheaply as the model can."""
 
+    def last_states(
+        self, batches: Sequence[Int64[Tensor, "_ _"]], perturb: Perturbation | None = None
+    ) -> list[Float[Tensor, "_ D"]]:
+        """`last_state` of several batches, each of its own size and length, as cheaply as the model can."""
+        return [self.last_state(inputs, perturb) for inputs in batches]
+
     def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
         """Raise a ValueError unless these are strings of the symbols 0 ... num_symbols - 1, or pads where accepted."""
         if not inputs.shape[1]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lengthwise.conventions import PAD
 from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
 from lengthwise.models.base import MODELS, ModelConfig, Perturbation, SequenceModel
-from lengthwise.ops.tree_attention import PadRule, Tree, last_state, masked_states, prefix_states
+from lengthwise.ops.tree_attention import PadRule, Tree, last_state, last_states, masked_states, prefix_states
 
 
 class RegularGPTConfig(ModelConfig):
@@ -149,6 +149,12 @@ class RegularGPT(SequenceModel):
 
     def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
         return last_state(self._ids(inputs), self.tree, perturb)
+
+    def last_states(
+        self, batches: Sequence[Int64[Tensor, "_ _"]], perturb: Perturbation | None = None
+    ) -> list[Float[Tensor, "_ D"]]:
+        """`last_state` of several batches, whose trees grow side by side."""
+        return last_states([self._ids(inputs) for inputs in batches], self.tree, perturb)
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         """The same numbers as `forward`, by the masked definition of eq. (1); for small T."""

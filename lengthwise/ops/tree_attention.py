@@ -27,7 +27,7 @@ Masked away instead, one symbol and the same symbol twice would be indistinguish
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -203,32 +203,79 @@ def last_state(
 
     About T / (C - 1) merges when K = 1, less the tabled ones. `perturb` as in `prefix_states`.
     """
+    (states,) = last_states([ids], tree, perturb, table_rows)
+    return states
+
+
+def last_states(
+    batches: Sequence[Int64[Tensor, "_ _"]],
+    tree: Tree,
+    perturb: Callable[[Tensor], Tensor] | None = None,
+    table_rows: int = TABLE_ROWS,
+) -> list[Float[Tensor, "_ D"]]:
+    """`last_state` of every batch, each of its own size and length.
+
+    The trees grow side by side, all merges of a level at once: small batches then cost little more than one of them.
+    """
     chunk = tree.chunk_size
-    levels, level = num_levels(ids.shape[1], chunk), 0
-    rows, codes = tree.leaves, ids[:, _num_leading_pads(ids, tree) :]
-    while level < levels and _worth_tabling(
-        tree, len(rows), len(ids) * -(-codes.shape[1] // chunk), perturb is not None, table_rows
-    ):
-        codes = _window_code(_chunked(codes, chunk), tree, len(rows))
+    depths = [num_levels(ids.shape[1], chunk) for ids in batches]
+    # The trees that still grow; their nodes are codes as long as states are tabled.
+    growing = dict(enumerate(ids[:, _num_leading_pads(ids, tree) :] for ids in batches))
+    rows, level = tree.leaves, 0
+    tops: dict[int, Tensor] = {}
+    while growing and _worth_tabling(tree, len(rows), _num_merges(growing, chunk), perturb is not None, table_rows):
+        growing = {k: _window_code(_chunked(codes, chunk), tree, len(rows)) for k, codes in growing.items()}
         rows = _next_rows(rows, tree)
         level += 1
-    if level == levels:
-        return rows[codes[:, 0]]
-    *sliding, merging = tree.layers
-    states, pad = rows[codes] if sliding else None, rows[0]
-    for _ in range(level, levels):
-        for layer in sliding:
-            assert states is not None
-            states, pad = _slide(layer, states, pad, 1, chunk), _merge_pad(layer, pad)
-        if states is None:
-            states = _merge_gathered(merging, rows, _chunked(codes, chunk))
-        else:
-            states = _merge_chunks(merging, states, pad, chunk)
-        pad = _merge_pad(merging, pad)
-        states, pad = (perturb(states), perturb(pad)) if perturb else (states, pad)
+        tops |= {k: rows[growing.pop(k)[:, 0]] for k in list(growing) if depths[k] == level}
+    pad = rows[0]
+    if len(tree.layers) > 1:
+        growing = {k: rows[codes] for k, codes in growing.items()}
+    while growing:
+        growing, pad = _next_level(growing, rows, pad, tree)
+        level += 1
+        if perturb:
+            growing, pad = {k: perturb(states) for k, states in growing.items()}, perturb(pad)
+        tops |= {k: growing.pop(k)[:, 0] for k in list(growing) if depths[k] == level}
         pad = pad if tree.pad_rule == "merged" else tree.leaves[0]
-    assert states is not None
-    return states[:, 0]
+    return [tops[k] for k in range(len(batches))]
+
+
+def _num_merges(growing: Mapping[int, Int64[Tensor, "_ _"]], chunk_size: int) -> int:
+    return sum(len(codes) * -(-codes.shape[1] // chunk_size) for codes in growing.values())
+
+
+def _next_level(
+    growing: Mapping[int, Tensor], rows: Float[Tensor, "R D"], pad: Float[Tensor, " D"], tree: Tree
+) -> tuple[dict[int, Float[Tensor, "_ _ D"]], Float[Tensor, " D"]]:
+    """The states a level up, and the pad's; nodes are given as states or, above the last tabled level, as codes."""
+    *sliding, merging = tree.layers
+    for layer in sliding:
+        growing = {k: _slide(layer, states, pad, 1, tree.chunk_size) for k, states in growing.items()}
+        pad = _merge_pad(layer, pad)
+    if all(nodes.ndim == 2 for nodes in growing.values()):
+        chunks = [_chunked(codes, tree.chunk_size) for codes in growing.values()]
+        one_pad = rows.new_zeros(1, dtype=torch.int64)
+        window = [torch.cat([one_pad, *(part.flatten() for part in parts)]) for parts in zip(*chunks, strict=True)]
+        merged = _merge_gathered(merging, rows, window)
+    else:
+        windows = [_state_chunks(states, pad, tree.chunk_size).flatten(0, 1) for states in growing.values()]
+        merged = merge_windows(merging, torch.cat([pad.expand(1, tree.chunk_size, -1), *windows]))
+    shapes = [(len(nodes), -(-nodes.shape[1] // tree.chunk_size)) for nodes in growing.values()]
+    above, *parts = merged.split([1, *(batch * count for batch, count in shapes)])
+    states = (part.unflatten(0, shape) for part, shape in zip(parts, shapes, strict=True))
+    return dict(zip(growing, states, strict=True)), above[0]
+
+
+def _state_chunks(
+    states: Float[Tensor, "B N D"], pad: Float[Tensor, " D"], chunk_size: int
+) -> Float[Tensor, "B M C D"]:
+    """The chunks of C states, oldest first, with pads before the first one where it is not full."""
+    missing = -states.shape[1] % chunk_size
+    if missing:
+        states = torch.cat([pad.expand(len(states), missing, -1), states], 1)
+    chunks: Tensor = states.unflatten(1, (-1, chunk_size))
+    return chunks
 
 
 def _read_after(level: int, chunk_size: int, skipped: int = 0) -> tuple[int, slice]:
@@ -263,16 +310,6 @@ def _slide(
         layer.bias,
     )
     return layer.output(states, attended)
-
-
-def _merge_chunks(
-    layer: TreeLayer, states: Float[Tensor, "B N D"], pad: Float[Tensor, " D"], chunk_size: int
-) -> Float[Tensor, "B M D"]:
-    """The layer's value at the last state of each chunk of C, after filling the first chunk up with pads."""
-    missing = -states.shape[1] % chunk_size
-    if missing:
-        states = torch.cat([pad.expand(len(states), missing, -1), states], 1)
-    return merge_windows(layer, states.unflatten(1, (-1, chunk_size)))
 
 
 def _merge_gathered(

@@ -1,13 +1,13 @@
 """The training loop."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
@@ -129,11 +129,7 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)
-        augmented = _augmented(batch, recipe, generator, state.model.pad_block)
-        perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
-        loss = answers = supervised_loss(state.model, augmented, recipe.supervision, perturb)
-        if weight := recipe.consistency_at(state.step):
-            loss = answers + weight * _inconsistency(state.model, batch, recipe, generator, perturb)
+        loss, answers = _losses(state, batch, recipe, generator)
         record = _update(state, recipe, loss, length)
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
             state.growth = state.growth.after(float(answers.detach()))
@@ -191,35 +187,57 @@ def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> N
         )
 
 
+def _losses(
+    state: TrainingState, batch: Batch, recipe: Recipe, generator: torch.Generator
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The loss of a step, and the part of it that answers make.
+
+    The other part, where the recipe wants it: how far the states of suffixes of half of the strings are from those of
+    the same suffixes with pads; the mean square over all numbers, where each state has noise of its own.
+    """
+    model, weight = state.model, recipe.consistency_at(state.step)
+    augmented = _augmented(batch, recipe, generator, model.pad_block)
+    compared: list[Tensor] = []
+    if weight:
+        half = (len(batch.inputs) + 1) // 2
+        suffixes = random_suffixes(Batch(batch.inputs[:half], batch.targets[:half]), generator)
+        most = recipe.augmentation.pads_per_symbol
+        padded = with_identity_padding(suffixes, generator, most_per_symbol=most, block=model.pad_block)
+        compared = [suffixes.inputs, padded.inputs]
+    perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
+    answers, states = _loss_and_states(model, augmented, recipe.supervision, perturb, compared)
+    if not states:
+        return answers, answers
+    without, with_pads = states
+    return answers + weight * (without - with_pads).square().mean(), answers
+
+
 def supervised_loss(
     model: SequenceModel, batch: Batch, supervision: str, perturb: Perturbation | None = None
 ) -> Float[Tensor, ""]:
     """Mean cross-entropy over each row's last asked position (`"last"`) or over all asked ones (`"prefix"`)."""
-    if supervision == "prefix":
-        logits = model(batch.inputs, perturb)
-        return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORE)
+    return _loss_and_states(model, batch, supervision, perturb, [])[0]
+
+
+def _loss_and_states(
+    model: SequenceModel,
+    batch: Batch,
+    supervision: str,
+    perturb: Perturbation | None,
+    others: Sequence[Int64[Tensor, "_ _"]],
+) -> tuple[Float[Tensor, ""], list[Float[Tensor, "_ D"]]]:
+    """The supervised loss of a batch, and the last states of other strings, read together where that is possible."""
     asked = batch.targets != IGNORE
     places = asked.shape[1] - 1 - asked.flip(1).int().argmax(1)
-    targets = batch.targets.gather(1, places[:, None])[:, 0]
-    if bool((places == asked.shape[1] - 1).all()):
-        return F.cross_entropy(model.last(batch.inputs, perturb), targets)
-    logits = model(batch.inputs, perturb)
-    return F.cross_entropy(logits[torch.arange(len(places)), places], targets)
-
-
-def _inconsistency(
-    model: SequenceModel, batch: Batch, recipe: Recipe, generator: torch.Generator, perturb: Perturbation | None
-) -> Float[Tensor, ""]:
-    """How far the states of suffixes of half of the strings are from those of the same suffixes with pads.
-
-    Mean square over all numbers; each state has noise of its own.
-    """
-    half = (len(batch.inputs) + 1) // 2
-    suffixes = random_suffixes(Batch(batch.inputs[:half], batch.targets[:half]), generator)
-    most = recipe.augmentation.pads_per_symbol
-    padded = with_identity_padding(suffixes, generator, most_per_symbol=most, block=model.pad_block)
-    difference = model.last_state(suffixes.inputs, perturb) - model.last_state(padded.inputs, perturb)
-    return difference.square().mean()
+    if supervision == "last" and bool((places == asked.shape[1] - 1).all()):
+        states, *rest = model.last_states([batch.inputs, *others], perturb)
+        return F.cross_entropy(model.readout(states), batch.targets[:, -1]), rest
+    logits, targets = model(batch.inputs, perturb), batch.targets
+    if supervision == "last":
+        rows = torch.arange(len(places))
+        logits, targets = logits[rows, places][:, None], targets[rows, places][:, None]
+    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE)
+    return loss, model.last_states(others, perturb)
 
 
 def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator, pad_block: int) -> Batch:

@@ -73,6 +73,26 @@ def test_forms_are_equal_in_every_variant(variant: str, chunk_size: int, thickne
     assert_same(gradients(model, last, weight[:, -1]), expected, torch.float64)
 
 
+@pytest.mark.parametrize("perturbed", [False, True])
+@pytest.mark.parametrize("thickness", [1, 2])
+@pytest.mark.parametrize("chunk_size", [2, 3])
+@pytest.mark.parametrize("variant", ["merge", "code"])
+def test_batches_read_side_by_side_are_read_alike(
+    variant: str, chunk_size: int, thickness: int, perturbed: bool
+) -> None:
+    """The definition, one batch after another: lengths that end within the tables, above them and together."""
+    model = make_model(variant=variant, chunk_size=chunk_size, thickness=thickness)
+    batches = [draw_inputs(length, batch_size=size) for length, size in ((63, 2), (1, 3), (2, 1), (125, 1), (63, 4))]
+    batches.append(torch.nn.functional.pad(batches[0], (200, 0), value=-1))
+    perturb = (lambda states: states * 1.5) if perturbed else None
+    together, alone = model.last_states(batches, perturb), [model.last_state(inputs, perturb) for inputs in batches]
+    assert_same(together, alone, torch.float64)
+    joined = torch.cat(together)
+    weight = torch.randn(joined.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert_same(gradients(model, joined, weight), gradients(model, torch.cat(alone), weight), torch.float64)
+    assert model.last_states([]) == []
+
+
 @pytest.mark.parametrize("table_rows", [0, 9, 81, 10_000])
 @pytest.mark.parametrize("form", [last_state, prefix_states])
 def test_content_tables_change_nothing(form, table_rows: int) -> None:

@@ -171,7 +171,13 @@ def test_a_recipe_that_asks_too_much_of_a_model_is_refused(changes: dict, senten
 
 
 def test_consistency_is_part_of_the_loss_but_does_not_hold_growth_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_inconsistency", lambda *_: torch.tensor(2.0))
+    read = loop._loss_and_states
+
+    def far_apart(*arguments) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        answers, states = read(*arguments)
+        return answers, [0 * state + place * 2**0.5 for place, state in enumerate(states)]
+
+    monkeypatch.setattr(loop, "_loss_and_states", far_apart)
     task = make_task("parity")
     recipe = small_recipe(steps=400, length_sampling="growing", max_length=3, late_consistency=3.0)
     state = small_state(task, recipe)
