@@ -16,9 +16,10 @@ from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 
 WINDOWS_AT_ONCE = 64
-MOST_BOUNDED = 600
-MOST_BOUNDED_IN_ALL = 2_400
-"""Windows times rounds: about 20 seconds for a model of width 64."""
+MOST_BOUNDED = 2_400
+"""Windows times rounds: about 15 seconds for a model of width 64."""
+LEAST_ROUNDS = 4
+"""A search that could not take so many rounds is not begun."""
 SLACK = 1.05
 
 
@@ -32,6 +33,13 @@ class Robustness(NamedTuple):
     margin: float
 
 
+class Search(NamedTuple):
+    """Boxes, if some were found, and how many merges were bounded on the way."""
+
+    found: Robustness | None
+    num_merges: int
+
+
 class _Boxes(NamedTuple):
     """The sets ``center + axes @ (half_width * d)`` with ``|d_i| <= 1``; the columns of `axes` are orthonormal."""
 
@@ -41,8 +49,8 @@ class _Boxes(NamedTuple):
 
 
 @torch.no_grad()
-def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | None:
-    """Boxes around the prototypes such that every merge of the table maps boxes into a box, or None if none is found.
+def invariant_boxes(model: TreeModel, extraction: Extraction, most_merges: int = MOST_BOUNDED) -> Search:
+    """Boxes around the prototypes such that every merge of the table maps boxes into a box, or none if none is found.
 
     Begins with the prototypes as points, takes for each class a box that holds what the windows of its table entries
     are bounded by, and again, until what is computed from the boxes lies within them. By induction on the levels every
@@ -51,7 +59,8 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
     directions in which its states differ: few, and a box along the coordinates would be wide in all of them.
 
     Raises:
-        ValueError: the model is not a `RegularGPT` of variant merge; the table has more than 600 entries.
+        ValueError: the model is not a `RegularGPT` of variant merge; four rounds over the entries of the table
+            are more than `most_merges`.
     """
     layer, readout = model.tree.layers[0], model.readout
     # Of a subclass nobody knows whether it still computes what is bounded here.
@@ -63,22 +72,25 @@ def invariant_boxes(model: TreeModel, extraction: Extraction) -> Robustness | No
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))
-    if len(windows) > MOST_BOUNDED:
-        raise ValueError(f"extraction: wanted at most {MOST_BOUNDED} windows to bound, got {len(windows)}")
+    if (least := LEAST_ROUNDS * len(windows)) > most_merges:
+        raise ValueError(f"extraction: wanted at most {most_merges:,} merges to bound, got {least:,}")
     targets = torch.tensor(table[tuple(windows.T.numpy())])
     points = extraction.prototypes.double()
     reached = torch.zeros(len(points), dtype=torch.bool).index_fill(0, targets, True)
     boxes = _Boxes(points, torch.eye(points.shape[1], dtype=torch.float64).repeat(len(points), 1, 1), 0 * points)
-    for _ in range(MOST_BOUNDED_IN_ALL // len(windows)):
+    num_merges = 0
+    while num_merges + len(windows) <= most_merges:
+        num_merges += len(windows)
         merged = [merge_bounds(layer, _parts(boxes, some)) for some in windows.split(WINDOWS_AT_ONCE)]
         if all(_is_inside(boxes, of, bounds) for of, bounds in _pairs(targets, merged)):
             outputs = torch.tensor(extraction.fine.outputs)[reached]
             margin = smallest_margin(readout, _states(boxes, reached), outputs)
-            return Robustness(float(boxes.half_width.max()), margin) if margin > 0 else None
+            found = Robustness(float(boxes.half_width.max()), margin) if margin > 0 else None
+            return Search(found, num_merges)
         if not all(bool((bounds.radius <= 1).all()) for bounds in merged):
-            return None
+            break
         boxes = _around(boxes, targets, merged)
-    return None
+    return Search(None, num_merges)
 
 
 def _pairs(targets: Int64[Tensor, " M"], merged: list[Affine]) -> Iterable[tuple[Int64[Tensor, " _"], Affine]]:

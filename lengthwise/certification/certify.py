@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -14,7 +14,7 @@ from torch import Tensor
 from lengthwise import __version__
 from lengthwise.automata.monoid_laws import monoid_laws
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.bounds import invariant_boxes
+from lengthwise.certification.bounds import MOST_BOUNDED, invariant_boxes
 from lengthwise.certification.certificate import (
     Boxes,
     Certificate,
@@ -198,28 +198,30 @@ class _Examination:
         if _codebook(model):
             return self._finite_of_codes(model, extraction)
         reason = "no boxes were found that the model maps into one another"
-        for smaller in (radius / 2**halvings for halvings in range(5)):
-            try:
-                finer = extraction if smaller == radius else extract(model, self.task.symbols, radius=smaller)
+        left = MOST_BOUNDED
+        try:
+            for smaller, finer in _finer(model, self.task.symbols, extraction, radius):
                 error = self._error(finer, smaller)
                 if isinstance(error, Certificate):
                     return error
-                found = None if error else invariant_boxes(model, finer)
-            except ValueError as problem:
-                reason = f"{reason} ({problem})"
-                break
-            if found is None:
-                continue
-            if smaller != radius:
-                followed = _followed(model, finer, strings)
-                if _disagreement(followed):
+                if error:
                     continue
-                self._note_machine(finer, smaller)
-                self.evidence["followed"] = followed
-            self.evidence["boxes"] = Boxes(
-                num_representatives=len(finer.prototypes), half_width=found.half_width, margin=found.margin
-            )
-            return self._certificate("robust", "")
+                found, num_merges = invariant_boxes(model, finer, left)
+                left -= num_merges
+                if found is None:
+                    continue
+                if finer is not extraction:
+                    followed = _followed(model, finer, strings)
+                    if _disagreement(followed):
+                        continue
+                    self._note_machine(finer, smaller)
+                    self.evidence["followed"] = followed
+                self.evidence["boxes"] = Boxes(
+                    num_representatives=len(finer.prototypes), half_width=found.half_width, margin=found.margin
+                )
+                return self._certificate("robust", "")
+        except ValueError as problem:
+            reason = f"{reason} ({problem})"
         return self._certificate("finite", reason)
 
     def _finite_of_codes(self, model: TreeModel, extraction: Extraction) -> Certificate:
@@ -289,6 +291,18 @@ def _extract(model: TreeModel | RecurrentModel, symbols: tuple[str, ...], radius
     if isinstance(model, TreeModel):
         return extract(model, symbols, radius=radius)
     return extract_recurrent(model, symbols, radius=radius)
+
+
+def _finer(
+    model: TreeModel, symbols: tuple[str, ...], extraction: Extraction, radius: float
+) -> Iterator[tuple[float, Extraction]]:
+    """A machine and those of smaller classes, each once, with their radii."""
+    yield radius, extraction
+    for smaller in (radius / 2**halvings for halvings in range(1, 5)):
+        finer = extract(model, symbols, radius=smaller)
+        if not torch.equal(finer.prototypes, extraction.prototypes):
+            yield smaller, finer
+        extraction = finer
 
 
 def _followed(

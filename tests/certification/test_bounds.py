@@ -175,7 +175,7 @@ def test_boxes_hold_what_their_corners_merge_to(seed: int, monkeypatch) -> None:
     model, extraction = shaken_net(seed)
     kept, states = [], bounds_module._states
     monkeypatch.setattr(bounds_module, "_states", lambda boxes, some: kept.append(boxes) or states(boxes, some))
-    found = invariant_boxes(model, extraction)
+    found = invariant_boxes(model, extraction).found
     assert found is not None
     ((center, axes, half_width),) = kept
     table, generator = torch.tensor(extraction.fine.table), torch.Generator().manual_seed(seed)
@@ -201,7 +201,7 @@ def test_boxes_with_other_answers_than_the_machine_prove_nothing() -> None:
         outputs = fine.outputs.copy()
         outputs[k] = 1 - outputs[k]
         other = TreeMachine(fine.symbols, fine.leaves, fine.table, outputs)
-        assert invariant_boxes(model, extraction._replace(fine=other)) is None
+        assert invariant_boxes(model, extraction._replace(fine=other)).found is None
 
 
 def test_a_lead_within_the_rounding_of_either_logit_is_no_lead() -> None:
@@ -223,7 +223,18 @@ def test_a_lead_within_the_rounding_of_either_logit_is_no_lead() -> None:
 def test_a_net_that_is_not_trained_gets_no_boxes() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2)
-    assert invariant_boxes(model, extract(model, task.symbols, radius=20.0)) is None
+    assert invariant_boxes(model, extract(model, task.symbols, radius=20.0)).found is None
+
+
+def test_a_search_keeps_to_its_number_of_merges() -> None:
+    task = make_task("parity")
+    model = make_model("regular-gpt", task, d_model=16, num_heads=2)
+    extraction = extract(model, task.symbols, radius=20.0)
+    windows = int((extraction.fine.table >= 0).sum())
+    for most_merges in (4 * windows, 5 * windows - 1):
+        assert 0 < invariant_boxes(model, extraction, most_merges).num_merges <= 4 * windows
+    with pytest.raises(ValueError, match=f"wanted at most {4 * windows - 1} merges to bound, got {4 * windows}"):
+        invariant_boxes(model, extraction, 4 * windows - 1)
 
 
 def test_other_variants_are_refused() -> None:
