@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from lengthwise.experiments.base import SMOKE_PLAN
+from lengthwise.runs.execute import execute
+from lengthwise.runs.spec import make_spec
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
@@ -38,6 +42,20 @@ def test_benchmarks_run(script: str, said: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert said in done.stdout
+
+
+def test_the_page_about_the_inside_of_nets_is_written(tmp_path: Path) -> None:
+    sizes = {"model": {"d_model": 8, "num_heads": 2}, "train": {"steps": 2, "batch_size": 4}}
+    spec = make_spec("parity", "regular-gpt", sizes, preset="fast", seed=0)
+    execute(spec, tmp_path, SMOKE_PLAN)
+    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "inside.py"), spec.id, "--to", "pages"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    pictures = re.findall(
+        r"\]\((.*?\.png)\)", (tmp_path / "pages" / "regular-gpt-inside.md").read_text(encoding="utf-8")
+    )
+    assert len(pictures) == 4
+    assert all((tmp_path / "pages" / name).stat().st_size > 1_000 for name in pictures)
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=range(len(blocks("python"))))

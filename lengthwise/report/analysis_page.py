@@ -22,27 +22,31 @@ def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) ->
     """Analyse a run and write the page; errors as in `analyse`, and a page that is no .html file is a ValueError."""
     check_page(page)
     found = analyse(run.model, run.spec.task, length=length, seed=seed)
-    charts: dict[str, alt.Chart | alt.LayerChart] = {
+    states = {"elements": "Coloured by element", "levels": "Coloured by level", "clusters": "Clusters against distance"}
+    reach = {"field": "Cumulative gradient", "flips": "One symbol replaced"}
+    on_strings = f" Strings: {len(found.inputs):,} of {found.inputs.shape[1]:,} symbols, seed {seed}."
+    on_first = f" Strings: the first {len(found.cumulative):,} of the same."
+    sections = {
+        "States": html_note(_states_note(found) + on_strings) + html_figures(states) + html_table(level_table(found)),
+        "Receptive field": html_note(_FIELD_NOTE + on_first) + html_figures(reach) + html_table(reach_table(found)),
+        "How it was computed": html_definitions(_protocol(run, found, seed)),
+        "Versions": html_definitions(versions().items(), "pairs"),
+    }
+    title = f"Inside {run.spec.model_name} on {task_in(run.spec.to_json())}, seed {run.spec.seed}"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_by_rename(page, html_page(title, _summary(run, found), sections, analysis_charts(found)).encode())
+    return page
+
+
+def analysis_charts(found: Analysis) -> dict[str, alt.Chart | alt.LayerChart]:
+    """The charts of an analysis by their names: elements, levels, clusters, field, flips."""
+    return {
         "elements": element_chart(found.blocks, found.components),
         "levels": level_chart(found.blocks, found.components),
         "clusters": cluster_chart(found.levels, distance=found.distance, monoid_size=found.blocks.monoid.size),
         "field": field_chart(found.cumulative),
         "flips": flip_chart(found.flips, length=found.inputs.shape[1]),
     }
-    states = {"elements": "Coloured by element", "levels": "Coloured by level", "clusters": "Clusters against distance"}
-    reach = {"field": "Cumulative gradient", "flips": "One symbol replaced"}
-    on_strings = f" Strings: {len(found.inputs):,} of {found.inputs.shape[1]:,} symbols, seed {seed}."
-    on_first = f" Strings: the first {len(found.cumulative):,} of the same."
-    sections = {
-        "States": html_note(_states_note(found) + on_strings) + html_figures(states) + html_table(_level_table(found)),
-        "Receptive field": html_note(_FIELD_NOTE + on_first) + html_figures(reach) + html_table(_reach_table(found)),
-        "How it was computed": html_definitions(_protocol(run, found, seed)),
-        "Versions": html_definitions(versions().items(), "pairs"),
-    }
-    title = f"Inside {run.spec.model_name} on {task_in(run.spec.to_json())}, seed {run.spec.seed}"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    write_by_rename(page, html_page(title, _summary(run, found), sections, charts).encode())
-    return page
 
 
 _FIELD_NOTE = (
@@ -79,7 +83,8 @@ def _states_note(found: Analysis) -> str:
     )
 
 
-def _level_table(found: Analysis) -> Table:
+def level_table(found: Analysis) -> Table:
+    """For each level how many clusters its states lie in, and whether these are the elements."""
     header = (
         *("level", "window", "states", "elements", f"clusters at {found.distance:.3g}"),
         *("one for each element from", "up to", "clusters are elements"),
@@ -100,7 +105,8 @@ def _level_table(found: Analysis) -> Table:
     return Table(header, lines)
 
 
-def _reach_table(found: Analysis) -> Table:
+def reach_table(found: Analysis) -> Table:
+    """How far back the gradient and the answer reach."""
     length = found.inputs.shape[1]
     windows = receptive_window(found.cumulative)
     columns = [

@@ -8,6 +8,7 @@ from lengthwise.certification.certificate import CLAIMS, Level
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.markdown import markdown_table
 from lengthwise.report.numbers import NOTHING, percent, span
 from lengthwise.report.protocol import protocol_sentences
 from lengthwise.report.settings import versions_of
@@ -82,7 +83,7 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
             else []
         ),
         f"```console\nlengthwise reproduce {name} --scale {scale}\n```",
-        "\n".join([_markdown_line(header), _markdown_line(["---"] * len(header)), *map(_markdown_line, lines)]),
+        markdown_table(header, lines),
         f"{_SCORED[experiment.scored]} *Mean* and *best run* are means over lengths; *lowest* is the lowest accuracy "
         "of any run at any of them; long lengths and *structured* show the lowest run, the latter with what a constant "
         "answer scores there in brackets. *Solved* counts runs without a single error at the lengths scored; *at step* "
@@ -134,7 +135,7 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
     return [
         "## Certificates",
         "How many of the runs have which level. " + " ".join(f"*{level}*: {CLAIMS[level]}" for level in _LEVELS),
-        "\n".join([_markdown_line(header), _markdown_line(["---"] * len(header)), *map(_markdown_line, lines)]),
+        markdown_table(header, lines),
         "*Classes*: of the machines. *States apart*: the smallest distance, in any run, between representatives of two "
         "classes; a state has a norm of about 8. *CPU s*: of one certificate, tests included.",
     ]
@@ -170,7 +171,3 @@ def _lowest_and_chance(points: Sequence[LengthPoint]) -> str:
     """Structured strings share few answers, so that a constant one may score high."""
     lowest = min(points, key=lambda point: (point.accuracy, point.baseline), default=None)
     return f"{percent(lowest.accuracy)} ({percent(lowest.baseline)})" if lowest else NOTHING
-
-
-def _markdown_line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
