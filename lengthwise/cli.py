@@ -247,7 +247,9 @@ def certify(
     /,
     *,
     out: Annotated[Path | None, Parameter(help="File for the certificate; by default in that folder.")] = None,
-    check: Annotated[Path | None, Parameter(help="A certificate to verify, instead of a run to certify.")] = None,
+    check: Annotated[
+        Path | None, Parameter(help="A certificate to verify; with a run, also that it is this one's.")
+    ] = None,
     at_least: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
 ) -> int:
     """Say what is proved of a model for every length, or verify what a certificate says.
@@ -260,10 +262,14 @@ def certify(
     from lengthwise.report.certificate import certificate_lines, checked_lines
 
     least = parse_level(at_least)
-    if check is not None and run is None:
+    if check is not None:
         certificate = Certificate.read(check)
         sentences = [*checked_lines(certificate, verify(certificate))]
-    elif run is not None and check is None:
+        if run is not None:
+            from lengthwise.runs.certified import check_is_of
+
+            sentences.insert(1, ("verified", check_is_of(certificate, run)))
+    elif run is not None:
         from lengthwise.runs.certified import certify_folder
 
         certificate, path = certify_folder(run, out)

@@ -50,10 +50,10 @@ def parse_json_text(text: str) -> dict[str, Any]:
     """The inverse of `json_text`; a text that is no JSON object, or whose content has changed, is a ValueError."""
     try:
         content = json.loads(text)
-    except RecursionError:
-        raise ValueError("wanted JSON, got brackets nested too deep") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"wanted JSON, got something else: {error}") from None
     if not isinstance(content, dict):
-        raise ValueError("wanted a JSON object")
+        raise ValueError("wanted a JSON object, got something else")
     if content.pop("digest", None) != _digest(content):
         raise ValueError("its contents have changed")
     return content

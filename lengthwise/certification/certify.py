@@ -273,12 +273,17 @@ class _Examination:
             reason=reason,
             task={"name": self.task.name, **self.task.model_dump(mode="json")},
             model={"name": self.model.name, **self.model.config.model_dump(mode="json")},
-            weights=_hash(self.model.state_dict().values()),
+            weights=weights_digest(self.model),
             classes=self.task.classes,
             transducer=self.task.transducer.minimise().to_json(),
             versions={"lengthwise": __version__, "torch": torch.__version__},
             **self.evidence,
         )
+
+
+def weights_digest(model: SequenceModel) -> str:
+    """A hash of all weights, by which a certificate names the model it is about."""
+    return _hash(model.state_dict().values())
 
 
 def _codebook(model: object) -> Codebook | None:

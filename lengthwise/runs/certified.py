@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.certify import certify
+from lengthwise.certification.certify import certify, weights_digest
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
@@ -18,13 +18,29 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
         ValueError: the folder holds neither, is damaged, or a machine was compiled that is no task's.
     """
     path = out or RunFolder(folder).certificate
+    model, task, about = _load(folder)
+    return write_certificate(model, task, path, **about), path
+
+
+def check_is_of(certificate: Certificate, folder: Path) -> str:
+    """The sentence that a certificate is about the model and the task in a folder; a ValueError where it is not."""
+    model, task, _ = _load(folder)
+    if certificate.weights != weights_digest(model):
+        raise ValueError(f"{folder}: wanted the model of the certificate, got other weights; certify {folder} anew")
+    if certificate.task != {"name": task.name, **task.model_dump(mode="json")}:
+        raise ValueError(f"{folder}: wanted the task of the certificate, got another; certify {folder} anew")
+    return f"the certificate is about the weights and the task in {folder}"
+
+
+def _load(folder: Path) -> tuple[SequenceModel, SymbolTask, dict[str, str]]:
+    """The model in a folder, its task and where it comes from."""
     if (folder / DESCRIPTION).exists():
         compiled = load_compiled(folder)
         if compiled.task is None:
             raise ValueError(f"{folder}: its machine is no task's, so that there are no strings to try; compile a task")
-        return write_certificate(compiled.model, compiled.task, path, compiled=compiled.source), path
+        return compiled.model, compiled.task, {"compiled": compiled.source}
     run = load_run(folder)
-    return write_certificate(run.model, run.spec.task, path, run=run.spec.id), path
+    return run.model, run.spec.task, {"run": run.spec.id}
 
 
 def write_certificate(model: SequenceModel, task: SymbolTask, path: Path, **about: str) -> Certificate:
