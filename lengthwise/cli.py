@@ -66,25 +66,43 @@ def reproduce(
     workers: Workers = 2,
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(help="Folder for the page with the results.")] = Path("docs/results"),
+    recorded: Annotated[
+        bool, Parameter(negative=(), help="Count runs recorded beside the page as finished, too.")
+    ] = False,
+    page_only: Annotated[
+        bool, Parameter(negative=(), help="Carry out no run: write the page of those that are finished.")
+    ] = False,
 ) -> int:
     """Carry out an experiment and write its page: our numbers beside the paper's.
 
-    Finished runs are not repeated; after an interruption the same command goes on.
+    Finished runs are not repeated; after an interruption the same command goes on. All results are kept beside the
+    page, in records/, compressed.
     """
     from datetime import UTC, datetime
 
     from rich.console import Console
 
+    from lengthwise.experiments.base import EXPERIMENTS, parse_scale
     from lengthwise.files import write_by_rename
-    from lengthwise.report.results_page import cell_lines, markdown_page
+    from lengthwise.report.results_page import cell_lines, file_stem, markdown_page
     from lengthwise.report.terminal import print_failures, print_grid
+    from lengthwise.runs.pool import finished
+    from lengthwise.runs.records import read_records, restore, write_records
 
     console = Console()
-    experiment, outcomes = _carry_out(name, scale, runs, workers, console)
+    stem = file_stem(name, scale)
+    records = pages / "records" / f"{stem}.jsonl.gz"
+    if recorded:
+        console.print(f"{restore(read_records(records), runs)} runs taken from {records}", soft_wrap=True)
+    if page_only:
+        experiment = EXPERIMENTS[name](parse_scale(scale))
+        outcomes = finished(experiment.specs, runs, experiment.plan)
+    else:
+        experiment, outcomes = _carry_out(name, scale, runs, workers, console)
     print_grid(console, experiment.title, *cell_lines(experiment, outcomes))
     failed = print_failures(console, outcomes)
-    page = pages / f"{name.replace('/', '-')}{'' if scale == 'small' else '-' + scale}.md"
-    page.parent.mkdir(parents=True, exist_ok=True)
+    page = pages / f"{stem}.md"
+    write_records(records, [outcome.result for outcome in outcomes if outcome.result is not None])
     write_by_rename(page, markdown_page(name, scale, experiment, outcomes, datetime.now(UTC).date()).encode())
     console.print(f"wrote {page}", soft_wrap=True)
     return 1 if failed else 0

@@ -70,6 +70,11 @@ def _cell_line(cell: Cell, results: Mapping[str, RunResult | None], experiment: 
     )
 
 
+def file_stem(name: str, scale: str) -> str:
+    """What the page of an experiment is called, and its records in the folder beside it."""
+    return name.replace("/", "-") + ("" if scale == "small" else f"-{scale}")
+
+
 def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Sequence[Outcome], today: date) -> str:
     """The page of an experiment that was carried out."""
     header, lines = cell_lines(experiment, outcomes)
@@ -94,6 +99,9 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         *_failures(outcomes),
         *_measured(results, run_rows(results)),
         _provenance(results, today),
+        f"All results, a line of JSON for each run: [{file_stem(name, scale)}.jsonl.gz](records/"
+        f"{file_stem(name, scale)}.jsonl.gz). `lengthwise reproduce {name} --scale {scale} --recorded` counts these "
+        "runs as finished.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -144,7 +152,7 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
 def _failures(outcomes: Sequence[Outcome]) -> list[str]:
     failed = [outcome for outcome in outcomes if outcome.result is None]
     lines = [f"- {outcome.spec.id}: {outcome.reason}" for outcome in failed]
-    return ["## Failed\n\n" + "\n".join(lines)] if failed else []
+    return ["## Without a result\n\n" + "\n".join(lines)] if failed else []
 
 
 def _measured(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[str]:

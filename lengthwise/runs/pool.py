@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.execute import Interrupted, Listener, Progress, StopRequested, execute
-from lengthwise.runs.folder import RunResult
+from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.runs.spec import RunSpec, Settings, spec_from_json
 
 
@@ -51,6 +51,15 @@ def execute_all(
             pool.shutdown(cancel_futures=True)
             raise Interrupted(f"stopped; finished work is kept in {root}, and the same command goes on with it")
         return [_outcome(spec, future) for spec, future in zip(specs, futures, strict=True)]
+
+
+def finished(specs: Sequence[RunSpec], root: Path, plan: EvaluationPlan) -> list[Outcome]:
+    """What is there already: the results that were measured by this plan."""
+    results = [RunFolder(root / spec.id).read_result() for spec in specs]
+    return [
+        Outcome(spec, result) if result and result.plan == plan else Outcome(spec, None, "not carried out yet")
+        for spec, result in zip(specs, results, strict=True)
+    ]
 
 
 def _outcome(spec: RunSpec, future: "Future[RunResult]") -> Outcome:

@@ -47,7 +47,7 @@ def test_runs_at_smoke_scale_and_writes_its_page(name: str, tmp_path: Path) -> N
     assert all(cell.published in page for cell in experiment.cells)
     assert f"lengthwise reproduce {name} --scale smoke" in page
     assert "commit:" in page
-    assert "## Failed" not in page
+    assert "## Without a result" not in page
 
 
 @pytest.mark.parametrize("name", ["regular-gpt/table-1", "regular-gpt/table-2"])

@@ -1,0 +1,54 @@
+"""The results of an experiment's runs in one file: the numbers behind a page, to be read again and added to."""
+
+import gzip
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from lengthwise.files import write_by_rename
+from lengthwise.runs.folder import RunFolder, RunResult
+from lengthwise.runs.spec import spec_from_json
+
+
+def write_records(path: Path, results: Iterable[RunResult]) -> None:
+    """Write a line of JSON for each result, compressed; equal results give equal files."""
+    lines = (json.dumps(result.model_dump(mode="json"), separators=(",", ":")) + "\n" for result in results)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_by_rename(path, gzip.compress("".join(lines).encode(), mtime=0))
+
+
+def read_records(path: Path) -> list[RunResult]:
+    """The results in a file of `write_records`; one that is missing or damaged is a ValueError.
+
+    Example:
+        >>> read_records(Path("none.jsonl.gz"))
+        Traceback (most recent call last):
+        ValueError: none.jsonl.gz: there is no such file; `lengthwise reproduce` writes records beside its pages
+    """
+    try:
+        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        return [RunResult.model_validate_json(line) for line in lines]
+    except FileNotFoundError:
+        raise ValueError(
+            f"{path}: there is no such file; `lengthwise reproduce` writes records beside its pages"
+        ) from None
+    except (OSError, EOFError, UnicodeDecodeError, ValidationError) as error:
+        kind = "not results of this version" if isinstance(error, ValidationError) else "damaged file"
+        raise ValueError(f"{path}: {kind} ({type(error).__name__}); carry the experiment out again") from None
+
+
+def restore(results: Iterable[RunResult], root: Path) -> int:
+    """Make a run folder with the result, but no weights, of each run that has none below `root`; return how many.
+
+    A result whose settings would get another id today is left out: it is no result of what would be run now.
+    """
+    count = 0
+    for result in results:
+        folder, spec = RunFolder(root / result.run_id), spec_from_json(result.spec)
+        if spec.id == result.run_id and not folder.path.exists():
+            folder.create(spec)
+            folder.write_result(result)
+            count += 1
+    return count

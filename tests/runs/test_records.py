@@ -1,0 +1,80 @@
+"""Results of an experiment in one file, and pages of experiments that are not finished."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from lengthwise.cli import main
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.records import read_records, restore, write_records
+from lengthwise.runs.spec import spec_from_json
+
+
+def reproduce(folder: Path, *more: str) -> int:
+    """Exit code of a smoke run of `regular-gpt/table-2`: ten cells of five runs."""
+    arguments = ["reproduce", "regular-gpt/table-2", "--scale", "smoke", "--pages", str(folder), *more]
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    return int(stopped.value.code or 0)
+
+
+def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path, capsys) -> None:
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "runs")) == 0
+    page, records = (
+        tmp_path / "regular-gpt-table-2-smoke.md",
+        tmp_path / "records" / "regular-gpt-table-2-smoke.jsonl.gz",
+    )
+    whole, data = page.read_text(), records.read_bytes()
+    assert f"[{records.name}](records/{records.name})" in whole
+    found = read_records(records)
+    assert len(found) == 5
+
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "other"), "--recorded", "--page-only") == 0
+    assert page.read_text() == whole
+    assert records.read_bytes() == data
+
+    write_records(records, found[:3])
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "third"), "--recorded", "--page-only") == 1
+    said = capsys.readouterr().out
+    assert "3 runs taken from" in said
+    assert said.count("not carried out yet") == 2
+    assert "## Without a result" in page.read_text()
+    assert len(read_records(records)) == 3
+
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "third")) == 0
+    assert [result.run_id for result in read_records(records)] == [result.run_id for result in found]
+
+
+def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(tmp_path: Path) -> None:
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "runs")) == 0
+    first, second, *_ = read_records(tmp_path / "records" / "regular-gpt-table-2-smoke.jsonl.gz")
+    renamed = second.model_copy(update={"run_id": "parity-regular-gpt-seed0-of-an-older-version"})
+    assert restore([first, renamed], tmp_path / "runs") == 0
+    assert restore([first, renamed], tmp_path / "empty") == 1
+    (folder,) = (tmp_path / "empty").iterdir()
+    assert RunFolder(folder).read_result() == first
+    assert RunFolder(folder).read_spec() == spec_from_json(first.spec)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda data: data[:-9], "damaged file"),
+        (lambda data: b"no gzip", "damaged file"),
+        (lambda data: gzip.compress(b"{}\n"), "not results of this version"),
+    ],
+)
+def test_damaged_records_are_named(change, said: str, tmp_path: Path, capsys) -> None:
+    records = tmp_path / "records" / "regular-gpt-table-2-smoke.jsonl.gz"
+    write_records(records, [])
+    assert read_records(records) == []
+    records.write_bytes(change(records.read_bytes()))
+    assert reproduce(tmp_path, "--recorded", "--runs", str(tmp_path / "runs")) == 2
+    assert f"{records}: {said}" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_records_that_are_missing_are_named(tmp_path: Path, capsys) -> None:
+    assert reproduce(tmp_path, "--recorded", "--runs", str(tmp_path / "runs")) == 2
+    assert "there is no such file; `lengthwise reproduce` writes records" in capsys.readouterr().err
