@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+from lengthwise.conventions import Diverged
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan, Part
 from lengthwise.evaluation.probe import PROBE_EVERY, probe_accuracy
@@ -19,7 +20,7 @@ from lengthwise.runs.journal import Probe
 from lengthwise.runs.spec import RunSpec
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
-from lengthwise.training.loop import Diverged, TrainingState, training_steps
+from lengthwise.training.loop import TrainingState, training_steps
 
 
 class Progress(NamedTuple):

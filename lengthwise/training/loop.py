@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from lengthwise.conventions import IGNORE
+from lengthwise.conventions import IGNORE, Diverged
 from lengthwise.models.base import Perturbation, SequenceModel
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask
@@ -30,10 +30,6 @@ LOSS_TO_GROW = 0.3
 
 SHARE_OF_OTHERS = 0.5
 """With `lengths="mostly-balanced"`, how often a length that is not balanced comes, compared with the mean of others."""
-
-
-class Diverged(RuntimeError):
-    """Loss or gradient is no longer finite; the weights are still those from before the step."""
 
 
 class StepRecord(NamedTuple):
@@ -118,7 +114,7 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
     """Take the steps that remain, one for each record; the caller may stop, save and go on between any two.
 
     Data and noise of a step depend on the seed and the step's number alone, so a resumed run equals the
-    uninterrupted one. Raises `Diverged` before an update that is not finite.
+    uninterrupted one. Raises `Diverged` before an update that is not finite: weights are still those from before it.
     """
     lengths, others = training_lengths(task, recipe)
     check_model(state.model, recipe)

@@ -1,0 +1,237 @@
+r"""The linear recurrence x_t = A_t x_{t-1} + v_t for any number of steps T >= 1: three forms of one function.
+
+v_t has shape [B, T, *N, S], x_0 [B, *N, S]. A_t is a matrix, [B, T, *N, S, S], or a diagonal, [B, T, *N, S]; leading
+dimensions *N are blocks that know nothing of one another: none for a dense A_t, one for a block-diagonal one. Real or
+complex.
+
+`recurrence_by_definition` is a loop. `recurrence` gives the same states by one of
+
+- `"sequential"`: T steps, S^2 products a step and block (S for a diagonal);
+- `"scan"`: about 2 log_2 T steps; products of matrices on the way up only (S^3), and states alone on the way down;
+- `"chunked"`: chunks of about sqrt(T) steps side by side: the product of each, the states between them, the states
+  within; S^3 + 2 S^2 products a step and block in about 3 sqrt(T) steps.
+
+The gradient is the same recurrence backwards in time, l_t = g_t + A_{t+1}^H l_{t+1} with g_t the gradient by x_t, of
+which dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. It keeps the states and nothing else, whatever the
+form: T N S numbers. There is no second derivative.
+
+Source: Fan et al. (2024), eq. (5), section 3.4; Martin and Cundy (2018) for the gradient. Differs from the source: see
+`lengthwise.ops.scan`; T need not be a power of two.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from lengthwise.conventions import Diverged
+from lengthwise.ops.scan import interleaved
+
+Form = Literal["sequential", "scan", "chunked"]
+
+
+def recurrence_by_definition(transitions: Tensor, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
+    """All states, one after another, by autograd's own gradient.
+
+    Example:
+        >>> half = torch.full((1, 3, 1), 0.5)
+        >>> recurrence_by_definition(half, torch.ones(1, 3, 1), torch.zeros(1, 1)).flatten().tolist()
+        [1.0, 1.5, 1.75]
+    """
+    state = _initial(transitions, inputs, initial)
+    states = []
+    for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
+        state = _apply(a, state) + v
+        states.append(state)
+    return torch.stack(states, 1)
+
+
+def recurrence(
+    transitions: Tensor, inputs: Tensor, initial: Tensor | None = None, *, form: str | None = None
+) -> Tensor:
+    """All states, shaped as `inputs`, by the form given or the one that is likely the fastest (`fastest_form`).
+
+    Raises:
+        ValueError: shapes or dtypes do not fit one another, T = 0, or a number is not finite.
+        Diverged: the numbers are finite and the states overflow.
+
+    Example:
+        >>> half = torch.full((1, 3, 1), 0.5)
+        >>> recurrence(half, torch.ones(1, 3, 1), form="scan").flatten().tolist()
+        [1.0, 1.5, 1.75]
+    """
+    initial = _initial(transitions, inputs, initial)
+    form = form or fastest_form(transitions, inputs)
+    if form not in _FORMS:
+        raise ValueError(f"form: wanted one of {', '.join(_FORMS)}, got {form!r}")
+    states: Tensor = _Recurrence.apply(transitions, inputs, initial, form)  # type: ignore[no-untyped-call]
+    check_finite(states, transitions=transitions, inputs=inputs, initial=initial)
+    return states
+
+
+def final_state(transitions: Tensor, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
+    """The last state alone, ``recurrence(...)[:, -1]``; without a gradient no other one is kept."""
+    state = _initial(transitions, inputs, initial)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, inputs, state)):
+        return recurrence(transitions, inputs, state)[:, -1]
+    for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
+        state = _apply(a, state) + v
+    check_finite(state[:, None], transitions=transitions, inputs=inputs, initial=state if initial is None else initial)
+    return state
+
+
+SMALL_STEP = 16_384
+"""A step of so few multiplications takes as long as one of none: see `benchmarks/recurrence.py`."""
+
+
+def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
+    """The form that is likely the fastest on a CPU core, by the rule that the benchmark prints beside its times.
+
+    Steps follow one another unless they are so small that starting the kernels is what takes the time, and many.
+    """
+    width = inputs.shape[-1] if transitions.ndim > inputs.ndim else 1
+    step = inputs[:, 0].numel() * width * width
+    return "chunked" if inputs.shape[1] >= 64 and step <= SMALL_STEP else "sequential"
+
+
+class _Recurrence(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, transitions: Tensor, inputs: Tensor, initial: Tensor, form: str) -> Tensor:
+        states = _FORMS[form](transitions, inputs, initial)
+        ctx.save_for_backward(transitions, initial, states)
+        ctx.form = form  # type: ignore[attr-defined]
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        transitions, initial, states = ctx.saved_tensors  # type: ignore[attr-defined]
+        adjoints = _adjoint_states(transitions, gradient, ctx.form)  # type: ignore[attr-defined]
+        needs = ctx.needs_input_grad  # type: ignore[attr-defined]
+        by_transitions = _outer(adjoints, _before(states, initial), transitions) if needs[0] else None
+        by_initial = _apply(_adjoint(transitions[:, 0], initial), adjoints[:, 0]) if needs[2] else None
+        return by_transitions, adjoints if needs[1] else None, by_initial, None
+
+
+def _before(states: Tensor, initial: Tensor) -> Tensor:
+    return torch.cat([initial[:, None], states[:, :-1]], 1)
+
+
+def _outer(adjoints: Tensor, before: Tensor, transitions: Tensor) -> Tensor:
+    before = before.conj()
+    return adjoints * before if transitions.ndim == before.ndim else adjoints[..., None] * before[..., None, :]
+
+
+def _adjoint_states(transitions: Tensor, gradient: Tensor, form: str) -> Tensor:
+    """The recurrence backwards: l_t = g_t + A_{t+1}^H l_{t+1}."""
+    last = gradient[:, -1]
+    if gradient.shape[1] == 1:
+        return gradient
+    later = _adjoint(transitions[:, 1:], gradient)
+    if form == "sequential":  # reads its arguments from the end, without a copy of them
+        earlier = _sequential(later, gradient[:, :-1], last, backwards=True)
+    else:
+        earlier = _FORMS[form](later.flip(1), gradient[:, :-1].flip(1), last).flip(1)
+    return torch.cat([earlier, last[:, None]], 1)
+
+
+def _adjoint(transitions: Tensor, states: Tensor) -> Tensor:
+    return transitions.conj() if transitions.ndim == states.ndim else transitions.mH
+
+
+def _apply(a: Tensor, x: Tensor) -> Tensor:
+    return a * x if a.ndim == x.ndim else (a @ x.unsqueeze(-1)).squeeze(-1)
+
+
+def _compose(later: Tensor, earlier: Tensor, states: Tensor) -> Tensor:
+    return later * earlier if later.ndim == states.ndim else later @ earlier
+
+
+def _sequential(transitions: Tensor, inputs: Tensor, initial: Tensor, *, backwards: bool = False) -> Tensor:
+    states, state = torch.empty_like(inputs), initial
+    steps = range(inputs.shape[1])
+    for t in reversed(steps) if backwards else steps:
+        state = _apply(transitions[:, t], state) + inputs[:, t]
+        states[:, t] = state
+    return states
+
+
+def _scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
+    """Two steps as one, the states after every other step, and from these the ones between."""
+    first = _apply(transitions[:, :1], initial[:, None]) + inputs[:, :1]
+    length = inputs.shape[1]
+    if length == 1:
+        return first
+    one, other = slice(0, length - 1, 2), slice(1, length, 2)
+    at_even = _scan(
+        _compose(transitions[:, other], transitions[:, one], inputs),
+        _apply(transitions[:, other], inputs[:, one]) + inputs[:, other],
+        initial,
+    )
+    between = _apply(transitions[:, 2::2], at_even[:, : (length - 1) // 2]) + inputs[:, 2::2]
+    return interleaved(torch.cat([first, between], 1), at_even)
+
+
+def _chunked(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
+    """Chunks of equal length side by side; what is left at the end follows step by step."""
+    size = max(1, round(math.sqrt(inputs.shape[1] / 2)))
+    count = inputs.shape[1] // size
+    whole = size * count
+    a, v = (tensor[:, :whole].unflatten(1, (count, size)) for tensor in (transitions, inputs))
+    product, offset = a[:, :, 0], v[:, :, 0]
+    for i in range(1, size):
+        offset = _apply(a[:, :, i], offset) + v[:, :, i]
+        product = _compose(a[:, :, i], product, offset)
+    starts = [initial]
+    for k in range(count):
+        starts.append(_apply(product[:, k], starts[-1]) + offset[:, k])
+    states = torch.empty_like(inputs)
+    within, state = states[:, :whole].unflatten(1, (count, size)), torch.stack(starts[:-1], 1)
+    for i in range(size):
+        state = _apply(a[:, :, i], state) + v[:, :, i]
+        within[:, :, i] = state
+    if whole < inputs.shape[1]:
+        states[:, whole:] = _sequential(transitions[:, whole:], inputs[:, whole:], starts[-1])
+    return states
+
+
+_FORMS = {"sequential": _sequential, "scan": _scan, "chunked": _chunked}
+
+
+def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Tensor:
+    """The first state, zeros where none is given, after everything has been checked but for numbers."""
+    if inputs.ndim < 3 or not inputs.shape[1]:
+        raise ValueError(f"inputs: wanted shape [B, T, *N, S] with T of at least 1, got {list(inputs.shape)}")
+    square = [*inputs.shape, inputs.shape[-1]]
+    if list(transitions.shape) not in (square, list(inputs.shape)):
+        raise ValueError(
+            f"transitions: wanted matrices {square} or diagonals {list(inputs.shape)}, got {list(transitions.shape)}"
+        )
+    if initial is None:
+        initial = torch.zeros_like(inputs[:, 0])
+    if initial.shape != inputs[:, 0].shape:
+        raise ValueError(f"initial: wanted shape {list(inputs[:, 0].shape)}, got {list(initial.shape)}")
+    dtypes = {tensor.dtype for tensor in (transitions, inputs, initial)}
+    if len(dtypes) > 1 or not (inputs.is_floating_point() or inputs.is_complex()):
+        names = ", ".join(sorted(map(str, dtypes)))
+        raise ValueError(f"dtypes: wanted one real or complex dtype for transitions, inputs and initial, got {names}")
+    return initial
+
+
+def check_finite(states: Tensor, **given: Tensor) -> None:
+    """Raise where states are not finite: a ValueError that names the first such number given, else `Diverged`.
+
+    The last state tells: what is not finite stays so. Time is dimension 1 of everything but `initial`.
+    """
+    if bool(states[:, -1].isfinite().all()):
+        return
+    for name, tensor in given.items():
+        if not bool(tensor.isfinite().all()):
+            place = torch.nonzero(~tensor.isfinite())[0].tolist()
+            raise ValueError(f"{name}: wanted finite numbers, got {tensor[tuple(place)].item()} at {place}")
+    at = f"at step {int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1}, " * (states.shape[1] > 1)
+    raise Diverged(
+        f"recurrence: states overflow {at}although all that is given is finite; lower the norm of transitions"
+    )

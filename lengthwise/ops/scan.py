@@ -1,0 +1,80 @@
+r"""Prefix scans of any associative operator: the definition, and one of logarithmic depth.
+
+Elements are tuples of tensors with time in dimension 1, as many leading and trailing dimensions as the operator likes:
+``operator(earlier, later)`` combines two such tuples element by element of time. With x_1 ... x_T,
+
+    y_1 = x_1,   y_t = y_{t-1} * x_t
+
+is computed in T steps by the definition, and by `scan` in about 2 log_2 T steps with fewer than 2 T products: adjacent
+elements are combined, the half as long sequence is scanned, and every other prefix needs one product more. It asks for
+associativity alone; T need not be a power of two.
+
+Source: Blelloch, "Prefix sums and their applications" (1990). Differs from Fan et al. (2024), section 3.4 and appendix
+A.2: their scan keeps all products of matrices of each level, T log_2 T of them.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+Elements = tuple[Tensor, ...]
+Operator = Callable[[Elements, Elements], Elements]
+
+
+def scan_by_definition(operator: Operator, elements: Elements) -> Elements:
+    """All prefixes, one after another.
+
+    Example:
+        >>> (sums,) = scan_by_definition(lambda one, other: (one[0] + other[0],), (torch.arange(5)[None],))
+        >>> sums.tolist()
+        [[0, 1, 3, 6, 10]]
+    """
+    _check(elements)
+    latest = _at(elements, slice(0, 1))
+    prefixes = [latest]
+    for t in range(1, elements[0].shape[1]):
+        latest = operator(latest, _at(elements, slice(t, t + 1)))
+        prefixes.append(latest)
+    return tuple(torch.cat(parts, 1) for parts in zip(*prefixes, strict=True))
+
+
+def scan(operator: Operator, elements: Elements) -> Elements:
+    """All prefixes, in logarithmic depth; the operator must be associative.
+
+    Example:
+        >>> (sums,) = scan(lambda one, other: (one[0] + other[0],), (torch.arange(5)[None],))
+        >>> sums.tolist()
+        [[0, 1, 3, 6, 10]]
+    """
+    _check(elements)
+    length = elements[0].shape[1]
+    if length == 1:
+        return elements
+    first = _at(elements, slice(0, 1))
+    pairs = operator(_at(elements, slice(0, length - 1, 2)), _at(elements, slice(1, length, 2)))
+    at_even = scan(operator, pairs)  # prefixes of 2, 4, ... elements
+    if length == 2:
+        at_odd = first
+    else:
+        count = (length - 1) // 2
+        at_odd = operator(_at(at_even, slice(0, count)), _at(elements, slice(2, length, 2)))
+        at_odd = tuple(torch.cat(parts, 1) for parts in zip(first, at_odd, strict=True))
+    return tuple(interleaved(odd, even) for odd, even in zip(at_odd, at_even, strict=True))
+
+
+def interleaved(first: Tensor, second: Tensor) -> Tensor:
+    """The entries of two tensors in turn along dimension 1, `first` first; it may have one more than `second`."""
+    joined = first.new_empty((first.shape[0], first.shape[1] + second.shape[1], *first.shape[2:]))
+    joined[:, ::2], joined[:, 1::2] = first, second
+    return joined
+
+
+def _check(elements: Elements) -> None:
+    lengths = {element.shape[1] for element in elements}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ValueError(f"elements: wanted tensors of one length of at least 1 in dimension 1, got {sorted(lengths)}")
+
+
+def _at(elements: Elements, places: slice) -> Elements:
+    return tuple(element[:, places] for element in elements)

@@ -1,0 +1,143 @@
+r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t: transitions come from a table, one for each symbol.
+
+`transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T], x_0 [B, N, S]; states are [B, T, N, S].
+Nothing of size T N S^2 is ever made: a step multiplies the states of all strings by the matrices of all symbols in one
+product of N matrices, [B, S] times [S, V S], and picks the row of each string's symbol. With many symbols a step
+gathers the matrices of its own symbols instead.
+
+The gradient is the same recurrence backwards (see `lengthwise.ops.block_recurrence`); that of the tables is summed over
+positions sorted by symbol, an [S, R] times [R, S] product for each symbol and block. It keeps the states alone.
+
+Source: ours. Differs from Fan et al. (2024): their code makes A_t anew for every position, also in the first layer,
+where it depends on the symbol alone.
+"""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from lengthwise.ops.block_recurrence import check_finite, recurrence_by_definition
+
+Table = Float[Tensor, "V N S S"]
+Values = Float[Tensor, "V N S"]
+Tokens = Int64[Tensor, "B T"]
+State = Float[Tensor, "B N S"]
+
+MANY_SYMBOLS = 32
+"""From so many symbols on, gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
+
+
+def symbol_recurrence_by_definition(
+    transitions: Table, values: Values, tokens: Tokens, initial: State
+) -> Float[Tensor, "B T N S"]:
+    """All states, by the loop over matrices that are written out for every position."""
+    return recurrence_by_definition(transitions[tokens], values[tokens], initial)
+
+
+def symbol_recurrence(transitions: Table, values: Values, tokens: Tokens, initial: State) -> Float[Tensor, "B T N S"]:
+    """All states.
+
+    Raises:
+        ValueError: T = 0, a token is no symbol, shapes or dtypes do not fit one another, or a number is not finite.
+        Diverged: the numbers are finite and the states overflow.
+
+    Example:
+        >>> flips = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]], [[[0.0, 1.0], [1.0, 0.0]]]])
+        >>> nothing, first = torch.zeros(2, 1, 2), torch.tensor([[[1.0, 0.0]]])
+        >>> symbol_recurrence(flips, nothing, torch.tensor([[1, 0, 1]]), first)[0, :, 0].tolist()
+        [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]
+    """
+    _check(transitions, values, tokens, initial)
+    states: Tensor = _SymbolRecurrence.apply(transitions, values, tokens, initial)  # type: ignore[no-untyped-call]
+    check_finite(states, transitions=transitions, values=values, initial=initial)
+    return states
+
+
+def symbol_final_state(transitions: Table, values: Values, tokens: Tokens, initial: State) -> State:
+    """The last state alone, ``symbol_recurrence(...)[:, -1]``; without a gradient no other one is kept."""
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
+        return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
+    _check(transitions, values, tokens, initial)
+    state = initial
+    step = _Step(transitions, values, len(tokens))
+    for symbols in tokens.unbind(1):
+        state = step(state, symbols)
+    check_finite(state[:, None], transitions=transitions, values=values, initial=initial)
+    return state
+
+
+class _Step:
+    """A step of all strings: x becomes A[u] x + v[u] for the symbol u of each."""
+
+    def __init__(self, transitions: Table, values: Values | None, batch_size: int) -> None:
+        count, blocks, width, _ = transitions.shape
+        self.transitions, self.values = transitions, values
+        self.gathers = count >= MANY_SYMBOLS
+        if not self.gathers:
+            # Of block n, column (u, i) is row i of A[u]: states in rows times this are the images under all symbols.
+            self.wide = transitions.permute(1, 3, 0, 2).reshape(blocks, width, count * width)
+            offset = transitions.new_zeros(count, blocks, width) if values is None else values
+            self.offset = offset.transpose(0, 1).reshape(blocks, 1, count * width)
+            rows = torch.arange(blocks) * batch_size + torch.arange(batch_size)[:, None]
+            self.first_rows = (rows * count).to(transitions.device)  # of each string and block, in [N, B, V] rows
+
+    def __call__(self, state: State, symbols: Int64[Tensor, " B"]) -> State:
+        if self.gathers:
+            moved = (self.transitions.index_select(0, symbols) @ state.unsqueeze(-1)).squeeze(-1)
+            return moved if self.values is None else moved + self.values.index_select(0, symbols)
+        images = torch.baddbmm(self.offset, state.transpose(0, 1), self.wide)
+        picked = (self.first_rows + symbols[:, None]).flatten()
+        return images.view(-1, state.shape[-1]).index_select(0, picked).view(state.shape)
+
+
+class _SymbolRecurrence(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, transitions: Table, values: Values, tokens: Tokens, initial: State) -> Tensor:
+        states = initial.new_empty(tokens.shape[1], *initial.shape)
+        step, state = _Step(transitions, values, len(tokens)), initial
+        for t, symbols in enumerate(tokens.unbind(1)):
+            state = states[t] = step(state, symbols)
+        ctx.save_for_backward(transitions, tokens, initial, states)
+        return states.transpose(0, 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        transitions, tokens, initial, states = ctx.saved_tensors  # type: ignore[attr-defined]
+        step = _Step(transitions.mT, None, len(tokens))
+        adjoints, adjoint = torch.empty_like(states), torch.zeros_like(initial)
+        for t in reversed(range(len(states))):
+            adjoint = adjoints[t] = adjoint + gradient[:, t]
+            adjoint = step(adjoint, tokens[:, t])
+        by_table, by_values = _sums_by_symbol(adjoints, torch.cat([initial[None], states[:-1]]), tokens, transitions)
+        return by_table, by_values, None, adjoint
+
+
+def _sums_by_symbol(
+    adjoints: Float[Tensor, "T B N S"], before: Float[Tensor, "T B N S"], tokens: Tokens, transitions: Table
+) -> tuple[Table, Values]:
+    """Over all positions of each symbol, the sum of l_t x_{t-1}^T, and of l_t."""
+    order = tokens.T.flatten().argsort()
+    counts = tokens.flatten().bincount(minlength=len(transitions)).tolist()
+    rows = [tensor.flatten(0, 1)[order].split(counts) for tensor in (adjoints, before)]
+    by_table = [torch.bmm(some.permute(1, 2, 0), x.transpose(0, 1)) for some, x in zip(*rows, strict=True)]
+    return torch.stack(by_table), torch.stack([some.sum(0) for some in rows[0]])
+
+
+def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -> None:
+    if not tokens.shape[1]:
+        raise ValueError("tokens: wanted at least 1 step, got 0; a string must not be empty")
+    if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < len(transitions):
+        raise ValueError(
+            f"tokens: wanted symbols 0..{len(transitions) - 1}, got {int(tokens.min())}..{int(tokens.max())}"
+        )
+    wanted = {"values": transitions.shape[:3], "initial": (len(tokens), *transitions.shape[1:3])}
+    for name, tensor in (("values", values), ("initial", initial)):
+        if tuple(tensor.shape) != tuple(wanted[name]):
+            raise ValueError(f"{name}: wanted shape {list(wanted[name])}, got {list(tensor.shape)}")
+    if transitions.shape[2] != transitions.shape[3]:
+        raise ValueError(f"transitions: wanted square matrices, got shape {list(transitions.shape)}")
+    dtypes = {tensor.dtype for tensor in (transitions, values, initial)}
+    if len(dtypes) > 1 or not transitions.is_floating_point():
+        raise ValueError(f"dtypes: wanted one real dtype for all, got {', '.join(sorted(map(str, dtypes)))}")

@@ -1,0 +1,92 @@
+"""Columns of bounded norm, and what products of such matrices do."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthwise.ops.column_norm import clamped_columns, rescaled_blocks, stochastic_columns
+
+seeds = st.integers(0, 10_000)
+norms = st.sampled_from([1.0, 1.2, 2.0, 3.0])
+
+
+def draw(seed: int, count: int = 3, size: int = 8, scale: float = 3.0) -> torch.Tensor:
+    return scale * torch.randn(count, size, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def column_norms(matrices: torch.Tensor, p: float) -> torch.Tensor:
+    return matrices.abs().pow(p).sum(-2).pow(1 / p)
+
+
+@given(seeds, norms, st.sampled_from([0.01, 3.0]))
+@settings(deadline=None)
+def test_clamped_columns_are_cut_down_to_norm_one_and_never_up(seed: int, p: float, scale: float) -> None:
+    matrices = draw(seed, scale=scale)
+    before, after = column_norms(matrices, p), column_norms(clamped_columns(matrices, p), p)
+    torch.testing.assert_close(after, before.clamp(max=1.0))
+
+
+@given(seeds, st.integers(1, 30))
+@settings(deadline=None)
+def test_products_of_columns_of_norm_one_have_such_columns(seed: int, count: int) -> None:
+    """Eq. (7): p = 1 is closed under products; so are distributions."""
+    for columns in (clamped_columns(draw(seed, count), p=1.0), stochastic_columns(draw(seed, count))):
+        product = torch.linalg.multi_dot([*columns, torch.eye(8, dtype=torch.float64)])
+        assert float(column_norms(product, 1.0).max()) <= 1 + 1e-12
+
+
+def test_above_one_a_product_may_grow() -> None:
+    """All entries S^(-1/p): columns of p-norm 1, and twice as large a product as one of them allows."""
+    matrix = torch.full((8, 8), 8 ** (-1 / 1.2), dtype=torch.float64)
+    torch.testing.assert_close(column_norms(matrix, 1.2), torch.ones(8, dtype=torch.float64))
+    grown = column_norms(torch.linalg.matrix_power(matrix, 10), 1.2)
+    torch.testing.assert_close(grown, torch.full((8,), 8 ** (9 * (1 - 1 / 1.2)), dtype=torch.float64))
+
+
+@given(seeds, norms)
+@settings(deadline=None)
+def test_rescaled_blocks_sum_to_zero_and_their_largest_column_has_norm_one(seed: int, p: float) -> None:
+    rescaled = rescaled_blocks(draw(seed), p)
+    assert float(rescaled.sum(-2).abs().max()) < 1e-12
+    torch.testing.assert_close(column_norms(rescaled, p).amax(-1), torch.ones(3, dtype=torch.float64))
+    torch.testing.assert_close(rescaled_blocks(7.0 * draw(seed), p), rescaled)
+    assert not rescaled_blocks(torch.ones(2, 4, 4)).any()
+
+
+def test_a_permutation_shrinks_to_three_quarters_a_step() -> None:
+    """Of a vector whose entries sum to 0, the only kind that survives, 0.743 of it is left."""
+    permutation = torch.eye(8)[:, torch.randperm(8, generator=torch.Generator().manual_seed(0))]
+    step = rescaled_blocks(permutation, 1.2)
+    vector = torch.randn(8, generator=torch.Generator().manual_seed(1))
+    vector = vector - vector.mean()
+    assert float((step @ vector).norm() / vector.norm()) == pytest.approx(0.743, abs=5e-4)
+    for _ in range(360):
+        vector = step @ vector
+    assert float(vector.abs().max()) < 1e-44  # the last bits of float32
+
+
+def test_distributions_keep_their_size_over_a_million_steps() -> None:
+    """2^20 steps by squaring; sharp columns are the maps of a finite machine, to the last bit."""
+    logits = draw(0, count=1)[0].float()
+    soft, sharp = stochastic_columns(logits), stochastic_columns(logits, 1e-5)
+    assert torch.equal(sharp, sharp.round())
+    for _ in range(20):
+        soft, sharp = soft @ soft, sharp @ sharp
+        soft = soft / soft.sum(0)  # rounding alone: without it, it doubles with every squaring
+    torch.testing.assert_close(soft.sum(0), torch.ones(8))
+    assert torch.equal(sharp.sum(0), torch.ones(8))
+    assert set(sharp.unique().tolist()) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("p", [0.5, 0.0, -1.0, float("nan")])
+def test_what_is_no_norm_is_refused(p: float) -> None:
+    for function in (clamped_columns, rescaled_blocks):
+        with pytest.raises(ValueError, match="p: wanted at least 1, got"):
+            function(torch.eye(2), p)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan")])
+def test_what_is_no_temperature_is_refused(temperature: float) -> None:
+    with pytest.raises(ValueError, match="temperature: wanted a positive number, got"):
+        stochastic_columns(torch.eye(2), temperature)

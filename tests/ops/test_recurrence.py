@@ -1,0 +1,248 @@
+"""x_t = A_t x_{t-1} + v_t: every form against the loop, values and all gradients."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthwise.conventions import Diverged
+from lengthwise.ops.block_recurrence import fastest_form, final_state, recurrence, recurrence_by_definition
+from lengthwise.ops.scan import scan, scan_by_definition
+from lengthwise.ops.symbol_recurrence import (
+    MANY_SYMBOLS,
+    symbol_final_state,
+    symbol_recurrence,
+    symbol_recurrence_by_definition,
+)
+
+LENGTHS = [1, 2, 3, 40, 63, 500, 4_097]
+FORMS = ["sequential", "scan", "chunked", None]
+KINDS = ["dense", "blocks", "diagonal", "block diagonals"]
+TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-10, torch.complex64: 2e-4, torch.complex128: 1e-10}
+
+
+def draw(kind: str, length: int, dtype: torch.dtype, batch_size: int = 2) -> list[torch.Tensor]:
+    """Transitions of norm below 1, inputs and a first state, all of which ask for gradients."""
+    generator = torch.Generator().manual_seed(length)
+    blocks = (3, 4) if "block" in kind else (4,)
+    matrix = (4,) if kind in ("dense", "blocks") else ()
+    shapes = [(batch_size, length, *blocks, *matrix), (batch_size, length, *blocks), (batch_size, *blocks)]
+    drawn = [torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes]
+    drawn[0] = drawn[0] * (0.4 if matrix else 0.7)
+    return [tensor.requires_grad_() for tensor in drawn]
+
+
+def assert_same(states: torch.Tensor, expected: torch.Tensor, of: list[torch.Tensor]) -> None:
+    """Values and gradients of a random linear function of them."""
+    weight = torch.randn(expected.shape, generator=torch.Generator().manual_seed(0), dtype=expected.dtype)
+    ours, theirs = (torch.autograd.grad((x * weight).sum().real, of, retain_graph=True) for x in (states, expected))
+    for one, other in zip((states, *ours), (expected, *theirs), strict=True):
+        scale = max(1.0, float(other.detach().abs().max()))
+        assert one.shape == other.shape
+        assert float((one - other).detach().abs().max()) <= TOLERANCE[expected.dtype] * scale
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_forms_are_equal(length: int, form: str | None, kind: str, dtype: torch.dtype) -> None:
+    given = draw(kind, length, dtype)
+    assert_same(recurrence(*given, form=form), recurrence_by_definition(*given), given)
+
+
+@pytest.mark.parametrize("kind", ["dense", "diagonal"])
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_are_equal_for_complex_numbers(form: str | None, kind: str) -> None:
+    for length in (1, 2, 63):
+        given = draw(kind, length, torch.complex128)
+        assert_same(recurrence(*given, form=form), recurrence_by_definition(*given), given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_derivatives(kind: str) -> None:
+    for form in FORMS:
+        given = draw(kind, 5, torch.float64, batch_size=1)
+        assert torch.autograd.gradcheck(lambda *three, form=form: recurrence(*three, form=form), given)
+    given = draw("diagonal", 5, torch.complex128, batch_size=1)
+    assert torch.autograd.gradcheck(recurrence, given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_final_state_is_the_last_one_with_and_without_gradients(kind: str) -> None:
+    given = draw(kind, 63, torch.float64)
+    expected = recurrence_by_definition(*given)[:, -1]
+    assert_same(final_state(*given), expected, given)
+    with torch.no_grad():
+        torch.testing.assert_close(final_state(*given), expected)
+        torch.testing.assert_close(final_state(*given[:2]), recurrence_by_definition(*given[:2])[:, -1])
+
+
+@given(st.integers(1, 70), st.integers(1, 3), st.sampled_from(["sequential", "scan", "chunked"]))
+@settings(max_examples=30, deadline=None)
+def test_a_string_read_in_two_parts_ends_in_the_same_states(length: int, cut: int, form: str) -> None:
+    transitions, inputs, initial = (tensor.detach() for tensor in draw("blocks", length + cut, torch.float64))
+    whole = recurrence(transitions, inputs, initial, form=form)
+    first = recurrence(transitions[:, :cut], inputs[:, :cut], initial, form=form)
+    rest = recurrence(transitions[:, cut:], inputs[:, cut:], first[:, -1], form=form)
+    torch.testing.assert_close(torch.cat([first, rest], 1), whole)
+
+
+def test_the_rule_takes_chunks_for_small_steps_only() -> None:
+    shapes = {(1, 500): "chunked", (128, 500): "sequential", (1, 40): "sequential"}
+    for (batch_size, length), form in shapes.items():
+        inputs = torch.empty(batch_size, length, 8, 8, device="meta")
+        assert fastest_form(torch.empty(*inputs.shape, 8, device="meta"), inputs) == form
+
+
+@given(st.integers(1, 70), st.sampled_from(["strings", "matrices"]))
+@settings(max_examples=40, deadline=None)
+def test_a_scan_needs_associativity_alone(length: int, what: str) -> None:
+    """Neither an inverse nor commutativity: the last of two, and products of matrices."""
+    generator = torch.Generator().manual_seed(length)
+    if what == "strings":
+        elements = (torch.randint(10, (2, length), generator=generator),)
+
+        def operator(one, other):
+            return (torch.where(other[0] > 0, other[0], one[0]),)
+    else:
+        elements = (torch.randint(3, (2, length, 2, 2), generator=generator),)
+
+        def operator(one, other):
+            return (other[0] @ one[0] % 7,)
+
+    assert torch.equal(scan(operator, elements)[0], scan_by_definition(operator, elements)[0])
+
+
+def test_a_scan_applies_its_operator_fewer_than_twice_a_step() -> None:
+    for length in (1, 2, 3, 40, 63, 64, 500):
+        applied = []
+
+        def operator(one, other, applied=applied):
+            applied.append(one[0].shape[1])
+            return (one[0] + other[0],)
+
+        scan(operator, (torch.ones(1, length),))
+        assert sum(applied) < 2 * length
+        assert len(applied) <= 2 * math.ceil(math.log2(length + 1))
+
+
+def test_both_modes_of_the_papers_appendix_are_equal() -> None:
+    """Appendix A.2.2 at its own sizes: 7 steps, dense 2 x 2 matrices, without any bound on their norms."""
+    generator = torch.Generator().manual_seed(1)
+    shapes = ((1, 7, 2, 2), (1, 7, 2), (1, 2))
+    given = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+    torch.testing.assert_close(recurrence(*given, form="scan"), recurrence_by_definition(*given))
+
+
+def test_the_matrices_of_the_papers_appendix_are_products_of_ranges() -> None:
+    """Appendix A.2.1: A1 A3 A5 A7; A2 A3A2 A6 A7A6; A4 A5A4 A6A5A4 A7A6A5A4 are what prefixes of chunks multiply to."""
+
+    def join(one, other):
+        return (np.char.add(other[0], one[0]),)
+
+    names = np.array([f"A{t}" for t in range(1, 8)])
+    for start, stop, last in ((1, 3, "A3A2"), (5, 7, "A7A6"), (3, 7, "A7A6A5A4")):
+        prefixes = scan_of_names(join, names[start:stop])
+        assert prefixes[0] == f"A{start + 1}"
+        assert prefixes[-1] == last
+    assert scan_of_names(join, names[3:7]) == ["A4", "A5A4", "A6A5A4", "A7A6A5A4"]
+
+
+def scan_of_names(join, names: np.ndarray) -> list[str]:
+    """`scan` over strings, by their places: the operator joins what the places stand for."""
+    table: list[str] = list(names)
+
+    def operator(one, other):
+        joined = [str(join((table[i],), (table[j],))[0]) for i, j in zip(one[0][0], other[0][0], strict=True)]
+        table.extend(joined)
+        return (torch.arange(len(table) - len(joined), len(table))[None],)
+
+    (places,) = scan(operator, (torch.arange(len(names))[None],))
+    return [table[place] for place in places[0]]
+
+
+def draw_table(num_symbols: int, length: int, dtype: torch.dtype) -> tuple[list[torch.Tensor], torch.Tensor]:
+    generator = torch.Generator().manual_seed(length)
+    shapes = ((num_symbols, 3, 4, 4), (num_symbols, 3, 4), (2, 3, 4))
+    table, values, initial = (torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes)
+    tokens = torch.randint(num_symbols, (2, length), generator=generator)
+    return [tensor.requires_grad_() for tensor in (0.25 * table, values, initial)], tokens
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("num_symbols", [1, 5, MANY_SYMBOLS])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_table_of_transitions_gives_the_same(length: int, num_symbols: int, dtype: torch.dtype) -> None:
+    (table, values, initial), tokens = draw_table(num_symbols, length, dtype)
+    expected = symbol_recurrence_by_definition(table, values, tokens, initial)
+    assert_same(symbol_recurrence(table, values, tokens, initial), expected, [table, values, initial])
+    last = symbol_final_state(table, values, tokens, initial)
+    assert_same(last, expected[:, -1], [table, values, initial])
+    with torch.no_grad():
+        torch.testing.assert_close(symbol_final_state(table, values, tokens, initial), last)
+
+
+def test_gradients_of_a_table_are_derivatives() -> None:
+    for num_symbols in (3, MANY_SYMBOLS):
+        (table, values, initial), tokens = draw_table(num_symbols, 5, torch.float64)
+        function = lambda a, v, x, tokens=tokens: symbol_recurrence(a, v, tokens, x)  # noqa: E731
+        assert torch.autograd.gradcheck(function, (table, values, initial))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"inputs": torch.zeros(2, 0, 3)}, r"inputs: wanted shape \[B, T, \*N, S\] with T of at least 1"),
+        ({"transitions": torch.zeros(2, 5, 3, 4)}, r"transitions: wanted matrices \[2, 5, 3, 3\] or diagonals"),
+        ({"initial": torch.zeros(2, 4)}, r"initial: wanted shape \[2, 3\], got \[2, 4\]"),
+        ({"inputs": torch.zeros(2, 5, 3, dtype=torch.complex64)}, "dtypes: wanted one real or complex dtype"),
+        (
+            {"transitions": torch.full((2, 5, 3), math.nan)},
+            r"transitions: wanted finite numbers, got nan at \[0, 0, 0\]",
+        ),
+        ({"initial": torch.full((2, 3), math.inf)}, r"initial: wanted finite numbers, got inf at \[0, 0\]"),
+    ],
+)
+def test_bad_input_is_named(changes: dict, said: str) -> None:
+    given = {"transitions": torch.zeros(2, 5, 3), "inputs": torch.zeros(2, 5, 3), "initial": torch.zeros(2, 3)}
+    for function in (recurrence, final_state):
+        with pytest.raises(ValueError, match=said):
+            function(**given | changes)
+    with pytest.raises(ValueError, match="form: wanted one of sequential, scan, chunked, got 'fast'"):
+        recurrence(**given, form="fast")
+
+
+def test_tables_and_tokens_that_do_not_fit_are_named() -> None:
+    table, values, tokens, initial = (
+        torch.zeros(3, 2, 4, 4),
+        torch.zeros(3, 2, 4),
+        torch.zeros(5, 6).long(),
+        torch.zeros(5, 2, 4),
+    )
+    for function in (symbol_recurrence, symbol_final_state):
+        for changed, said in (
+            ((table, values, tokens + 3, initial), "tokens: wanted symbols 0..2, got 3..3"),
+            ((table, values, tokens - 1, initial), "tokens: wanted symbols 0..2, got -1..-1"),
+            ((table, values, tokens[:, :0], initial), "tokens: wanted at least 1 step, got 0"),
+            ((table, values.double(), tokens, initial), "dtypes: wanted one real dtype for all"),
+            ((table + math.nan, values, tokens, initial), "transitions: wanted finite numbers, got nan at"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                function(*changed)
+
+
+def test_states_that_overflow_are_a_divergence_with_its_step() -> None:
+    """Numbers double at every step: 2^128 is beyond float32."""
+    transitions, inputs, initial = torch.full((1, 200, 1), 2.0), torch.zeros(1, 200, 1), torch.ones(1, 1)
+    for form in FORMS[:3]:
+        with pytest.raises(Diverged, match="states overflow at step 128, although all that is given is finite"):
+            recurrence(transitions, inputs, initial, form=form)
+    with pytest.raises(Diverged, match="states overflow although"):
+        final_state(transitions, inputs, initial)
+    table = torch.full((1, 1, 1, 1), 2.0)
+    with pytest.raises(Diverged, match="at step 128"):
+        symbol_recurrence(table, torch.zeros(1, 1, 1), torch.zeros(1, 200).long(), torch.ones(1, 1, 1))
