@@ -29,7 +29,7 @@ from lengthwise.training.loop import (
     training_lengths,
     training_steps,
 )
-from lengthwise.training.muon import Muon, orthogonalised
+from lengthwise.training.muon import LEAST_NORM, Muon, orthogonalised
 from lengthwise.training.recipe import PRESETS, Recipe
 from lengthwise.validation import validated
 
@@ -364,6 +364,20 @@ def test_orthogonalised_keeps_singular_vectors(shape: tuple[int, int]) -> None:
     assert (rotated.diagonal()[values > 0.1 * values[0]] > 0.6).all()
     assert (rotated.diagonal() < 1.3).all()
     assert not orthogonalised(torch.zeros(shape)).any()
+
+
+def test_updates_of_muon_vanish_with_the_gradient() -> None:
+    """Below the least norm they are proportional to it, above they do not depend on its size."""
+    gradient = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    gradient /= gradient.norm()
+    moved = {}
+    for norm in (1e-3 * LEAST_NORM, 100 * LEAST_NORM, 1.0):
+        matrix = torch.nn.Parameter(torch.zeros(8, 4))
+        matrix.grad = norm / (1 - 0.95**2) * gradient  # Nesterov's first update is this share of it
+        Muon([matrix], lr=0.1).step()
+        moved[norm] = float(matrix.detach().norm())
+    assert moved[1.0] == pytest.approx(moved[100 * LEAST_NORM], rel=1e-4)
+    assert moved[1e-3 * LEAST_NORM] == pytest.approx(1e-3 * moved[1.0], rel=1e-3)
 
 
 def test_muon_moves_the_hidden_matrices_only() -> None:
