@@ -45,6 +45,41 @@ def cycle(size: int) -> Transducer:
 
 
 @cache
+def digit_sum(modulus: int) -> Transducer:
+    """The sum of the digits read so far, modulo `modulus`, over the digits below it; the state is the answer.
+
+    Raises:
+        ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
+    """
+    _check_digits("modulus", modulus)
+    digits = np.arange(modulus)
+    table = (digits[:, None] + digits[None, :]) % modulus
+    return Transducer(Semiautomaton(table, tuple(map(str, digits))), 0, digits)
+
+
+@cache
+def equal_ends(num_digits: int) -> Transducer:
+    """1 if the last digit read is the first one, else 0: the first digit and the answer, and a state before it.
+
+    Raises:
+        ValueError: `num_digits` is not in 1 ... 10 (digits are single symbols).
+    """
+    _check_digits("num_digits", num_digits)
+
+    def step(state: tuple[str, int], symbol: str) -> tuple[str, int]:
+        first = state[0] or symbol
+        return first, int(symbol == first)
+
+    machine, states = explore(tuple(map(str, range(num_digits))), ("", IGNORE), step)
+    return Transducer(machine, 0, np.array([answer for _, answer in states]))
+
+
+def _check_digits(name: str, count: int) -> None:
+    if not 1 <= count <= 10:
+        raise ValueError(f"{name}: wanted 1 to 10, got {count}; digits are single symbols")
+
+
+@cache
 def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
     """Value modulo `modulus` of an expression of digits below it and the operators + - *, with * before + and -.
 
@@ -57,8 +92,7 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
     """
-    if not 1 <= modulus <= 10:
-        raise ValueError(f"modulus: wanted 1 to 10, got {modulus}; digits are single symbols")
+    _check_digits("modulus", modulus)
     digits = tuple("0123456789"[:modulus])
     malformed = ("malformed", 0, 0)
 

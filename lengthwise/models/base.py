@@ -53,6 +53,9 @@ class SequenceModel(nn.Module, ABC):
         """Training inserts pads in blocks of so many; more than 1 for models that read their input in chunks."""
         return 1
 
+    def advance(self, share: float) -> None:
+        """Told by training, before each step, which share of its steps is done; does nothing by default."""
+
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters anew."""

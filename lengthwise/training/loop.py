@@ -122,6 +122,7 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
     while state.step < recipe.steps:
         if codes_are_due(state.model, state.step, recipe.steps):
             _look_for_codes(state, task, lengths[-1], seed)
+        state.model.advance(state.step / recipe.steps)
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)

@@ -1,0 +1,64 @@
+"""A layer of the linear recurrence x_t = A_t x_{t-1} + v_t whose A_t is block-diagonal and made from the input."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.ops.column_norm import clamped_columns, rescaled_blocks, stochastic_columns
+
+
+class BlockLinearLayer(nn.Module):
+    """Makes the parts of the recurrence: transitions A(e), inputs v(e) and the first state, N blocks of S x S.
+
+    A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S.
+    `columns`: `"stochastic"`, each column a distribution at `temperature`, v = 0, and the first state N distributions;
+    `"clamped"`, columns of p-norm at most 1; `"rescaled"`, columns less their mean, blocks divided by their largest
+    column. The last two have a learned first state.
+
+    Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"`), and the published code (`"rescaled"`, whose generators these
+    are). Differs from the source: `"stochastic"` is ours.
+    """
+
+    temperature: Tensor
+
+    def __init__(self, *, d_model: int, block_dim: int, columns: str, p: float, hidden: int) -> None:
+        super().__init__()
+        self.blocks = (d_model // block_dim, block_dim)
+        self.columns, self.p = columns, p
+        self.transition_map = nn.Sequential(
+            nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, d_model * block_dim)
+        )
+        self.input_map: nn.Sequential | None = None
+        if columns != "stochastic":
+            self.input_map = nn.Sequential(nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, d_model))
+        self.first_state = nn.Parameter(torch.empty(self.blocks))
+        self.register_buffer("temperature", torch.tensor(1.0))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Matrices and biases uniform up to 1 / sqrt(inputs), first state (or its logits) N(0, 1), temperature 1."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                for parameter in module.parameters():
+                    nn.init.uniform_(
+                        parameter, -(module.in_features**-0.5), module.in_features**-0.5, generator=generator
+                    )
+        nn.init.normal_(self.first_state, generator=generator)
+        self.temperature.fill_(1.0)
+
+    def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:
+        blocks = self.transition_map(features).unflatten(-1, (*self.blocks, self.blocks[1]))
+        if self.columns == "stochastic":
+            return stochastic_columns(blocks, float(self.temperature))
+        return (clamped_columns if self.columns == "clamped" else rescaled_blocks)(blocks, self.p)
+
+    def inputs(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S"]:
+        if self.input_map is None:
+            return features.new_zeros(*features.shape[:-1], *self.blocks)
+        mapped: Tensor = self.input_map(features).unflatten(-1, self.blocks)
+        return mapped
+
+    def initial_state(self, batch_size: int) -> Float[Tensor, "B N S"]:
+        first: Tensor = self.first_state
+        if self.columns == "stochastic":
+            first = torch.softmax(first / self.temperature, -1)
+        return first.expand(batch_size, -1, -1)

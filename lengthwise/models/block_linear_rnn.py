@@ -1,0 +1,170 @@
+"""The linear recurrent network with block-diagonal, input-dependent transitions."""
+
+from collections.abc import Iterator, Sequence
+from types import MappingProxyType
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from lengthwise.layers.block_linear import BlockLinearLayer
+from lengthwise.models.base import MODELS, ModelConfig, Perturbation, RecurrentModel
+from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.symbol_recurrence import symbol_recurrence
+
+POSITIONS_AT_ONCE = 1024
+"""Transitions of a layer above the first are held for so many positions at a time."""
+
+
+class BlockLinearRNNConfig(ModelConfig):
+    """Width D, block dimension S (a divisor of D), layers, and how columns of transitions are kept in bounds.
+
+    `columns` and `p` as in `BlockLinearLayer`; `hidden` units make the transitions. With `"stochastic"` columns the
+    temperature is 1 in the first 40 % of training, falls to `end_temperature` until 80 % (each step by the same
+    factor), and stays there: columns end as one-hot vectors, and the net as a finite machine.
+    """
+
+    d_model: int = Field(64, ge=1)
+    block_dim: int = Field(8, ge=1)
+    num_layers: int = Field(1, ge=1)
+    columns: Literal["stochastic", "clamped", "rescaled"] = "stochastic"
+    p: float = Field(1.2, ge=1)
+    hidden: int = Field(512, ge=1)
+    end_temperature: float = Field(0.02, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _blocks_divide_width(self) -> "BlockLinearRNNConfig":
+        if self.d_model % self.block_dim:
+            divisors = [n for n in range(1, self.d_model + 1) if self.d_model % n == 0]
+            raise ValueError(
+                f"block_dim: wanted a divisor of d_model={self.d_model}, got {self.block_dim}; choose from {divisors}"
+            )
+        return self
+
+
+class TopLayer(nn.Module):
+    """Of the states of all layers, one after another, the last one's."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, states: Float[Tensor, "*M _"]) -> Float[Tensor, "*M D"]:
+        return states[..., -self.width :]
+
+
+@MODELS.register("block-linear-rnn")
+class BlockLinearRNN(RecurrentModel):
+    """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
+
+    The first layer reads the embedded symbols, normalised; each further one the normalised sum of the embedding and the
+    states of all layers below; answers are read from the states of the last layer. In the first layer transitions
+    depend on the symbol alone and are made once for each (`lengthwise.ops.symbol_recurrence`). The state of a string is
+    that of all layers, one after another.
+
+    Source: Fan et al. (2024), eq. (1), (5), (6), and the published code for what the paper leaves open: generators,
+    normalisation, residuals (around all layers but the last), read-out.
+    Differs from the source: in its default columns, which are distributions that end as one-hot vectors; those of the
+    text and of the code are settings.
+    """
+
+    Config = BlockLinearRNNConfig
+    config: BlockLinearRNNConfig
+    readout: nn.Sequential
+    presets = MappingProxyType({"fan2024": {"columns": "rescaled"}})
+
+    def __init__(
+        self,
+        config: BlockLinearRNNConfig,
+        *,
+        vocab_size: int,
+        num_classes: int,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        width = config.d_model
+        self.embedding = nn.Embedding(vocab_size, width)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(config.num_layers))
+        self.layers = nn.ModuleList(
+            BlockLinearLayer(
+                d_model=width, block_dim=config.block_dim, columns=config.columns, p=config.p, hidden=config.hidden
+            )
+            for _ in range(config.num_layers)
+        )
+        self.readout = nn.Sequential(
+            TopLayer(width), nn.LayerNorm(width), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, num_classes)
+        )
+        self.reset_parameters(generator or torch.Generator())
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Embeddings N(0, 1), matrices and biases uniform up to 1 / sqrt(inputs), norms 1 and 0."""
+        nn.init.normal_(self.embedding.weight, generator=generator)
+        for layer in self.layers:
+            layer.reset_parameters(generator)  # type: ignore[operator]  # ModuleList forgets the type of its modules
+        for module in (*self.norms, *self.readout):
+            if isinstance(module, nn.LayerNorm):
+                module.reset_parameters()
+            elif isinstance(module, nn.Linear):
+                bound = module.in_features**-0.5
+                for parameter in module.parameters():
+                    nn.init.uniform_(parameter, -bound, bound, generator=generator)
+
+    def advance(self, share: float) -> None:
+        """Let the temperature of the columns follow the share of training that is done."""
+        fallen = min(1.0, max(0.0, (share - 0.4) / 0.4))
+        for layer in self.layers:
+            layer.temperature.fill_(self.config.end_temperature**fallen)  # type: ignore[operator]
+
+    def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
+        return torch.cat([layer.initial_state(batch_size).flatten(1) for layer in self._layers()], 1)
+
+    def step(
+        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
+    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
+        self.check_inputs(token[:, None], self.embedding.num_embeddings)
+        stream, states = self.embedding(token), []
+        for norm, layer, before in zip(self.norms, self._layers(), self._split(state), strict=True):
+            features = norm(stream)
+            after = (layer.transitions(features) @ before.unsqueeze(-1)).squeeze(-1) + layer.inputs(features)
+            states.append(after.flatten(1))
+            stream = stream + states[-1]
+        joined = torch.cat(states, 1)
+        return self.readout(joined), joined
+
+    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
+        logits: Tensor = self.readout(torch.cat(list(self._states(inputs, perturb)), 1))
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
+        for states in self._states(inputs, perturb):
+            last = states[:, -1]
+        return last
+
+    def _states(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None) -> Iterator[Float[Tensor, "B _ D"]]:
+        """The states at every position, some positions at a time."""
+        if perturb is not None:
+            raise ValueError("perturb: wanted None, as this model takes no noise on its states; set it to 0")
+        self.check_inputs(inputs, self.embedding.num_embeddings)
+        latest = self._split(self.initial_state(len(inputs)))
+        lowest, *others = zip(self.norms, self._layers(), strict=True)
+        of_symbols = lowest[0](self.embedding.weight)
+        table, values = lowest[1].transitions(of_symbols), lowest[1].inputs(of_symbols)
+        for tokens in inputs.split(POSITIONS_AT_ONCE, 1):
+            found = [symbol_recurrence(table, values, tokens, latest[0])]
+            stream = self.embedding(tokens)
+            for (norm, layer), before in zip(others, latest[1:], strict=True):
+                stream = stream + found[-1].flatten(2)
+                features = norm(stream)
+                found.append(recurrence(layer.transitions(features), layer.inputs(features), before))
+            latest = [states[:, -1] for states in found]
+            yield torch.cat([states.flatten(2) for states in found], 2)
+
+    def _layers(self) -> Sequence[BlockLinearLayer]:
+        return list(self.layers)  # type: ignore[arg-type]
+
+    def _split(self, state: Float[Tensor, "B D"]) -> list[Float[Tensor, "B N S"]]:
+        """A string's state as those of its layers, in blocks."""
+        return [part.unflatten(1, (-1, self.config.block_dim)) for part in state.split(self.config.d_model, 1)]

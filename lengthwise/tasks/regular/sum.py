@@ -1,0 +1,69 @@
+"""Sum: what is the sum of the digits modulo a small number?"""
+
+from typing import Annotated, ClassVar
+
+import torch
+from jaxtyping import Int64
+from pydantic import Field
+from torch import Tensor
+
+from lengthwise.automata import Transducer, library
+from lengthwise.tasks.base import TASKS, Batch, RegularTask
+
+
+@TASKS.register("sum")
+class Sum(RegularTask):
+    """The sum of digits below `modulus`, modulo it; the digits are independent and uniform.
+
+    ``answer_t = (symbol_1 + ... + symbol_t) mod modulus``; the classes are the remainders. With modulus 2 it is parity.
+
+    Raises:
+        ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
+
+    Example:
+        >>> task = Sum(modulus=5)
+        >>> task.solve(task.encode("0324")[None]).tolist()
+        [[0, 3, 0, 4]]
+
+    Source: Fan et al., "Advancing Regular Language Reasoning in Linear Recurrent Neural Networks" (arXiv 2309.07412),
+        section 4.1, Sum(M).
+    Differs from the source: in nothing.
+    """
+
+    prefix_exchangeable: ClassVar[bool] = True
+
+    modulus: Annotated[int, Field(ge=1, le=10)] = 5
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The digits below the modulus."""
+        return tuple(map(str, range(self.modulus)))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The remainders."""
+        return self.symbols
+
+    @property
+    def transducer(self) -> Transducer:
+        """The remainders; the state is the answer."""
+        return library.digit_sum(self.modulus)
+
+    def is_legal_length(self, length: int) -> bool:
+        """Every length from 1."""
+        return length >= 1
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw independent uniform digits; every prefix is asked."""
+        self.check_length(length)
+        inputs = torch.randint(self.modulus, (batch_size, length), generator=generator)
+        return Batch(inputs, self.solve(inputs))
+
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """The running sum modulo `modulus`."""
+        return inputs.cumsum(dim=1) % self.modulus
+
+    def baseline(self, length: int) -> float:
+        """``1 / modulus``: all remainders are equally likely at every length."""
+        self.check_length(length)
+        return 1 / self.modulus
