@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.models.base import MODELS, ModelConfig, Perturbation, RecurrentModel
 from lengthwise.ops.block_recurrence import recurrence
-from lengthwise.ops.symbol_recurrence import symbol_recurrence
+from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
 POSITIONS_AT_ONCE = 1024
 """Transitions of a layer above the first are held for so many positions at a time."""
@@ -21,7 +21,8 @@ POSITIONS_AT_ONCE = 1024
 class BlockLinearRNNConfig(ModelConfig):
     """Width D, block dimension S (a divisor of D), layers, and how columns of transitions are kept in bounds.
 
-    `columns` and `p` as in `BlockLinearLayer`; `hidden` units make the transitions. With `"stochastic"` columns the
+    `columns` and `p` as in `BlockLinearLayer`; `hidden` units make the transitions; answers are read from the states of
+    all layers or of the last one. With `"stochastic"` columns the
     temperature is 1 in the first 40 % of training, falls to `end_temperature` until 80 % (each step by the same
     factor), and stays there: columns end as one-hot vectors, and the net as a finite machine.
     """
@@ -32,6 +33,7 @@ class BlockLinearRNNConfig(ModelConfig):
     columns: Literal["stochastic", "clamped", "rescaled"] = "stochastic"
     p: float = Field(1.2, ge=1)
     hidden: int = Field(512, ge=1)
+    read: Literal["all", "last"] = "all"
     end_temperature: float = Field(0.02, gt=0, le=1)
 
     @model_validator(mode="after")
@@ -44,8 +46,8 @@ class BlockLinearRNNConfig(ModelConfig):
         return self
 
 
-class TopLayer(nn.Module):
-    """Of the states of all layers, one after another, the last one's."""
+class Topmost(nn.Module):
+    """Of the states of all layers, one after another, as many numbers as are read."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -60,20 +62,19 @@ class BlockLinearRNN(RecurrentModel):
     """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
 
     The first layer reads the embedded symbols, normalised; each further one the normalised sum of the embedding and the
-    states of all layers below; answers are read from the states of the last layer. In the first layer transitions
-    depend on the symbol alone and are made once for each (`lengthwise.ops.symbol_recurrence`). The state of a string is
-    that of all layers, one after another.
+    states of all layers below. In the first layer transitions depend on the symbol alone and are made once for each
+    (`lengthwise.ops.symbol_recurrence`). The state of a string is that of all layers, one after another.
 
     Source: Fan et al. (2024), eq. (1), (5), (6), and the published code for what the paper leaves open: generators,
     normalisation, residuals (around all layers but the last), read-out.
-    Differs from the source: in its default columns, which are distributions that end as one-hot vectors; those of the
-    text and of the code are settings.
+    Differs from the source: in its default columns, which are distributions that end as one-hot vectors, and in what
+    answers are read from, theirs being the last layer alone; what text and code say are settings.
     """
 
     Config = BlockLinearRNNConfig
     config: BlockLinearRNNConfig
     readout: nn.Sequential
-    presets = MappingProxyType({"fan2024": {"columns": "rescaled"}})
+    presets = MappingProxyType({"fan2024": {"columns": "rescaled", "read": "last"}})
 
     def __init__(
         self,
@@ -94,8 +95,9 @@ class BlockLinearRNN(RecurrentModel):
             )
             for _ in range(config.num_layers)
         )
+        read = width * (config.num_layers if config.read == "all" else 1)
         self.readout = nn.Sequential(
-            TopLayer(width), nn.LayerNorm(width), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, num_classes)
+            Topmost(read), nn.LayerNorm(read), nn.Linear(read, width), nn.ReLU(), nn.Linear(width, num_classes)
         )
         self.reset_parameters(generator or torch.Generator())
 
@@ -125,13 +127,15 @@ class BlockLinearRNN(RecurrentModel):
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
         self.check_inputs(token[:, None], self.embedding.num_embeddings)
-        stream, states = self.embedding(token), []
-        for norm, layer, before in zip(self.norms, self._layers(), self._split(state), strict=True):
+        lowest, *others = self._split(state)
+        after = [symbol_final_state(*self._tables(), token[:, None], lowest).flatten(1)]
+        stream = self.embedding(token)
+        for norm, layer, before in zip(self.norms[1:], self._layers()[1:], others, strict=True):
+            stream = stream + after[-1]
             features = norm(stream)
-            after = (layer.transitions(features) @ before.unsqueeze(-1)).squeeze(-1) + layer.inputs(features)
-            states.append(after.flatten(1))
-            stream = stream + states[-1]
-        joined = torch.cat(states, 1)
+            moved = (layer.transitions(features) @ before.unsqueeze(-1)).squeeze(-1)
+            after.append((moved + layer.inputs(features)).flatten(1))
+        joined = torch.cat(after, 1)
         return self.readout(joined), joined
 
     def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
@@ -149,11 +153,10 @@ class BlockLinearRNN(RecurrentModel):
             raise ValueError("perturb: wanted None, as this model takes no noise on its states; set it to 0")
         self.check_inputs(inputs, self.embedding.num_embeddings)
         latest = self._split(self.initial_state(len(inputs)))
-        lowest, *others = zip(self.norms, self._layers(), strict=True)
-        of_symbols = lowest[0](self.embedding.weight)
-        table, values = lowest[1].transitions(of_symbols), lowest[1].inputs(of_symbols)
+        tables = self._tables()
+        others = list(zip(self.norms[1:], self._layers()[1:], strict=True))
         for tokens in inputs.split(POSITIONS_AT_ONCE, 1):
-            found = [symbol_recurrence(table, values, tokens, latest[0])]
+            found = [symbol_recurrence(*tables, tokens, latest[0])]
             stream = self.embedding(tokens)
             for (norm, layer), before in zip(others, latest[1:], strict=True):
                 stream = stream + found[-1].flatten(2)
@@ -161,6 +164,11 @@ class BlockLinearRNN(RecurrentModel):
                 found.append(recurrence(layer.transitions(features), layer.inputs(features), before))
             latest = [states[:, -1] for states in found]
             yield torch.cat([states.flatten(2) for states in found], 2)
+
+    def _tables(self) -> tuple[Float[Tensor, "V N S S"], Float[Tensor, "V N S"]]:
+        """Transitions and inputs of the first layer, for each symbol."""
+        features, layer = self.norms[0](self.embedding.weight), self._layers()[0]
+        return layer.transitions(features), layer.inputs(features)
 
     def _layers(self) -> Sequence[BlockLinearLayer]:
         return list(self.layers)  # type: ignore[arg-type]

@@ -3,7 +3,8 @@ r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t: transitions c
 `transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T], x_0 [B, N, S]; states are [B, T, N, S].
 Nothing of size T N S^2 is ever made: a step multiplies the states of all strings by the matrices of all symbols in one
 product of N matrices, [B, S] times [S, V S], and picks the row of each string's symbol. With many symbols a step
-gathers the matrices of its own symbols instead.
+gathers the matrices of its own symbols instead. Where steps are small and many, chunks of about sqrt(T) steps go side
+by side, as in `lengthwise.ops.block_recurrence`.
 
 The gradient is the same recurrence backwards (see `lengthwise.ops.block_recurrence`); that of the tables is summed over
 positions sorted by symbol, an [S, R] times [R, S] product for each symbol and block. It keeps the states alone.
@@ -11,6 +12,8 @@ positions sorted by symbol, an [S, R] times [R, S] product for each symbol and b
 Source: ours. Differs from Fan et al. (2024): their code makes A_t anew for every position, also in the first layer,
 where it depends on the symbol alone.
 """
+
+import math
 
 import torch
 from jaxtyping import Float, Int64
@@ -23,6 +26,10 @@ Table = Float[Tensor, "V N S S"]
 Values = Float[Tensor, "V N S"]
 Tokens = Int64[Tensor, "B T"]
 State = Float[Tensor, "B N S"]
+
+LONG = 64
+SMALL_PRODUCTS = 1 << 18
+"""Chunks pay for strings of so many symbols if a step's products of matrices are at most so many multiplications."""
 
 MANY_SYMBOLS = 32
 """From so many symbols on, gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
@@ -59,12 +66,45 @@ def symbol_final_state(transitions: Table, values: Values, tokens: Tokens, initi
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
     _check(transitions, values, tokens, initial)
-    state = initial
-    step = _Step(transitions, values, len(tokens))
-    for symbols in tokens.unbind(1):
-        state = step(state, symbols)
+    if _in_chunks(transitions, tokens):
+        state = _chunked(transitions, tokens, values[tokens], initial)[:, -1]
+    else:
+        state, step = initial, _Step(transitions, values, len(tokens))
+        for symbols in tokens.unbind(1):
+            state = step(state, symbols)
     check_finite(state[:, None], transitions=transitions, values=values, initial=initial)
     return state
+
+
+def _in_chunks(transitions: Table, tokens: Tokens) -> bool:
+    """Whether the products of matrices that chunks need take less time than starting the kernels of a step."""
+    _, blocks, width, _ = transitions.shape
+    return tokens.shape[1] >= LONG and len(tokens) * blocks * width**3 <= SMALL_PRODUCTS
+
+
+def _chunked(
+    transitions: Table, tokens: Tokens, inputs: Float[Tensor, "B T N S"], initial: State
+) -> Float[Tensor, "B T N S"]:
+    """All states, by chunks of equal length side by side; the last one is filled up with steps that are cut off."""
+    batch_size, length = tokens.shape
+    size = round(math.sqrt(length / 2))
+    missing = -length % size
+    symbols = torch.nn.functional.pad(tokens, (0, missing)).unflatten(1, (-1, size))
+    inputs = torch.nn.functional.pad(inputs, (0, 0, 0, 0, 0, missing)).unflatten(1, (-1, size))
+    product, offset = transitions[symbols[:, :, 0]], inputs[:, :, 0]
+    for i in range(1, size):
+        a = transitions[symbols[:, :, i]]
+        offset = (a @ offset.unsqueeze(-1)).squeeze(-1) + inputs[:, :, i]
+        product = a @ product
+    starts = [initial]
+    for k in range(symbols.shape[1] - 1):
+        starts.append((product[:, k] @ starts[-1].unsqueeze(-1)).squeeze(-1) + offset[:, k])
+    state = torch.stack(starts, 1).flatten(0, 1)
+    states, step = torch.empty_like(inputs), _Step(transitions, None, len(state))
+    for i in range(size):
+        state = step(state, symbols[:, :, i].flatten()) + inputs[:, :, i].flatten(0, 1)
+        states[:, :, i] = state.unflatten(0, (batch_size, -1))
+    return states.flatten(1, 2)[:, :length]
 
 
 class _Step:
@@ -94,10 +134,13 @@ class _Step:
 class _SymbolRecurrence(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, transitions: Table, values: Values, tokens: Tokens, initial: State) -> Tensor:
-        states = initial.new_empty(tokens.shape[1], *initial.shape)
-        step, state = _Step(transitions, values, len(tokens)), initial
-        for t, symbols in enumerate(tokens.unbind(1)):
-            state = states[t] = step(state, symbols)
+        if _in_chunks(transitions, tokens):
+            states = _chunked(transitions, tokens, values[tokens], initial).transpose(0, 1)
+        else:
+            states = initial.new_empty(tokens.shape[1], *initial.shape)
+            step, state = _Step(transitions, values, len(tokens)), initial
+            for t, symbols in enumerate(tokens.unbind(1)):
+                state = states[t] = step(state, symbols)
         ctx.save_for_backward(transitions, tokens, initial, states)
         return states.transpose(0, 1)
 
@@ -106,10 +149,18 @@ class _SymbolRecurrence(torch.autograd.Function):
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         transitions, tokens, initial, states = ctx.saved_tensors  # type: ignore[attr-defined]
         step = _Step(transitions.mT, None, len(tokens))
-        adjoints, adjoint = torch.empty_like(states), torch.zeros_like(initial)
-        for t in reversed(range(len(states))):
-            adjoint = adjoints[t] = adjoint + gradient[:, t]
-            adjoint = step(adjoint, tokens[:, t])
+        if _in_chunks(transitions, tokens):
+            # Backwards, a step before the last one that adds nothing stands for the first state.
+            symbols, nothing = tokens.flip(1), torch.zeros_like(gradient[:, :1])
+            inputs = torch.cat([gradient[:, :-1].flip(1), nothing], 1)
+            earlier = _chunked(transitions.mT, symbols, inputs, gradient[:, -1])
+            adjoints = torch.cat([earlier[:, :-1].flip(1), gradient[:, -1:]], 1).transpose(0, 1)
+            adjoint = earlier[:, -1]
+        else:
+            adjoints, adjoint = torch.empty_like(states), torch.zeros_like(initial)
+            for t in reversed(range(len(states))):
+                adjoint = adjoints[t] = adjoint + gradient[:, t]
+                adjoint = step(adjoint, tokens[:, t])
         by_table, by_values = _sums_by_symbol(adjoints, torch.cat([initial[None], states[:-1]]), tokens, transitions)
         return by_table, by_values, None, adjoint
 

@@ -187,6 +187,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 """Recipes by name, as changes to the defaults of `Recipe`.
 
 `fast` (the defaults): ours, two and a half minutes on a laptop. `plain`: the same without what it does to strings and
-states, for models that accept neither pads nor noise. `chi2023`: Chi et al. (2023), Table 4, at the middle one of its
-three learning rates; clipping at 1 is the published code's.
+states, for models that accept neither pads nor noise. `recurrent`: for recurrent models, all prefixes supervised, so
+that strings of 39 and 40 symbols show all shorter ones. `fan2024`: the code of Fan et al. (2024), at its rate for
+sum(5) (equal-ends and arithmetic: 2e-4, the latter with weight decay 1e-4). `chi2023`: Chi et al. (2023), Table 4, at
+the middle one of its three learning rates; clipping at 1 is the published code's.
 """

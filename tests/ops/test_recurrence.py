@@ -12,7 +12,9 @@ from lengthwise.conventions import Diverged
 from lengthwise.ops.block_recurrence import fastest_form, final_state, recurrence, recurrence_by_definition
 from lengthwise.ops.scan import scan, scan_by_definition
 from lengthwise.ops.symbol_recurrence import (
+    LONG,
     MANY_SYMBOLS,
+    SMALL_PRODUCTS,
     symbol_final_state,
     symbol_recurrence,
     symbol_recurrence_by_definition,
@@ -176,7 +178,11 @@ def draw_table(num_symbols: int, length: int, dtype: torch.dtype) -> tuple[list[
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("num_symbols", [1, 5, MANY_SYMBOLS])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_a_table_of_transitions_gives_the_same(length: int, num_symbols: int, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("small_products", [0, SMALL_PRODUCTS], ids=["step by step", "in chunks"])
+def test_a_table_of_transitions_gives_the_same(
+    length: int, num_symbols: int, dtype: torch.dtype, small_products: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lengthwise.ops.symbol_recurrence.SMALL_PRODUCTS", small_products)
     (table, values, initial), tokens = draw_table(num_symbols, length, dtype)
     expected = symbol_recurrence_by_definition(table, values, tokens, initial)
     assert_same(symbol_recurrence(table, values, tokens, initial), expected, [table, values, initial])
@@ -187,8 +193,8 @@ def test_a_table_of_transitions_gives_the_same(length: int, num_symbols: int, dt
 
 
 def test_gradients_of_a_table_are_derivatives() -> None:
-    for num_symbols in (3, MANY_SYMBOLS):
-        (table, values, initial), tokens = draw_table(num_symbols, 5, torch.float64)
+    for num_symbols, length in ((3, 5), (MANY_SYMBOLS, 3), (2, LONG)):
+        (table, values, initial), tokens = draw_table(num_symbols, length, torch.float64)
         function = lambda a, v, x, tokens=tokens: symbol_recurrence(a, v, tokens, x)  # noqa: E731
         assert torch.autograd.gradcheck(function, (table, values, initial))
 

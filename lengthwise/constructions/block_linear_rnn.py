@@ -1,0 +1,79 @@
+"""Any finite machine as a linear recurrence whose transitions are its maps, written as one-hot columns."""
+
+import torch
+from torch import nn
+
+from lengthwise.constructions.base import CONSTRUCTIONS, MARGIN, Construction, Machine, Target, check_size, target_of
+from lengthwise.conventions import IGNORE
+from lengthwise.models.base import build_model
+from lengthwise.models.block_linear_rnn import BlockLinearRNN, BlockLinearRNNConfig
+
+SHARP = 1_000.0
+"""Logits that are so much apart give a softmax of exactly 1 and 0."""
+
+
+@CONSTRUCTIONS.register("block-linear-rnn")
+def compile_block_linear_rnn(machine: Machine) -> Construction:
+    """Any finite machine as one block of one layer: A(u) e_p = e_q where symbol u leads from state p to q, and v = 0.
+
+    The state of the net is the one-hot vector of the machine's, and stays one to the last bit: a column of A(u) is a
+    softmax of logits that are 1,000 apart. Of symbol u, W_1 keeps that it is u, and W_2 writes down its map.
+
+    Raises:
+        ValueError: it has more than 20,000,000 weights.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> model = compile_block_linear_rnn(library.cycle(5)).model
+        >>> model(torch.tensor([[1, 2, 0, 2, 2]])).argmax(-1)
+        tensor([[1, 0, 0, 4, 3]])
+
+    Source: Fan et al. (2024), section 3: transitions of a finite machine are input-dependent, with columns of norm 1.
+    Differs from the source: which states the two properties for, and writes down no weights.
+    """
+    target = target_of(machine)
+    num_states, num_symbols = target.machine.semiautomaton.table.shape
+    width = max(num_states, num_symbols, 2)  # a norm over one number says nothing
+    num_classes = len(target.classes)
+    num_weights = width * width * (num_symbols + 2) + width * (2 * num_symbols + num_classes + 6)
+    num_weights += num_symbols + num_classes
+    check_size(num_weights, f"a block of {width} states and {num_symbols} symbols", "take a smaller machine")
+    about = (
+        f"states: {num_states} (of the smallest machine)",
+        f"model: one block of dimension {width} in one layer, {num_weights:,} weights",
+    )
+    return Construction(_written(target, width), target, None, "Fan et al. (2024), section 3", about)
+
+
+@torch.no_grad()
+def _written(target: Target, width: int) -> BlockLinearRNN:
+    """The model with these weights; all that is not named is 0, norms do nothing but normalise.
+
+    Normalised, a one-hot vector is positive in its place and negative in all others: ReLU keeps its place.
+    """
+    machine, num_symbols = target.machine, len(target.symbols)
+    config = BlockLinearRNNConfig(d_model=width, block_dim=width, hidden=num_symbols)
+    model = build_model("block-linear-rnn", config, target, seed=0)
+    assert isinstance(model, BlockLinearRNN)
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            parameter.fill_(1.0 if isinstance(module, nn.LayerNorm) and name == "weight" else 0.0)
+    (layer,) = model.layers
+    make_hidden, _, make_blocks = layer.transition_map  # type: ignore[misc]
+    model.embedding.weight[:, :num_symbols] = torch.eye(num_symbols)
+    make_hidden.weight[:, :num_symbols] = torch.eye(num_symbols)
+    blocks = make_blocks.weight.view(width, width, num_symbols)
+    following = torch.tensor(machine.semiautomaton.table)
+    before, symbols = torch.meshgrid(torch.arange(len(following)), torch.arange(num_symbols), indexing="ij")
+    blocks[following, before, symbols] = SHARP
+    unused = torch.arange(len(following), width)
+    blocks[unused, unused] = SHARP
+    layer.first_state[0, machine.start] = SHARP  # type: ignore[operator]
+    _, _, keep, _, answer = model.readout
+    assert isinstance(keep, nn.Linear)
+    assert isinstance(answer, nn.Linear)
+    keep.weight.copy_(torch.eye(width))
+    outputs = torch.tensor(machine.outputs)
+    asked = torch.nonzero(outputs != IGNORE)[:, 0]
+    answer.weight[outputs[asked], asked] = 2 * MARGIN  # of two numbers, a norm is a little below 1
+    return model.eval()
