@@ -14,7 +14,7 @@ from lengthwise.training.loop import Growth, TrainingState
 
 
 def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
-    """Save weights, average, moments, lengths reached and step; `fingerprint` names the specification of these."""
+    """Save weights, average, moments, lengths reached, running norm and step, of the specification `fingerprint`."""
     tensors = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
     for name, parameter in state.model.named_parameters():
@@ -25,6 +25,7 @@ def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         "step": str(state.step),
         "lengths_reached": str(state.growth.num_reached),
         "loss_at_longest": repr(state.growth.loss),
+        "gradient_norm": repr(state.gradient_norm),
         "fingerprint": fingerprint,
     }
     metadata["digest"] = _digest(tensors, metadata)
@@ -43,6 +44,7 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         saved = {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
         _moments(state, parameter).update(saved)
     state.growth = Growth(int(metadata["lengths_reached"]), float(metadata["loss_at_longest"]))
+    state.gradient_norm = float(metadata["gradient_norm"])
     state.step = int(metadata["step"])
 
 

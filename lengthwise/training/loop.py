@@ -32,6 +32,10 @@ SHARE_OF_OTHERS = 0.5
 """With `lengths="mostly-balanced"`, how often a length that is not balanced comes, compared with the mean of others."""
 
 
+LEAST_CLIP = 0.01
+"""Gradients are not clipped below this norm: rare mistakes of a net that makes few must still be heard."""
+
+
 class StepRecord(NamedTuple):
     """What one step reports: steps done so far, loss, length before padding, norm of the gradient, rate of Adam.
 
@@ -61,13 +65,17 @@ class Growth(NamedTuple):
 
 
 class TrainingState:
-    """All that training changes: weights, their average, the optimizers' moments, lengths reached, steps done."""
+    """All that training changes: weights, their average, the optimizers' moments, lengths reached, steps done.
+
+    `gradient_norm` is the running mean of the norms of gradients, after clipping.
+    """
 
     def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
         self.model = model
         self.optimizers = _make_optimizers(model, recipe)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()} if recipe.ema_decay else {}
         self.growth = Growth()
+        self.gradient_norm = recipe.optimizer.clip_norm
         self.step = 0
 
     def load_final_weights(self) -> None:
@@ -251,13 +259,17 @@ def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator, pad_blo
 def _update(state: TrainingState, recipe: Recipe, loss: Tensor, length: int) -> StepRecord:
     state.model.zero_grad()
     loss.backward()
-    norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), recipe.optimizer.clip_norm))
+    limit = recipe.optimizer.clip_norm
+    if ratio := recipe.optimizer.clip_ratio:
+        limit = min(limit, max(LEAST_CLIP, ratio * state.gradient_norm))
+    norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit))
     value = float(loss.detach())
     if not (math.isfinite(value) and math.isfinite(norm)):
         raise Diverged(
             f"training diverged at step {state.step + 1}: loss {value}, gradient norm {norm}; "
             "lower train.optimizer.learning_rate or train.optimizer.clip_norm"
         )
+    state.gradient_norm = 0.95 * state.gradient_norm + 0.05 * min(norm, limit)
     factor = recipe.rate_factor_at(state.step)
     for optimizer in state.optimizers:
         for group in optimizer.param_groups:

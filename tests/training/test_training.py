@@ -21,6 +21,7 @@ from lengthwise.training.augmentation import (
 )
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthwise.training.loop import (
+    LEAST_CLIP,
     Diverged,
     Growth,
     TrainingState,
@@ -364,6 +365,24 @@ def test_orthogonalised_keeps_singular_vectors(shape: tuple[int, int]) -> None:
     assert (rotated.diagonal()[values > 0.1 * values[0]] > 0.6).all()
     assert (rotated.diagonal() < 1.3).all()
     assert not orthogonalised(torch.zeros(shape)).any()
+
+
+@pytest.mark.parametrize(("ratio", "limits"), [(2.0, (0.02, 0.02, 1.0)), (None, (1.0, 1.0, 1.0))])
+def test_a_gradient_is_clipped_at_the_running_norm_of_those_before(ratio, limits, monkeypatch) -> None:
+    """Not below `LEAST_CLIP`, and never above `clip_norm`, however large those before were."""
+    task, recipe = make_task("parity"), small_recipe(steps=1, optimizer={"clip_ratio": ratio})
+    asked = []
+    clip = torch.nn.utils.clip_grad_norm_
+    monkeypatch.setattr(
+        torch.nn.utils, "clip_grad_norm_", lambda given, limit: asked.append(limit) or clip(given, limit)
+    )
+    for before in (0.01, LEAST_CLIP / 100, 5.0):
+        state = small_state(task, recipe)
+        state.gradient_norm = before
+        (record,) = training_steps(state, task, recipe, seed=0)
+        assert record.gradient_norm > 0.02  # before clipping
+        assert state.gradient_norm == pytest.approx(0.95 * before + 0.05 * min(record.gradient_norm, asked[-1]))
+    assert asked == pytest.approx([limits[0], LEAST_CLIP if ratio else 1.0, limits[2]])
 
 
 def test_updates_of_muon_vanish_with_the_gradient() -> None:
