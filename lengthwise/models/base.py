@@ -1,7 +1,7 @@
 """The contract of a model, and how one is made from its name for a task's alphabet."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -95,8 +95,8 @@ class SequenceModel(nn.Module, ABC):
 class RecurrentModel(SequenceModel):
     """A model that reads a string symbol by symbol and keeps one state: ``step`` repeated gives ``forward``.
 
-    With ``state = initial_state(B)``, the logits of the t-th call ``logits, state = step(inputs[:, t], state)`` are
-    ``forward(inputs)[:, t]``; memory does not grow with the length.
+    Answers are what `readout` makes of that state. With ``state = initial_state(B)``, the logits of the t-th call
+    ``logits, state = step(inputs[:, t], state)`` are ``forward(inputs)[:, t]``; memory does not grow with the length.
     """
 
     @abstractmethod
@@ -108,6 +108,28 @@ class RecurrentModel(SequenceModel):
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
         """Read one symbol of every string: the answers to the strings so far, and the next state."""
+
+    def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
+        """The states at every position, some positions at a time; here one by one, by `step`."""
+        state = self.initial_state(len(inputs))
+        for token in inputs.unbind(1):
+            _, state = self.step(token, state)
+            yield state[:, None]
+
+    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
+        self._refuse(perturb)
+        logits: Tensor = self.readout(torch.cat(list(self.states(inputs)), 1))
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
+        self._refuse(perturb)
+        for states in self.states(inputs):
+            last = states[:, -1]
+        return last
+
+    def _refuse(self, perturb: Perturbation | None) -> None:
+        if perturb is not None:
+            raise ValueError(f"perturb: wanted None, as {self.name} takes no noise on its states; set it to 0")
 
 
 MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from lengthwise.layers.block_linear import BlockLinearLayer
-from lengthwise.models.base import MODELS, ModelConfig, Perturbation, RecurrentModel
+from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
 from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
@@ -138,19 +138,8 @@ class BlockLinearRNN(RecurrentModel):
         joined = torch.cat(after, 1)
         return self.readout(joined), joined
 
-    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(torch.cat(list(self._states(inputs, perturb)), 1))
-        return logits
-
-    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
-        for states in self._states(inputs, perturb):
-            last = states[:, -1]
-        return last
-
-    def _states(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None) -> Iterator[Float[Tensor, "B _ D"]]:
+    def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """The states at every position, some positions at a time."""
-        if perturb is not None:
-            raise ValueError("perturb: wanted None, as this model takes no noise on its states; set it to 0")
         self.check_inputs(inputs, self.embedding.num_embeddings)
         latest = self._split(self.initial_state(len(inputs)))
         tables = self._tables()

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field
 from torch import Tensor, nn
 
-from lengthwise.models.base import MODELS, ModelConfig, Perturbation, RecurrentModel
+from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
 
 POSITIONS_AT_ONCE = 1024
 """States of so many positions are held at a time where only the last one is wanted."""
@@ -82,19 +82,8 @@ class RNN(RecurrentModel):
         state = between(state @ self.hidden_weight.T + self.input_weight.T[token])
         return self.readout(state), state
 
-    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(torch.cat(list(self._states(inputs, perturb)), 1))
-        return logits
-
-    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
-        for states in self._states(inputs, perturb):
-            last = states[:, -1]
-        return last
-
-    def _states(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None) -> Iterator[Float[Tensor, "B _ D"]]:
+    def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """The states at every position, some positions at a time."""
-        if perturb is not None:
-            raise ValueError("perturb: wanted None, as an rnn takes no noise on its states; train it by preset plain")
         self.check_inputs(inputs, self.recurrence.input_size)
         state = self.initial_state(len(inputs))
         for some in inputs.split(POSITIONS_AT_ONCE, 1):

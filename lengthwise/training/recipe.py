@@ -23,8 +23,8 @@ class OptimizerRecipe(_Section):
     fall to 0 as half a cosine over all steps (`"cosine"`); over the first `warmup_steps`, besides, a factor rises
     linearly to 1.
 
-    Gradients are clipped at a norm of `clip_norm`, and at `clip_ratio` times the running mean of those before: in
-    momentum, a gradient a hundred times as large as others would decide alone where the next hundred steps go.
+    Gradients are clipped at a norm of `clip_norm`, and at `clip_ratio` (0: not) times the running mean of those before:
+    in momentum, a gradient a hundred times as large as others would decide alone where the next hundred steps go.
     """
 
     name: Literal["muon", "adamw", "adam"] = "muon"
@@ -35,7 +35,7 @@ class OptimizerRecipe(_Section):
     schedule: Literal["cosine", "constant"] = "cosine"
     warmup_steps: int = Field(200, ge=0)
     clip_norm: float = Field(1.0, gt=0)
-    clip_ratio: float | None = Field(2.0, gt=1)
+    clip_ratio: float = Field(2.0, ge=0)
 
 
 class AugmentationRecipe(_Section):
@@ -165,7 +165,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
                 "schedule": "constant",
                 "warmup_steps": 0,
                 "clip_norm": 1e9,
-                "clip_ratio": None,
+                "clip_ratio": 0.0,
             },
             "ema_decay": 0.0,
             "checkpoint_every": 5000,
@@ -183,7 +183,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
                 "weight_decay": 0.0,
                 "schedule": "constant",
                 "warmup_steps": 0,
-                "clip_ratio": None,
+                "clip_ratio": 0.0,
             },
             "ema_decay": 0.0,
             "checkpoint_every": 5000,
