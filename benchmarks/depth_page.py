@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import vl_convert
-from speed_page import ROOT, environment, write_files
+from speed_page import ROOT, environment, provenance, write_files
 
 from lengthwise.analysis.routing import blelloch_scan, hillis_steele_scan, sliding_routing, tree_routing
 from lengthwise.report.analysis_charts import routing_chart
+from lengthwise.report.markdown import markdown_table
 
 DRAWN = 8
 COUNTED = (8, 40, 512)
@@ -63,24 +64,20 @@ def _page(costs: Sequence[Any], d_model: int) -> str:
         f"of width {d_model}, and windows of {example.chunk_size} symbols need 2 levels, so that a pass of thickness K "
         f"costs about as much as 2 K layers: the costs are equal at K / L = {example.layers:.2f} counted and "
         f"{example.layers_measured:.2f} measured.",
-        "\n".join(["## Where it comes from\n", *(f"- {name}: {value}" for name, value in environment().items())]),
+        provenance(environment()),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _merges_table() -> str:
-    lines = ["| routing, C=2 | " + " | ".join(f"T={length}" for length in COUNTED) + " |"]
-    lines.append("|---" * (len(COUNTED) + 1) + "|")
+    lines = []
     for title, routing in ROUTINGS.items():
         counted = [routing(length) for length in COUNTED]
-        cells = [f"{max(merge.step for merge in merges)}, {len(merges):,}" for merges in counted]
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([title, *(f"{max(merge.step for merge in merges)}, {len(merges):,}" for merges in counted)])
+    return markdown_table(["routing, C=2", *(f"T={length}" for length in COUNTED)], lines)
 
 
 def _costs_table(costs: Sequence[Any]) -> str:
-    lines = ["| T | C | formula | pairs | layers | attention, measured | layers, measured |", "|---" * 7 + "|"]
-    for cost in costs:
-        cells = [cost.length, cost.chunk_size, *(f"{share:.2f}" for share in cost[2:])]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(lines)
+    header = ["T", "C", "formula", "pairs", "layers", "attention, measured", "layers, measured"]
+    lines = [[str(cost.length), str(cost.chunk_size), *(f"{share:.2f}" for share in cost[2:])] for cost in costs]
+    return markdown_table(header, lines)

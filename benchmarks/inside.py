@@ -1,4 +1,4 @@
-"""Writes docs/results/regular-gpt-inside.md: Figures 3 and 4a of Chi et al. (2023), of trained runs.
+"""Writes docs/results/regular-gpt-inside.md: Figures 3 and 4a of Chi et al. (2023), for runs of regular-gpt/ours.
 
 python benchmarks/inside.py RUN ... [--to FOLDER]
 """
@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import vl_convert
-from speed_page import ROOT
+from speed_page import ROOT, environment, provenance
 
-from lengthwise.analysis.overview import Analysis, analyse
+from lengthwise.analysis.overview import analyse
 from lengthwise.files import write_by_rename
-from lengthwise.report.analysis_page import analysis_charts, level_table, reach_table
+from lengthwise.report.analysis_page import analysis_charts, level_table, reach_table, summary
 from lengthwise.report.markdown import markdown_table
-from lengthwise.report.settings import task_in
-from lengthwise.runs.folder import Run, load_run, versions
+from lengthwise.runs.folder import Run, load_run
 
 CAPTIONS = {
     "elements": "Figure 3: outputs of the blocks of all levels along the first two principal axes of all of them, "
@@ -39,7 +38,7 @@ def main() -> None:
 
 
 def _page(runs: Sequence[Run], sections: Sequence[str]) -> str:
-    commands = [f"lengthwise train {run.spec.task.name} {run.spec.model_name} --seed {run.spec.seed}" for run in runs]
+    commands = ["lengthwise reproduce regular-gpt/ours"]
     commands.append("python benchmarks/inside.py " + " ".join(f"runs/{run.spec.id}" for run in runs))
     parts = [
         "# Inside RegularGPT: Figures 3 and 4a",
@@ -49,7 +48,7 @@ def _page(runs: Sequence[Run], sections: Sequence[str]) -> str:
         "task's monoid, and whether the answer changes when a symbol does. For a group every position matters alike; "
         "gradients need not say so. `lengthwise analyse RUN` makes a page of this kind, to point at, of any run.",
         *sections,
-        "\n".join(["## Where it comes from\n", *(f"- {name}: {value}" for name, value in versions().items())]),
+        provenance(environment()),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -66,18 +65,7 @@ def _section(run: Run, folder: Path) -> str:
     tables = [markdown_table(table.header, table.lines) for table in (level_table(found), reach_table(found))]
     elements, clusters, field, flips = pictures
     title = f"## {run.spec.task.name.capitalize()}"
-    return "\n\n".join([title, _summary(run, found), elements, clusters, tables[0], field, flips, tables[1]])
-
-
-def _summary(run: Run, found: Analysis) -> str:
-    num_strings, length = found.inputs.shape
-    one_each = sum(level.are_elements for level in found.levels)
-    return (
-        f"`{run.spec.id}`, {task_in(run.spec.to_json())}, on {num_strings} strings of {length} symbols, of which it "
-        f"answers {found.num_right} of {found.num_asked} rightly. The monoid of the task has "
-        f"{found.blocks.monoid.size} elements; at {one_each} of {len(found.levels)} levels the clusters of states are "
-        "these elements, one for one."
-    )
+    return "\n\n".join([title, summary(run, found), elements, clusters, tables[0], field, flips, tables[1]])
 
 
 if __name__ == "__main__":

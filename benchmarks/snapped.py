@@ -16,13 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from speed_page import ROOT, environment, parse_options, write_files
+from speed_page import ROOT, environment, parse_options, provenance, write_files
 
 from lengthwise.automata import Semiautomaton, Transducer, library
 from lengthwise.automata.semiautomaton import explore
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
 from lengthwise.certification.snapped import SnappedModel
 from lengthwise.models import make_model
+from lengthwise.report.markdown import markdown_table
 
 MOST = 1 << 24
 """Symbols of a measurement."""
@@ -175,16 +176,10 @@ def page(found: list[Measurement], where: dict[str, str]) -> str:
         "faster than the short definitions in NumPy; *x net*: than a RegularGPT of default size, untrained; both on "
         f"a 64th of the symbols. {MOST:,} symbols for final answers, a 64th for every prefix, whose cost is that of "
         "writing logits down: 2, 5 and 60 of them a symbol.",
-        "\n".join(
-            [
-                f"| {' | '.join(header)} |",
-                "|---" * len(header) + "|",
-                *(f"| {' | '.join(cells(m))} |" for m in found),
-            ]
-        ),
+        markdown_table(header, map(cells, found)),
         f"Aim: at least 10^8 symbols a second for the final answer. Slowest: {least / 1e6:,.0f} million a second "
         f"({'met' if least >= AIM else 'not met'}).",
-        "\n".join(["## Where it comes from\n", *(f"- {name}: {value}" for name, value in where.items())]),
+        provenance(where),
     ]
     return "\n\n".join(parts) + "\n"
 

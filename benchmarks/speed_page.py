@@ -12,6 +12,7 @@ import altair as alt
 import vl_convert
 
 from lengthwise.files import write_by_rename
+from lengthwise.report.markdown import markdown_table
 from lengthwise.runs.folder import versions
 
 ROOT = Path(__file__).parent.parent
@@ -48,6 +49,11 @@ def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, fl
 def environment() -> dict[str, str]:
     """What the numbers of a benchmark depend on: date, processor, versions."""
     return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "processor": _processor(), **versions()}
+
+
+def provenance(where: Mapping[str, str]) -> str:
+    """The section of a page that says where its numbers come from."""
+    return "\n".join(["## Where it comes from\n", *(f"- {name}: {value}" for name, value in where.items())])
 
 
 def write_files(files: Mapping[Path, str]) -> list[Path]:
@@ -95,7 +101,7 @@ def _page(
         "the string filled up to a power of two.",
         "![Cost of a training step against length](speed.svg)",
         *[_table(what, steps) for what in ("training step", "forward")],
-        "\n".join(["## Aims\n", "| aim | measured | met |", "|---|---|---|", *_aims(found, evaluations, data)]),
+        "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(found, evaluations, data)),
         f"Limits in ms and s were set on a core on which the plain dense mask takes {DENSE_MASK_MS} ms at T=40, D=64; "
         f"this one took {found['plain dense mask', 64, 40]:,.0f}. Data are slow where few edits of a string "
         "leave its language (Tomita 4: no `000`), because edits are tried again until one does.",
@@ -106,7 +112,7 @@ def _page(
                 *(f"- {name}: {ms:.2f} ms" for name, ms in data.items()),
             ]
         ),
-        "\n".join(["## Where it comes from\n", *(f"- {name}: {value}" for name, value in environment.items())]),
+        provenance(environment),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -114,24 +120,23 @@ def _page(
 def _table(what: str, steps: Sequence[Any]) -> str:
     rows = [m for m in steps if m.what == what]
     columns = sorted({(m.width, m.length) for m in rows})
-    lines = [
-        f"## {what.capitalize()}, CPU ms\n",
-        "| form | " + " | ".join(f"D={width}, T={length}" for width, length in columns) + " |",
-        "|---" * (len(columns) + 1) + "|",
-    ]
+    lines = []
     for form in dict.fromkeys(m.form for m in rows):
         cells = {(m.width, m.length): f"{m.milliseconds:,.1f}" for m in rows if m.form == form}
-        lines.append(f"| {form} | " + " | ".join(cells.get(column, "-") for column in columns) + " |")
-    return "\n".join(lines)
+        lines.append([form, *(cells.get(column, "-") for column in columns)])
+    header = ["form", *(f"D={width}, T={length}" for width, length in columns)]
+    return f"## {what.capitalize()}, CPU ms\n\n" + markdown_table(header, lines)
 
 
-def _aims(found: dict[tuple[str, int, int], float], evaluations: dict[str, float], data: dict[str, float]) -> list[str]:
+def _aims(
+    found: dict[tuple[str, int, int], float], evaluations: dict[str, float], data: dict[str, float]
+) -> list[list[str]]:
     """The aims that the project set itself, each with what was measured; `found` by form, width and length."""
     lines = []
     for length, ratio in ((40, 20), (500, 250)):
         faster = found["plain dense mask", 64, length] / found["tree, tables", 64, length]
         text = f"at least {ratio} times faster than the plain dense mask, T={length}"
-        lines.append(f"| {text} | {faster:,.0f} times | {'yes' if faster >= ratio else 'no'} |")
+        lines.append([text, f"{faster:,.0f} times", "yes" if faster >= ratio else "no"])
     limits = [
         (
             f"training step of at most {limit} ms, D={width}, T={length}",
@@ -151,5 +156,5 @@ def _aims(found: dict[tuple[str, int, int], float], evaluations: dict[str, float
     slowest = max(data, key=lambda name: data[name])
     limits.append((f"a batch of 128 x 40 of any task in at most 3 ms (slowest: {slowest})", data[slowest], 3, "ms"))
     return lines + [
-        f"| {text} | {value:,.1f} {unit} | {'yes' if value <= limit else 'no'} |" for text, value, limit, unit in limits
+        [text, f"{value:,.1f} {unit}", "yes" if value <= limit else "no"] for text, value, limit, unit in limits
     ]

@@ -42,11 +42,13 @@ def demo(
     """Train RegularGPT on three tasks at lengths up to 40, measure it up to length 100,000, and certify it."""
     from rich.console import Console
 
+    from lengthwise.experiments.base import EXPERIMENTS, parse_scale
     from lengthwise.report.terminal import print_failures, print_results
 
     console = Console()
     out = out if scale != "smoke" else out / "smoke"
-    experiment, outcomes = _carry_out("demo", scale, out / "runs", workers, console)
+    experiment = EXPERIMENTS["demo"](parse_scale(scale))
+    outcomes = _carry_out(experiment, out / "runs", workers, console)
     print_results(console, [outcome.result for outcome in outcomes if outcome.result], experiment.title)
     failed = print_failures(console, outcomes)
     finished = [out / "runs" / outcome.spec.id for outcome in outcomes if outcome.result]
@@ -90,15 +92,15 @@ def reproduce(
     from lengthwise.runs.records import read_records, restore, write_records
 
     console = Console()
+    experiment = EXPERIMENTS[name](parse_scale(scale))
     stem = file_stem(name, scale)
     records = pages / "records" / f"{stem}.jsonl.gz"
     if recorded:
         console.print(f"{restore(read_records(records), runs)} runs taken from {records}", soft_wrap=True)
     if page_only:
-        experiment = EXPERIMENTS[name](parse_scale(scale))
         outcomes = finished(experiment.specs, runs, experiment.plan)
     else:
-        experiment, outcomes = _carry_out(name, scale, runs, workers, console)
+        outcomes = _carry_out(experiment, runs, workers, console)
     print_grid(console, experiment.title, *cell_lines(experiment, outcomes))
     failed = print_failures(console, outcomes)
     page = pages / f"{stem}.md"
@@ -354,19 +356,16 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _carry_out(name: str, scale: str, root: Path, workers: int, console: Any) -> tuple[Any, Any]:
-    """Make the experiment of that name and carry out its runs; returns it and what became of each run."""
-    from lengthwise.experiments.base import EXPERIMENTS, parse_scale
+def _carry_out(experiment: Any, root: Path, workers: int, console: Any) -> Any:
+    """Carry out an experiment's runs; returns what became of each."""
     from lengthwise.report.terminal import progress_display
     from lengthwise.runs.execute import stop_on_interrupt
     from lengthwise.runs.pool import execute_all
 
-    experiment = EXPERIMENTS[name](parse_scale(scale))
     with progress_display(console) as listener, stop_on_interrupt() as stop_requested:
-        outcomes = execute_all(
+        return execute_all(
             experiment.specs, root, experiment.plan, listener, num_workers=workers, stop_requested=stop_requested
         )
-    return experiment, outcomes
 
 
 def _train(spec: Any, root: Path, longest: int) -> int:

@@ -22,6 +22,11 @@ def validated(kind: type[Described], settings: Mapping[str, Any], path: str = ""
         raise ValueError("\n".join(lines)) from None
 
 
+def under_name(name: str, description: BaseModel) -> dict[str, Any]:
+    """A description as JSON, the name of what it describes first."""
+    return {"name": name, **description.model_dump(mode="json")}
+
+
 def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
     location = [shown(str(part)) for part in problem["loc"]]
     full = ".".join([path, *location] if path else location)

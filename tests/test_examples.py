@@ -36,7 +36,10 @@ def test_examples_run(script: Path) -> None:
     assert done.stdout
 
 
-@pytest.mark.parametrize(("script", "said"), [("regular_gpt", "plain dense mask"), ("depth_cost", "layers_measured")])
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [("regular_gpt", "plain dense mask"), ("depth_cost", "layers_measured"), ("snapped", "tree machine")],
+)
 def test_benchmarks_run(script: str, said: str) -> None:
     command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / f"{script}.py"), "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

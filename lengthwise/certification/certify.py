@@ -39,6 +39,7 @@ from lengthwise.layers.codebook import Codebook, SnappingLayer
 from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.tasks.base import RegularTask, SymbolTask
 from lengthwise.threads import one_thread
+from lengthwise.validation import under_name
 
 GLANCE = 100
 """Of each of the shorter lengths so many strings decide whether a radius is worth a closer look."""
@@ -271,8 +272,8 @@ class _Examination:
         return Certificate(
             level=level,
             reason=reason,
-            task={"name": self.task.name, **self.task.model_dump(mode="json")},
-            model={"name": self.model.name, **self.model.config.model_dump(mode="json")},
+            task=under_name(self.task.name, self.task),
+            model=under_name(self.model.name, self.model.config),
             weights=weights_digest(self.model),
             classes=self.task.classes,
             transducer=self.task.transducer.minimise().to_json(),

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lengthwise.layers.initialisation import draw_linears
 from lengthwise.ops.column_norm import clamped_columns, rescaled_blocks, stochastic_columns
 
 
@@ -36,12 +37,7 @@ class BlockLinearLayer(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Matrices and biases uniform up to 1 / sqrt(inputs), first state (or its logits) N(0, 1), temperature 1."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                for parameter in module.parameters():
-                    nn.init.uniform_(
-                        parameter, -(module.in_features**-0.5), module.in_features**-0.5, generator=generator
-                    )
+        draw_linears(self, generator)
         nn.init.normal_(self.first_state, generator=generator)
         self.temperature.fill_(1.0)
 

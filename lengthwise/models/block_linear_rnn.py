@@ -10,8 +10,9 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from lengthwise.layers.block_linear import BlockLinearLayer
+from lengthwise.layers.initialisation import draw_linears
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
-from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.block_recurrence import applied, recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
 POSITIONS_AT_ONCE = 1024
@@ -22,9 +23,9 @@ class BlockLinearRNNConfig(ModelConfig):
     """Width D, block dimension S (a divisor of D), layers, and how columns of transitions are kept in bounds.
 
     `columns` and `p` as in `BlockLinearLayer`; `hidden` units make the transitions; answers are read from the states of
-    all layers or of the last one. With `"stochastic"` columns the
-    temperature is 1 in the first 40 % of training, falls to `end_temperature` until 80 % (each step by the same
-    factor), and stays there: columns end as one-hot vectors, and the net as a finite machine.
+    all layers or of the last one. With `"stochastic"` columns the temperature is 1 in the first 40 % of training, falls
+    to `end_temperature` until 80 % (each step by the same factor), and stays there: columns end as one-hot vectors, and
+    the net as a finite machine.
     """
 
     d_model: int = Field(64, ge=1)
@@ -106,13 +107,10 @@ class BlockLinearRNN(RecurrentModel):
         nn.init.normal_(self.embedding.weight, generator=generator)
         for layer in self.layers:
             layer.reset_parameters(generator)  # type: ignore[operator]  # ModuleList forgets the type of its modules
+        draw_linears(self.readout, generator)
         for module in (*self.norms, *self.readout):
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
-            elif isinstance(module, nn.Linear):
-                bound = module.in_features**-0.5
-                for parameter in module.parameters():
-                    nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     def advance(self, share: float) -> None:
         """Let the temperature of the columns follow the share of training that is done."""
@@ -133,7 +131,7 @@ class BlockLinearRNN(RecurrentModel):
         for norm, layer, before in zip(self.norms[1:], self._layers()[1:], others, strict=True):
             stream = stream + after[-1]
             features = norm(stream)
-            moved = (layer.transitions(features) @ before.unsqueeze(-1)).squeeze(-1)
+            moved = applied(layer.transitions(features), before)
             after.append((moved + layer.inputs(features)).flatten(1))
         joined = torch.cat(after, 1)
         return self.readout(joined), joined

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field
 from torch import Tensor, nn
 
+from lengthwise.layers.initialisation import draw_uniformly
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
 
 POSITIONS_AT_ONCE = 1024
@@ -52,9 +53,7 @@ class RNN(RecurrentModel):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters anew, uniformly up to 1 / sqrt(D) in size."""
-        bound = self.config.d_model**-0.5
-        for parameter in self.parameters():
-            nn.init.uniform_(parameter, -bound, bound, generator=generator)
+        draw_uniformly(self.parameters(), self.config.d_model, generator)
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:

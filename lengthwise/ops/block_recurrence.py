@@ -20,6 +20,7 @@ Source: Fan et al. (2024), eq. (5), section 3.4; Martin and Cundy (2018) for the
 """
 
 import math
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import torch
@@ -43,7 +44,7 @@ def recurrence_by_definition(transitions: Tensor, inputs: Tensor, initial: Tenso
     state = _initial(transitions, inputs, initial)
     states = []
     for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
-        state = _apply(a, state) + v
+        state = applied(a, state) + v
         states.append(state)
     return torch.stack(states, 1)
 
@@ -77,10 +78,13 @@ def final_state(transitions: Tensor, inputs: Tensor, initial: Tensor | None = No
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, inputs, state)):
         return recurrence(transitions, inputs, state)[:, -1]
     for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
-        state = _apply(a, state) + v
+        state = applied(a, state) + v
     check_finite(state[:, None], transitions=transitions, inputs=inputs, initial=state if initial is None else initial)
     return state
 
+
+LONG = 64
+"""Chunks pay for no fewer steps than these: see `benchmarks/recurrence.py`."""
 
 SMALL_STEP = 16_384
 """A step of so few multiplications takes as long as one of none: see `benchmarks/recurrence.py`."""
@@ -93,7 +97,7 @@ def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
     """
     width = inputs.shape[-1] if transitions.ndim > inputs.ndim else 1
     step = inputs[:, 0].numel() * width * width
-    return "chunked" if inputs.shape[1] >= 64 and step <= SMALL_STEP else "sequential"
+    return "chunked" if inputs.shape[1] >= LONG and step <= SMALL_STEP else "sequential"
 
 
 class _Recurrence(torch.autograd.Function):
@@ -110,13 +114,10 @@ class _Recurrence(torch.autograd.Function):
         transitions, initial, states = ctx.saved_tensors  # type: ignore[attr-defined]
         adjoints = _adjoint_states(transitions, gradient, ctx.form)  # type: ignore[attr-defined]
         needs = ctx.needs_input_grad  # type: ignore[attr-defined]
-        by_transitions = _outer(adjoints, _before(states, initial), transitions) if needs[0] else None
-        by_initial = _apply(_adjoint(transitions[:, 0], initial), adjoints[:, 0]) if needs[2] else None
+        before = torch.cat([initial[:, None], states[:, :-1]], 1)
+        by_transitions = _outer(adjoints, before, transitions) if needs[0] else None
+        by_initial = applied(_adjoint(transitions[:, 0], initial), adjoints[:, 0]) if needs[2] else None
         return by_transitions, adjoints if needs[1] else None, by_initial, None
-
-
-def _before(states: Tensor, initial: Tensor) -> Tensor:
-    return torch.cat([initial[:, None], states[:, :-1]], 1)
 
 
 def _outer(adjoints: Tensor, before: Tensor, transitions: Tensor) -> Tensor:
@@ -141,7 +142,8 @@ def _adjoint(transitions: Tensor, states: Tensor) -> Tensor:
     return transitions.conj() if transitions.ndim == states.ndim else transitions.mH
 
 
-def _apply(a: Tensor, x: Tensor) -> Tensor:
+def applied(a: Tensor, x: Tensor) -> Tensor:
+    """A x for matrices A or, with as many dimensions as x, diagonals."""
     return a * x if a.ndim == x.ndim else (a @ x.unsqueeze(-1)).squeeze(-1)
 
 
@@ -153,24 +155,24 @@ def _sequential(transitions: Tensor, inputs: Tensor, initial: Tensor, *, backwar
     states, state = torch.empty_like(inputs), initial
     steps = range(inputs.shape[1])
     for t in reversed(steps) if backwards else steps:
-        state = _apply(transitions[:, t], state) + inputs[:, t]
+        state = applied(transitions[:, t], state) + inputs[:, t]
         states[:, t] = state
     return states
 
 
 def _scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
     """Two steps as one, the states after every other step, and from these the ones between."""
-    first = _apply(transitions[:, :1], initial[:, None]) + inputs[:, :1]
+    first = applied(transitions[:, :1], initial[:, None]) + inputs[:, :1]
     length = inputs.shape[1]
     if length == 1:
         return first
     one, other = slice(0, length - 1, 2), slice(1, length, 2)
     at_even = _scan(
         _compose(transitions[:, other], transitions[:, one], inputs),
-        _apply(transitions[:, other], inputs[:, one]) + inputs[:, other],
+        applied(transitions[:, other], inputs[:, one]) + inputs[:, other],
         initial,
     )
-    between = _apply(transitions[:, 2::2], at_even[:, : (length - 1) // 2]) + inputs[:, 2::2]
+    between = applied(transitions[:, 2::2], at_even[:, : (length - 1) // 2]) + inputs[:, 2::2]
     return interleaved(torch.cat([first, between], 1), at_even)
 
 
@@ -180,24 +182,38 @@ def _chunked(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
     count = inputs.shape[1] // size
     whole = size * count
     a, v = (tensor[:, :whole].unflatten(1, (count, size)) for tensor in (transitions, inputs))
-    product, offset = a[:, :, 0], v[:, :, 0]
-    for i in range(1, size):
-        offset = _apply(a[:, :, i], offset) + v[:, :, i]
-        product = _compose(a[:, :, i], product, offset)
-    starts = [initial]
-    for k in range(count):
-        starts.append(_apply(product[:, k], starts[-1]) + offset[:, k])
+    starts = chunk_starts(a.unbind(2), v, initial)
     states = torch.empty_like(inputs)
     within, state = states[:, :whole].unflatten(1, (count, size)), torch.stack(starts[:-1], 1)
     for i in range(size):
-        state = _apply(a[:, :, i], state) + v[:, :, i]
+        state = applied(a[:, :, i], state) + v[:, :, i]
         within[:, :, i] = state
     if whole < inputs.shape[1]:
         states[:, whole:] = _sequential(transitions[:, whole:], inputs[:, whole:], starts[-1])
     return states
 
 
-_FORMS = {"sequential": _sequential, "scan": _scan, "chunked": _chunked}
+def chunk_starts(transitions: Iterable[Tensor], inputs: Tensor, initial: Tensor) -> list[Tensor]:
+    """The first state of every chunk, and after the last one.
+
+    `inputs` are [B, chunks, steps, *N, S]; `transitions` come step by step, those of all chunks at once.
+    """
+    later = zip(transitions, inputs.unbind(2), strict=True)
+    product, offset = next(later)
+    for a, v in later:
+        offset = applied(a, offset) + v
+        product = _compose(a, product, offset)
+    starts = [initial]
+    for a, v in zip(product.unbind(1), offset.unbind(1), strict=True):
+        starts.append(applied(a, starts[-1]) + v)
+    return starts
+
+
+_FORMS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "sequential": _sequential,
+    "scan": _scan,
+    "chunked": _chunked,
+}
 
 
 def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Tensor:

@@ -20,16 +20,15 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from lengthwise.ops.block_recurrence import check_finite, recurrence_by_definition
+from lengthwise.ops.block_recurrence import LONG, applied, check_finite, chunk_starts, recurrence_by_definition
 
 Table = Float[Tensor, "V N S S"]
 Values = Float[Tensor, "V N S"]
 Tokens = Int64[Tensor, "B T"]
 State = Float[Tensor, "B N S"]
 
-LONG = 64
 SMALL_PRODUCTS = 1 << 18
-"""Chunks pay for strings of so many symbols if a step's products of matrices are at most so many multiplications."""
+"""Chunks pay, for long strings, if a step's products of matrices are at most so many multiplications."""
 
 MANY_SYMBOLS = 32
 """From so many symbols on, gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
@@ -91,15 +90,8 @@ def _chunked(
     missing = -length % size
     symbols = torch.nn.functional.pad(tokens, (0, missing)).unflatten(1, (-1, size))
     inputs = torch.nn.functional.pad(inputs, (0, 0, 0, 0, 0, missing)).unflatten(1, (-1, size))
-    product, offset = transitions[symbols[:, :, 0]], inputs[:, :, 0]
-    for i in range(1, size):
-        a = transitions[symbols[:, :, i]]
-        offset = (a @ offset.unsqueeze(-1)).squeeze(-1) + inputs[:, :, i]
-        product = a @ product
-    starts = [initial]
-    for k in range(symbols.shape[1] - 1):
-        starts.append((product[:, k] @ starts[-1].unsqueeze(-1)).squeeze(-1) + offset[:, k])
-    state = torch.stack(starts, 1).flatten(0, 1)
+    starts = chunk_starts((transitions[u] for u in symbols.unbind(2)), inputs, initial)
+    state = torch.stack(starts[:-1], 1).flatten(0, 1)
     states, step = torch.empty_like(inputs), _Step(transitions, None, len(state))
     for i in range(size):
         state = step(state, symbols[:, :, i].flatten()) + inputs[:, :, i].flatten(0, 1)
@@ -124,7 +116,7 @@ class _Step:
 
     def __call__(self, state: State, symbols: Int64[Tensor, " B"]) -> State:
         if self.gathers:
-            moved = (self.transitions.index_select(0, symbols) @ state.unsqueeze(-1)).squeeze(-1)
+            moved = applied(self.transitions.index_select(0, symbols), state)
             return moved if self.values is None else moved + self.values.index_select(0, symbols)
         images = torch.baddbmm(self.offset, state.transpose(0, 1), self.wide)
         picked = (self.first_rows + symbols[:, None]).flatten()
@@ -148,7 +140,6 @@ class _SymbolRecurrence(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         transitions, tokens, initial, states = ctx.saved_tensors  # type: ignore[attr-defined]
-        step = _Step(transitions.mT, None, len(tokens))
         if _in_chunks(transitions, tokens):
             # Backwards, a step before the last one that adds nothing stands for the first state.
             symbols, nothing = tokens.flip(1), torch.zeros_like(gradient[:, :1])
@@ -158,6 +149,7 @@ class _SymbolRecurrence(torch.autograd.Function):
             adjoint = earlier[:, -1]
         else:
             adjoints, adjoint = torch.empty_like(states), torch.zeros_like(initial)
+            step = _Step(transitions.mT, None, len(tokens))
             for t in reversed(range(len(states))):
                 adjoint = adjoints[t] = adjoint + gradient[:, t]
                 adjoint = step(adjoint, tokens[:, t])

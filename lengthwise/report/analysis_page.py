@@ -34,7 +34,7 @@ def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) ->
     }
     title = f"Inside {run.spec.model_name} on {task_in(run.spec.to_json())}, seed {run.spec.seed}"
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_by_rename(page, html_page(title, _summary(run, found), sections, analysis_charts(found)).encode())
+    write_by_rename(page, html_page(title, summary(run, found), sections, analysis_charts(found)).encode())
     return page
 
 
@@ -57,7 +57,8 @@ _FIELD_NOTE = (
 )
 
 
-def _summary(run: Run, found: Analysis) -> str:
+def summary(run: Run, found: Analysis) -> str:
+    """What was looked at, and how much of it is as the task's monoid has it."""
     num_strings, length = found.inputs.shape
     trained_to = run.spec.recipe.max_length
     one_each = sum(level.are_elements for level in found.levels)

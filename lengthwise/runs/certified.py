@@ -9,6 +9,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.folder import RunFolder, load_run, versions
 from lengthwise.tasks.base import SymbolTask
+from lengthwise.validation import under_name
 
 
 def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, Path]:
@@ -27,7 +28,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> str:
     model, task, _ = _load(folder)
     if certificate.weights != weights_digest(model):
         raise ValueError(f"{folder}: wanted the model of the certificate, got other weights; certify {folder} anew")
-    if certificate.task != {"name": task.name, **task.model_dump(mode="json")}:
+    if certificate.task != under_name(task.name, task):
         raise ValueError(f"{folder}: wanted the task of the certificate, got another; certify {folder} anew")
     return f"the certificate is about the weights and the task in {folder}"
 

@@ -14,7 +14,7 @@ from lengthwise.models.base import MODELS, build_model
 from lengthwise.runs.folder import versions
 from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import RegularTask, make_task
-from lengthwise.validation import validated
+from lengthwise.validation import under_name, validated
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
 _WAY_OUT = "`lengthwise compile` makes it again"
@@ -53,10 +53,10 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
     weights = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     write_by_rename(path / WEIGHTS, weights)
     description = {
-        "model": {"name": model.name, **model.config.model_dump(mode="json")},
+        "model": under_name(model.name, model.config),
         "machine": machine.to_json(),
         "classes": classes,
-        "task": task and {"name": task.name, **task.model_dump(mode="json")},
+        "task": task and under_name(task.name, task),
         "max_length": construction.max_length,
         "source": construction.source,
         "about": construction.about,

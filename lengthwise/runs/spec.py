@@ -12,7 +12,7 @@ from lengthwise.registry import nearest
 from lengthwise.tasks.base import TASKS, SymbolTask
 from lengthwise.training.loop import check_model, training_lengths
 from lengthwise.training.recipe import PRESETS, Recipe
-from lengthwise.validation import shortened, shown, validated
+from lengthwise.validation import shortened, shown, under_name, validated
 
 SECTIONS = ("task", "model", "train")
 Settings = dict[str, Any]
@@ -30,8 +30,8 @@ class RunSpec(NamedTuple):
     def to_json(self) -> Settings:
         """The complete specification, defaults included."""
         return {
-            "task": {"name": self.task.name, **self.task.model_dump(mode="json")},
-            "model": {"name": self.model_name, **self.model_config.model_dump(mode="json")},
+            "task": under_name(self.task.name, self.task),
+            "model": under_name(self.model_name, self.model_config),
             "train": self.recipe.model_dump(mode="json"),
             "seed": self.seed,
         }

@@ -137,26 +137,26 @@ _NOTHING_DONE = {
     },
 }
 
+_FROM_PREFIXES = {
+    **_NOTHING_DONE,
+    "min_length": 39,
+    "lengths": "legal",
+    "length_sampling": "uniform",
+    "supervision": "prefix",
+}
+
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "fast": {},
         "plain": _NOTHING_DONE,
         "recurrent": {
-            **_NOTHING_DONE,
+            **_FROM_PREFIXES,
             "steps": 2_000,
-            "min_length": 39,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "supervision": "prefix",
             "optimizer": {"name": "adamw", "weight_decay": 0.0},
         },
         "fan2024": {
-            **_NOTHING_DONE,
+            **_FROM_PREFIXES,
             "steps": 40_000,
-            "min_length": 39,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "supervision": "prefix",
             "optimizer": {
                 "name": "adam",
                 "learning_rate": 1e-4,

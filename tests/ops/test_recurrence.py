@@ -12,7 +12,6 @@ from lengthwise.conventions import Diverged
 from lengthwise.ops.block_recurrence import fastest_form, final_state, recurrence, recurrence_by_definition
 from lengthwise.ops.scan import scan, scan_by_definition
 from lengthwise.ops.symbol_recurrence import (
-    LONG,
     MANY_SYMBOLS,
     SMALL_PRODUCTS,
     symbol_final_state,
@@ -49,11 +48,12 @@ def assert_same(states: torch.Tensor, expected: torch.Tensor, of: list[torch.Ten
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("length", LENGTHS)
-def test_forms_are_equal(length: int, form: str | None, kind: str, dtype: torch.dtype) -> None:
+def test_forms_are_equal(length: int, kind: str, dtype: torch.dtype) -> None:
     given = draw(kind, length, dtype)
-    assert_same(recurrence(*given, form=form), recurrence_by_definition(*given), given)
+    expected = recurrence_by_definition(*given)
+    for form in FORMS:
+        assert_same(recurrence(*given, form=form), expected, given)
 
 
 @pytest.mark.parametrize("kind", ["dense", "diagonal"])
@@ -177,23 +177,23 @@ def draw_table(num_symbols: int, length: int, dtype: torch.dtype) -> tuple[list[
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("num_symbols", [1, 5, MANY_SYMBOLS])
-@pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("small_products", [0, SMALL_PRODUCTS], ids=["step by step", "in chunks"])
+@pytest.mark.parametrize("length", [1, 2, 3, 40, 63, 500, 1_025])
 def test_a_table_of_transitions_gives_the_same(
-    length: int, num_symbols: int, dtype: torch.dtype, small_products: int, monkeypatch: pytest.MonkeyPatch
+    length: int, num_symbols: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lengthwise.ops.symbol_recurrence.SMALL_PRODUCTS", small_products)
     (table, values, initial), tokens = draw_table(num_symbols, length, dtype)
     expected = symbol_recurrence_by_definition(table, values, tokens, initial)
-    assert_same(symbol_recurrence(table, values, tokens, initial), expected, [table, values, initial])
-    last = symbol_final_state(table, values, tokens, initial)
-    assert_same(last, expected[:, -1], [table, values, initial])
-    with torch.no_grad():
-        torch.testing.assert_close(symbol_final_state(table, values, tokens, initial), last)
+    for small_products in (0, SMALL_PRODUCTS):  # step by step, and in chunks
+        monkeypatch.setattr("lengthwise.ops.symbol_recurrence.SMALL_PRODUCTS", small_products)
+        assert_same(symbol_recurrence(table, values, tokens, initial), expected, [table, values, initial])
+        last = symbol_final_state(table, values, tokens, initial)
+        assert_same(last, expected[:, -1], [table, values, initial])
+        with torch.no_grad():
+            torch.testing.assert_close(symbol_final_state(table, values, tokens, initial), last)
 
 
 def test_gradients_of_a_table_are_derivatives() -> None:
-    for num_symbols, length in ((3, 5), (MANY_SYMBOLS, 3), (2, LONG)):
+    for num_symbols, length in ((3, 5), (MANY_SYMBOLS, 3)):
         (table, values, initial), tokens = draw_table(num_symbols, length, torch.float64)
         function = lambda a, v, x, tokens=tokens: symbol_recurrence(a, v, tokens, x)  # noqa: E731
         assert torch.autograd.gradcheck(function, (table, values, initial))
