@@ -38,7 +38,12 @@ def test_examples_run(script: Path) -> None:
 
 @pytest.mark.parametrize(
     ("script", "said"),
-    [("regular_gpt", "plain dense mask"), ("depth_cost", "layers_measured"), ("snapped", "tree machine")],
+    [
+        ("regular_gpt", "plain dense mask"),
+        ("depth_cost", "layers_measured"),
+        ("snapped", "tree machine"),
+        ("recurrence", "torch's associative_scan"),
+    ],
 )
 def test_benchmarks_run(script: str, said: str) -> None:
     command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / f"{script}.py"), "--quick"]

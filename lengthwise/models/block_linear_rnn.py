@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.recurrent_layer import hidden_layer_readout
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
 from lengthwise.ops.block_recurrence import applied, recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
@@ -45,17 +46,6 @@ class BlockLinearRNNConfig(ModelConfig):
                 f"block_dim: wanted a divisor of d_model={self.d_model}, got {self.block_dim}; choose from {divisors}"
             )
         return self
-
-
-class Topmost(nn.Module):
-    """Of the states of all layers, one after another, as many numbers as are read."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-
-    def forward(self, states: Float[Tensor, "*M _"]) -> Float[Tensor, "*M D"]:
-        return states[..., -self.width :]
 
 
 @MODELS.register("block-linear-rnn")
@@ -97,9 +87,7 @@ class BlockLinearRNN(RecurrentModel):
             for _ in range(config.num_layers)
         )
         read = width * (config.num_layers if config.read == "all" else 1)
-        self.readout = nn.Sequential(
-            Topmost(read), nn.LayerNorm(read), nn.Linear(read, width), nn.ReLU(), nn.Linear(width, num_classes)
-        )
+        self.readout = hidden_layer_readout(read, width, num_classes)
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:

@@ -1,0 +1,248 @@
+"""What the recurrence x_t = A_t x_{t-1} + v_t costs on one core: every form, the paper's scan, torch's and jax's.
+
+    python benchmarks/recurrence.py            prints the tables
+    python benchmarks/recurrence.py --save     also writes docs/results/recurrence-speed.md, its chart and dated numbers
+    python benchmarks/recurrence.py --quick    seconds, to see that it runs; its numbers say nothing
+
+CPU milliseconds of forward and backward together, one thread, everything in one run. Before anything is timed, all ways
+to compute the states are compared in values and gradients. jax is measured where it is installed.
+"""
+
+import gc
+import resource
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import torch
+from doubling_scan import doubling_scan
+from recurrence_page import save
+from speed_page import parse_options
+from torch import Tensor, nn
+from torch._higher_order_ops.associative_scan import associative_scan
+
+from lengthwise.layers.block_linear import BlockLinearLayer
+from lengthwise.ops import symbol_recurrence as symbols
+from lengthwise.ops.block_recurrence import applied, fastest_form, recurrence, recurrence_by_definition
+from lengthwise.ops.symbol_recurrence import symbol_recurrence
+
+States = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class Measurement(NamedTuple):
+    """Median CPU milliseconds of one way to compute one thing."""
+
+    what: str
+    form: str
+    batch: int
+    length: int
+    blocks: int
+    width: int
+    milliseconds: float
+
+
+def torch_scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
+    """By torch's own scan of any associative operator."""
+
+    def operator(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        return other[0] @ one[0], applied(other[0], one[1]) + other[1]
+
+    first = applied(transitions[:, :1], initial[:, None]) + inputs[:, :1]
+    elements = (transitions, torch.cat([first, inputs[:, 1:]], 1))
+    states: Tensor = associative_scan(operator, elements, dim=1, combine_mode="generic")[1]
+    return states
+
+
+FORMS: dict[str, States] = {
+    "sequential": lambda *given: recurrence(*given, form="sequential"),
+    "scan": lambda *given: recurrence(*given, form="scan"),
+    "chunked": lambda *given: recurrence(*given, form="chunked"),
+    "torch's associative_scan": torch_scan,
+    "the paper's scan": doubling_scan,
+    "loop, autograd": recurrence_by_definition,
+}
+
+
+class Layer:
+    """A block-diagonal layer of the paper's sizes that reads token ids, and what a training step asks of it."""
+
+    def __init__(self, batch: int, length: int, blocks: int = 8, width: int = 8, num_symbols: int = 5) -> None:
+        generator = torch.Generator().manual_seed(0)
+        size = blocks * width
+        self.layer = BlockLinearLayer(d_model=size, block_dim=width, columns="rescaled", p=1.2, hidden=512)
+        self.layer.reset_parameters(generator)
+        self.embedding = nn.Parameter(torch.randn(num_symbols, size, generator=generator))
+        self.tokens = torch.randint(num_symbols, (batch, length), generator=generator)
+        self.weight = torch.randn(batch, length, blocks, width, generator=generator)
+
+    def step(self, states: States | None) -> list[Tensor]:
+        """Gradients by all parameters; without `states` from tables of all symbols, with it position by position."""
+        features = self.embedding if states is None else self.embedding[self.tokens]
+        given = self.layer.transitions(features), self.layer.inputs(features)
+        initial = self.layer.initial_state(len(self.tokens))
+        found = symbol_recurrence(*given, self.tokens, initial) if states is None else states(*given, initial)
+        return list(torch.autograd.grad((found * self.weight).sum(), [self.embedding, *self.layer.parameters()]))
+
+
+class Matrices:
+    """The recurrence alone, of transitions that are given for every position."""
+
+    def __init__(self, batch: int, length: int, blocks: int = 8, width: int = 8) -> None:
+        generator = torch.Generator().manual_seed(0)
+        shapes = ((batch, length, blocks, width, width), (batch, length, blocks, width), (batch, blocks, width))
+        scale = (width**-0.5, 1.0, 1.0)
+        self.given = [
+            (factor * torch.randn(shape, generator=generator)).requires_grad_()
+            for factor, shape in zip(scale, shapes, strict=True)
+        ]
+        self.weight = torch.randn(shapes[1], generator=generator)
+
+    def step(self, states: States) -> list[Tensor]:
+        """Gradients by transitions, inputs and first states."""
+        return list(torch.autograd.grad((states(*self.given) * self.weight).sum(), self.given))
+
+
+def check_that_forms_agree() -> None:
+    """Raise unless all forms agree in gradients, and with that in states."""
+    for length in (1, 2, 63):
+        layer, matrices = Layer(3, length), Matrices(3, length)
+        by_layer = [layer.step(states) for states in (None, *FORMS.values())]
+        by_matrices = [matrices.step(states) for states in FORMS.values()]
+        for found in (by_layer, by_matrices):
+            for other in found[1:]:
+                torch.testing.assert_close(other, found[0], rtol=1e-3, atol=1e-3)
+
+
+def cpu_ms(work: Callable[[], object], repeats: int) -> float:
+    """Median CPU milliseconds of a call, after one that warms up where there are several."""
+    times = []
+    for _ in range(repeats + (repeats > 1)):
+        start = time.process_time()
+        work()
+        times.append(1000 * (time.process_time() - start))
+    return statistics.median(times[-repeats:])
+
+
+def shown(m: Measurement) -> Measurement:
+    """Print a measurement when it is there."""
+    sizes = f"B={m.batch:<4d} T={m.length:<7,d} N={m.blocks:<3d} S={m.width:<3d}"
+    print(f"{m.what:18s} {m.form:26s} {sizes} {m.milliseconds:12,.1f} ms", flush=True)
+    return m
+
+
+def layers_and_matrices(quick: bool) -> list[Measurement]:
+    """Every form at the lengths of the paper."""
+    found = []
+    for length in (5, 12) if quick else (40, 500):
+        repeats = 1 if quick else max(3, 400 // length)
+        layer, matrices = Layer(128, length), Matrices(128, length)
+        for form, states in {"tables": None, **FORMS}.items():
+            found.append(_measured("layer", form, layer.tokens, (8, 8), lambda s=states: layer.step(s), repeats))  # noqa: B023
+        for form, states in FORMS.items():
+            found.append(_measured("matrices", form, layer.tokens, (8, 8), lambda s=states: matrices.step(s), repeats))  # noqa: B023
+        if (jax_step := _jax_step(matrices)) is not None:
+            found.append(_measured("matrices", "jax's associative_scan", layer.tokens, (8, 8), jax_step, repeats))
+    return found
+
+
+def _measured(
+    what: str, form: str, tokens: Tensor, sizes: tuple[int, int], work: Callable[[], object], repeats: int
+) -> Measurement:
+    gc.collect()
+    return shown(Measurement(what, form, *tokens.shape, *sizes, cpu_ms(work, repeats)))
+
+
+def rule(quick: bool) -> list[Measurement]:
+    """Forms over shapes of every kind, with what `fastest_form` chooses; tables step by step and in chunks."""
+    found = []
+    lengths, batches = ((40,), (1,)) if quick else ((40, 64, 500), (1, 8, 32, 128))
+    for batch, length, sizes in [(b, t, s) for s in ((8, 8), (64, 1), (2, 32)) for t in lengths for b in batches]:
+        matrices = Matrices(batch, length, *sizes)
+        chosen = fastest_form(*(tensor.detach() for tensor in matrices.given[:2]))
+        for form in ("sequential", "scan", "chunked"):
+            name = f"{form}{' (chosen)' * (form == chosen)}"
+            work = lambda m=matrices, f=form: m.step(FORMS[f])  # noqa: E731
+            found.append(_measured("rule", name, torch.empty(batch, length), sizes, work, 1 if quick else 5))
+    for count in (2, 40) if quick else (2, 8, 16, 32, 64, 128):
+        layer = Layer(128, 40, num_symbols=count)
+        for gathers in (False, True):
+            limit, symbols.MANY_SYMBOLS = symbols.MANY_SYMBOLS, 0 if gathers else count + 1
+            name = f"{count} symbols, {'gathered' if gathers else 'all at once'}"
+            name += " (chosen)" * (gathers == (count >= limit))
+            work = lambda m=layer: m.step(None)  # noqa: E731
+            found.append(_measured("symbols", name, layer.tokens, (8, 8), work, 1 if quick else 5))
+            symbols.MANY_SYMBOLS = limit
+    return found
+
+
+def long_strings(quick: bool) -> list[Measurement]:
+    """Batch 8, up to 100,000 symbols; matrices up to a third of it, for they alone fill half a gigabyte there."""
+    found = []
+    for length in (30, 60) if quick else (100, 316, 1_000, 3_162, 10_000, 31_623, 100_000):
+        layer = Layer(8, length)
+        found.append(_measured("long", "tables", layer.tokens, (8, 8), lambda m=layer: m.step(None), 1))
+        if length <= 31_623:
+            matrices = Matrices(8, length)
+            for form in ("sequential", "scan", "chunked"):
+                work = lambda m=matrices, f=form: m.step(FORMS[f])  # noqa: E731
+                found.append(_measured("long", form, layer.tokens, (8, 8), work, 1))
+    return found
+
+
+def peaks(quick: bool) -> dict[str, float]:
+    """Megabytes that a step of the layer adds to a fresh process, at T=500."""
+    found = {}
+    for form in ("tables",) if quick else ("tables", "the paper's scan", "loop, autograd"):
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            found[form] = pool.submit(_peak, form, 20 if quick else 500).result()
+        print(f"peak of a step, {form:18s} {found[form]:10,.1f} MB", flush=True)
+    return found
+
+
+def _peak(form: str, length: int) -> float:
+    torch.set_num_threads(1)
+    Layer(1, 5).step(FORMS.get(form))
+    layer = Layer(128, length)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    layer.step(FORMS.get(form))
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def _jax_step(matrices: Matrices) -> Callable[[], object] | None:
+    """The same by jax, compiled; None where jax is not installed."""
+    try:
+        import jax
+    except ImportError:
+        return None
+    *given, weight = (jax.numpy.asarray(tensor.detach().numpy()) for tensor in (*matrices.given, matrices.weight))
+
+    def operator(one, other):
+        return other[0] @ one[0], (other[0] @ one[1][..., None])[..., 0] + other[1]
+
+    def loss(transitions, inputs, initial):
+        first = (transitions[:, 0] @ initial[..., None])[..., 0] + inputs[:, 0]
+        inputs = inputs.at[:, 0].set(first)
+        return (jax.lax.associative_scan(operator, (transitions, inputs), axis=1)[1] * weight).sum()
+
+    gradients = jax.jit(jax.grad(loss, (0, 1, 2)))
+    for ours, theirs in zip(matrices.step(FORMS["sequential"]), gradients(*given), strict=True):
+        torch.testing.assert_close(ours, torch.tensor(theirs.tolist()), rtol=1e-2, atol=1e-2)
+    return lambda: jax.block_until_ready(gradients(*given))
+
+
+def main() -> None:
+    options = parse_options(__doc__)
+    torch.set_num_threads(1)
+    check_that_forms_agree()
+    found = [*layers_and_matrices(options.quick), *rule(options.quick), *long_strings(options.quick)]
+    memory: Mapping[str, float] = peaks(options.quick)
+    if options.save:
+        for path in save(found, memory):
+            print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Writes the page on the speed of recurrences: its tables, its chart, and the dated numbers."""
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+from speed_page import ROOT, environment, provenance, write_files
+
+from lengthwise.report.markdown import markdown_table
+
+PUBLISHED = {"the paper's scan": {40: 355, 500: 10_603}, "loop, autograd": {40: 239, 500: 43_281}}
+"""A step of the layer in the published code, CPU ms on the core on which the aims were set; its loop indexes time."""
+
+
+def save(found: Sequence[Any], memory: Mapping[str, float]) -> list[Path]:
+    """Write page, chart and numbers; return their paths."""
+    where = environment()
+    record = {
+        "environment": where,
+        "cpu_milliseconds": [m._asdict() for m in found],
+        "peak_megabytes": dict(memory),
+    }
+    files = {
+        ROOT / "benchmarks" / "results" / f"recurrence-{where['date']}.json": json.dumps(record, indent=1) + "\n",
+        ROOT / "docs" / "results" / "recurrence-speed.svg": vl_convert.vegalite_to_svg(_chart(found).to_dict()),
+        ROOT / "docs" / "results" / "recurrence-speed.md": _page(found, memory, where),
+    }
+    return write_files(files)
+
+
+def _chart(found: Sequence[Any]) -> alt.Chart:
+    values = [m._asdict() for m in found if m.what == "long"]
+    log = alt.Scale(type="log")
+    return (
+        alt.Chart(alt.Data(values=values), width=520, height=340)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("length:Q", scale=log, title="length"),
+            y=alt.Y("milliseconds:Q", scale=log, title="CPU ms, forward and backward, batch 8, 8 blocks of 8 x 8"),
+            color=alt.Color("form:N", title=None),
+        )
+    )
+
+
+def _page(found: Sequence[Any], memory: Mapping[str, float], where: Mapping[str, str]) -> str:
+    parts = [
+        "# Speed of linear recurrences",
+        "```console\npython benchmarks/recurrence.py --save\n```",
+        "CPU time of forward and backward together on one core and one thread, everything in one run, after all forms "
+        "were compared in gradients; medians. 8 blocks of 8 x 8, batch 128, unless said. *The paper's scan* is that of "
+        "appendix A.2 of Fan et al. (2024), in our words, with autograd's gradient, as in its code; *loop, autograd* "
+        "is our definition.",
+        "## A layer that reads token ids\n\nThe paper's layer with 5 symbols: two linear maps make A_t and two make "
+        "v_t. *Tables*: made once for each symbol; all others: for every position, as the published code does, whose "
+        "times on another core are in brackets (its loop indexes time, which makes its gradient quadratic).",
+        _by_length(found, "layer", PUBLISHED),
+        "## The recurrence alone\n\nA_t and v_t given for every position, gradients by both and by the first state.",
+        _by_length(found, "matrices", {}),
+        "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(found, memory)),
+        "## Memory\n\nWhat a step of the layer at T=500 adds to the process: "
+        + "; ".join(f"{form} {megabytes:,.0f} MB" for form, megabytes in memory.items())
+        + ".",
+        f"## Long strings\n\n![Cost against length](recurrence-speed.svg)\n\nBatch 8. {_slopes(found)}",
+        "## The rule\n\n`recurrence` takes the form marked as chosen (`fastest_form`): chunks for strings of at least "
+        "64 symbols if a step is small, else step after step.",
+        _rule(found),
+        "A table of few symbols moves all states by the matrices of all symbols at once and picks; with many symbols "
+        "the matrices of a step are gathered.",
+        _symbols(found),
+        provenance(where),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _by_length(found: Sequence[Any], what: str, published: Mapping[str, Mapping[int, int]]) -> str:
+    rows = [m for m in found if m.what == what]
+    lengths = sorted({m.length for m in rows})
+    cells = {(m.form, m.length): f"{m.milliseconds:,.1f}" for m in rows}
+    for form, times in published.items():
+        for length, milliseconds in times.items():
+            if (form, length) in cells:
+                cells[form, length] += f" ({milliseconds:,})"
+    lines = [[form, *(cells[form, length] for length in lengths)] for form in _forms(rows)]
+    return markdown_table(["form", *(f"T={length}, ms" for length in lengths)], lines)
+
+
+def _forms(rows: Iterable[Any]) -> list[str]:
+    return list(dict.fromkeys(m.form for m in rows))
+
+
+def _aims(found: Sequence[Any], memory: Mapping[str, float]) -> list[list[str]]:
+    times = {(m.what, m.form, m.length): m.milliseconds for m in found}
+    short, long = sorted({m.length for m in found if m.what == "layer"})
+    limits = [
+        (f"a layer from token ids, T={short}, in at most 20 ms", times["layer", "tables", short], 20, "ms"),
+        (f"a layer from token ids, T={long}, in at most 200 ms", times["layer", "tables", long], 200, "ms"),
+        (f"matrices given, T={long}, in at most 1,500 ms", times["matrices", "sequential", long], 1_500, "ms"),
+    ]
+    for rival in ("torch's associative_scan", "jax's associative_scan"):
+        for length in (short, long):
+            if ("matrices", rival, length) in times:
+                ours = times["matrices", "sequential", length]
+                limits.append((f"no slower than {rival}, T={length}", ours, times["matrices", rival, length], "ms"))
+    tenth = memory["the paper's scan"] / 10
+    limits.append((f"memory of at most a tenth of the paper's scan, T={long}", memory["tables"], tenth, "MB"))
+    return [
+        [text, f"{value:,.1f} {unit} (limit {limit:,.1f})", "yes" if value <= limit else "no"]
+        for text, value, limit, unit in limits
+    ]
+
+
+def _slopes(found: Sequence[Any]) -> str:
+    """Growth with length, as the exponent of the best line through the longer half of the points of the chart."""
+    rows = [m for m in found if m.what == "long"]
+    slopes = []
+    for form in _forms(rows):
+        points = [(math.log(m.length), math.log(m.milliseconds)) for m in rows if m.form == form]
+        slope = statistics.linear_regression(*zip(*points[len(points) // 2 :], strict=True)).slope
+        slopes.append(f"{form} {slope:.2f}")
+    return "Exponent of the length, fitted to the longer half of the lengths: " + ", ".join(slopes) + "."
+
+
+def _rule(found: Sequence[Any]) -> str:
+    rows = [m for m in found if m.what == "rule"]
+    lines = []
+    for size in dict.fromkeys(m[2:6] for m in rows):
+        times = {m.form.removesuffix(" (chosen)"): m for m in rows if m[2:6] == size}
+        (chosen,) = (form for form, m in times.items() if m.form.endswith(" (chosen)"))
+        fastest = min(times, key=lambda form, times=times: times[form].milliseconds)
+        lost = times[chosen].milliseconds / times[fastest].milliseconds
+        batch, length, blocks, width = size
+        sizes = (f"{batch}", f"{length}", f"{blocks} of {width} x {width}")
+        cells = [f"{times[form].milliseconds:,.1f}" for form in ("sequential", "scan", "chunked")]
+        lines.append([*sizes, *cells, chosen, f"{lost:.2f}"])
+    header = ["batch", "T", "blocks", "sequential, ms", "scan, ms", "chunked, ms", "chosen", "x fastest"]
+    return markdown_table(header, lines)
+
+
+def _symbols(found: Sequence[Any]) -> str:
+    rows = [m for m in found if m.what == "symbols"]
+    return markdown_table(["table, T=40", "ms"], [[m.form, f"{m.milliseconds:,.1f}"] for m in rows])

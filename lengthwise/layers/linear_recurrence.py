@@ -1,0 +1,154 @@
+"""Layers of linear recurrences with one state for all channels: dense, LRU, S5, and diagonal with input dependence."""
+
+import math
+from abc import abstractmethod
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
+from lengthwise.layers.state_space import draw_steps, legs_pairs
+from lengthwise.ops.block_recurrence import recurrence
+
+
+class DenseLinearLayer(RecurrentLayer):
+    """x_t = A x_{t-1} + B u_t, y_t = C x_t + b: A starts orthogonal.
+
+    Source: Fan et al. (2024), eq. (2), their "vanilla LRNN". Differs from the source: they say no more of it.
+    """
+
+    def __init__(self, *, d_model: int, d_state: int) -> None:
+        super().__init__()
+        self.state_size = d_state
+        self.a = nn.Parameter(torch.empty(d_state, d_state))
+        self.b = nn.Linear(d_model, d_state, bias=False)
+        self.c = nn.Linear(d_state, d_model)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        draw_linears(self, generator)
+        nn.init.orthogonal_(self.a, generator=generator)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        """Step after step: with one A for all strings, a step is a single product of matrices."""
+        states = []
+        for driven in self.b(features).unbind(1):
+            state = torch.addmm(driven, state, self.a.T)
+            states.append(state)
+        return self.c(torch.stack(states, 1)), state
+
+
+class _DiagonalLayer(RecurrentLayer):
+    """x_t = a x_{t-1} + B u_t for complex a and B, y_t = s Re(C x_t) + D u_t."""
+
+    scale: float
+
+    def __init__(self, *, d_model: int, num_states: int) -> None:
+        super().__init__()
+        self.num_states = num_states
+        self.state_size = 2 * num_states
+        self.b = nn.Parameter(torch.empty(num_states, d_model, 2))
+        self.c = nn.Parameter(torch.empty(d_model, num_states, 2))
+        self.d = nn.Parameter(torch.empty(d_model))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """B and C complex normal, of a size that keeps that of features; D normal."""
+        nn.init.normal_(self.b, std=(2 * self.b.shape[1]) ** -0.5, generator=generator)
+        nn.init.normal_(self.c, std=(2 * self.num_states) ** -0.5, generator=generator)
+        nn.init.normal_(self.d, generator=generator)
+
+    @abstractmethod
+    def discrete(self) -> tuple[Tensor, Tensor]:
+        """a, and the factor of each row of B."""
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        a, factor = self.discrete()
+        driven = factor * (features.to(a.dtype) @ as_complex(self.b).T)
+        states = recurrence(a.expand_as(driven), driven, unpacked(state, self.num_states))
+        outputs = self.scale * (states @ as_complex(self.c).T).real + self.d * features
+        return outputs, packed(states[:, -1])
+
+
+class LRULayer(_DiagonalLayer):
+    """a = exp(-exp(nu) + i exp(theta)), B's rows times sqrt(1 - |a|^2); |a| starts between 0.9 and 0.999.
+
+    Source: Orvieto et al., "Resurrecting recurrent neural networks for long sequences" (ICML 2023), section 3.
+    Differs from the source: in nothing.
+    """
+
+    scale = 1.0
+
+    def __init__(self, *, d_model: int, d_state: int) -> None:
+        super().__init__(d_model=d_model, num_states=d_state)
+        self.nu = nn.Parameter(torch.empty(d_state))
+        self.theta = nn.Parameter(torch.empty(d_state))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Eigenvalues uniform in the ring."""
+        super().reset_parameters(generator)
+        nn.init.uniform_(self.nu, 0.9**2, 0.999**2, generator=generator)
+        nn.init.uniform_(self.theta, 1e-3, 2 * math.pi, generator=generator)
+        with torch.no_grad():
+            self.nu.copy_((-0.5 * self.nu.log()).log())
+            self.theta.log_()
+
+    def discrete(self) -> tuple[Tensor, Tensor]:
+        exponent = torch.complex(-self.nu.exp(), self.theta.exp())
+        return exponent.exp(), (-torch.expm1(2 * exponent.real)).sqrt()
+
+
+class S5Layer(_DiagonalLayer):
+    """One system with many inputs and outputs: eigenvalues start as the normal part of LegS, the input is held.
+
+    Source: Smith et al., "Simplified state space layers for sequence modeling" (ICLR 2023), sections 3.1-3.3.
+    Differs from the source: B and C are drawn in the eigenvectors' basis; one block of eigenvalues.
+    """
+
+    scale = 2.0
+
+    def __init__(self, *, d_model: int, d_state: int) -> None:
+        super().__init__(d_model=d_model, num_states=d_state // 2)
+        self.log_decay = nn.Parameter(torch.empty(self.num_states))
+        self.frequency = nn.Parameter(torch.empty(self.num_states))
+        self.log_step = nn.Parameter(torch.empty(self.num_states))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """As LegS; steps log-uniform."""
+        super().reset_parameters(generator)
+        start, _, _ = legs_pairs(2 * self.num_states)
+        with torch.no_grad():
+            self.log_decay.copy_((-start.real).log())
+            self.frequency.copy_(start.imag)
+        draw_steps(self.log_step, generator)
+
+    def discrete(self) -> tuple[Tensor, Tensor]:
+        eigenvalues = torch.complex(-self.log_decay.exp(), self.frequency)
+        exponents = eigenvalues * self.log_step.exp()
+        return exponents.exp(), torch.expm1(exponents) / eigenvalues
+
+
+class InputDependentLayer(RecurrentLayer):
+    """x_t = tanh(f(u_t)) x_{t-1} + B u_t, element by element, with f of two linear maps and a ReLU between; y_t = x_t.
+
+    Source: Fan et al. (2024), eq. (3). Differs from the source: they leave f open.
+    """
+
+    def __init__(self, *, d_model: int, hidden: int) -> None:
+        super().__init__()
+        self.state_size = d_model
+        self.transition_map = nn.Sequential(nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, d_model))
+        self.b = nn.Linear(d_model, d_model)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        draw_linears(self, generator)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        states = recurrence(torch.tanh(self.transition_map(features)), self.b(features), state)
+        return states, states[:, -1]

@@ -1,0 +1,92 @@
+"""What a layer of a stacked recurrent network is, and the gate that state-space layers share."""
+
+from abc import ABC, abstractmethod
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.initialisation import draw_linears
+
+
+class RecurrentLayer(nn.Module, ABC):
+    """From features of some positions, and the state before them, to outputs and the state after them.
+
+    A state is `state_size` real numbers for each string; complex ones lie in pairs. Many positions at once give what
+    they give one after another, each with the state that the one before it left.
+    """
+
+    state_size: int
+
+    @abstractmethod
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all parameters anew."""
+
+    def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
+        """The state before the first symbol, zeros unless a layer says otherwise, for as many strings as `like` has."""
+        return like.new_zeros(len(like), self.state_size)
+
+    @abstractmethod
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]: ...
+
+
+class Gated(RecurrentLayer):
+    """A layer, a GELU, a linear map to twice the width, and the gate a * sigmoid(b) of its halves.
+
+    Source: Gu et al., "Efficiently modeling long sequences with structured state spaces" (ICLR 2022), their block.
+    """
+
+    def __init__(self, layer: RecurrentLayer, *, d_model: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.widen = nn.Linear(d_model, 2 * d_model)
+        self.state_size = layer.state_size
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        self.layer.reset_parameters(generator)
+        draw_linears(self.widen, generator)
+
+    def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
+        return self.layer.initial_state(like)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        outputs, state = self.layer(features, state)
+        return F.glu(self.widen(F.gelu(outputs)), -1), state
+
+
+class Topmost(nn.Module):
+    """Of a state that is several things one after another, the numbers that come last."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, states: Float[Tensor, "*M _"]) -> Float[Tensor, "*M D"]:
+        return states[..., -self.width :]
+
+
+def hidden_layer_readout(width: int, hidden: int, num_classes: int) -> nn.Sequential:
+    """Logits from the topmost `width` numbers of a state: a norm and one hidden layer of ReLU."""
+    return nn.Sequential(
+        Topmost(width), nn.LayerNorm(width), nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, num_classes)
+    )
+
+
+def as_complex(pairs: Float[Tensor, "*M 2"]) -> Tensor:
+    """Complex numbers from pairs of real ones, which is how parameters are kept: `Module.double` leaves complex be."""
+    return torch.view_as_complex(pairs)
+
+
+def packed(state: Tensor) -> Float[Tensor, "B Z"]:
+    """A state of complex numbers as real ones."""
+    return torch.view_as_real(state).flatten(1)
+
+
+def unpacked(state: Float[Tensor, "B Z"], *shape: int) -> Tensor:
+    """The complex numbers that `packed` made these of, as [B, *shape]."""
+    return torch.view_as_complex(state.reshape(-1, *shape, 2))

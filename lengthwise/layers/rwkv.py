@@ -1,0 +1,100 @@
+"""The two layers of an RWKV block, version 4."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+
+LEAST = -1e30
+"""The logarithm of nothing; finite, so that differences of two such are."""
+
+
+class _Shifted(RecurrentLayer):
+    """Mixes the features of each position with those before it, in shares that are learned for each use of them."""
+
+    def __init__(self, *, d_model: int, uses: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.mix = nn.Parameter(torch.empty(uses, d_model))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Shares n / D of channels n; matrices uniform up to 1 / sqrt(inputs)."""
+        draw_linears(self, generator)
+        with torch.no_grad():
+            self.mix.copy_(torch.arange(self.d_model) / self.d_model)
+
+    def mixed(self, features: Float[Tensor, "B T D"], before: Float[Tensor, "B D"]) -> list[Float[Tensor, "B T D"]]:
+        shifted = torch.cat([before[:, None], features[:, :-1]], 1)
+        return [torch.lerp(shifted, features, share) for share in self.mix]
+
+
+class TimeMix(_Shifted):
+    r"""o_t = W_o (sigmoid(r_t) * wkv_t) with, for each channel,
+
+    wkv_t = (sum_{i<t} e^{-(t-1-i) w + k_i} v_i + e^{u + k_t} v_t) / (the same without v),
+
+    r, k, v from features mixed with those before. The sums are kept with the largest exponent taken out.
+
+    Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023), eq. (11)-(16) and
+        appendix D for the running maximum. Differs from the source: matrices and shares are drawn as elsewhere here.
+    """
+
+    def __init__(self, *, d_model: int) -> None:
+        super().__init__(d_model=d_model, uses=3)
+        self.state_size = 4 * d_model
+        self.receptance, self.key, self.value, self.output = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+        self.log_decay = nn.Parameter(torch.empty(d_model))
+        self.bonus = nn.Parameter(torch.empty(d_model))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Decays as in the published code: e^-5 to e^3, most of them slow; bonus log 0.3."""
+        super().reset_parameters(generator)
+        with torch.no_grad():
+            share = torch.arange(self.d_model) / max(1, self.d_model - 1)
+            self.log_decay.copy_(-5 + 8 * share**0.7)
+        nn.init.constant_(self.bonus, -1.2)
+
+    def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
+        """No features, no sums, and the largest exponent of none."""
+        zeros = torch.zeros_like(like)
+        return torch.cat([zeros, zeros, zeros, zeros + LEAST], 1)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        before, a, b, largest = state.chunk(4, 1)
+        for_r, for_k, for_v = self.mixed(features, before)
+        receptance = torch.sigmoid(self.receptance(for_r))
+        decay, found = self.log_decay.exp(), []
+        for k, v in zip(self.key(for_k).unbind(1), self.value(for_v).unbind(1), strict=True):
+            now = torch.maximum(largest, self.bonus + k)
+            old, new = torch.exp(largest - now), torch.exp(self.bonus + k - now)
+            found.append((old * a + new * v) / (old * b + new))
+            later = torch.maximum(largest - decay, k)
+            old, new = torch.exp(largest - decay - later), torch.exp(k - later)
+            a, b, largest = old * a + new * v, old * b + new, later
+        outputs = self.output(receptance * torch.stack(found, 1))
+        return outputs, torch.cat([features[:, -1], a, b, largest], 1)
+
+
+class ChannelMix(_Shifted):
+    """o_t = sigmoid(r_t) * W_v max(0, k_t)^2, r and k from features mixed with those before.
+
+    Source: Peng et al. (2023), eq. (17)-(19). Differs from the source: as `TimeMix`.
+    """
+
+    def __init__(self, *, d_model: int) -> None:
+        super().__init__(d_model=d_model, uses=2)
+        self.state_size = d_model
+        self.receptance = nn.Linear(d_model, d_model, bias=False)
+        self.key = nn.Linear(d_model, 4 * d_model, bias=False)
+        self.value = nn.Linear(4 * d_model, d_model, bias=False)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        for_r, for_k = self.mixed(features, state)
+        outputs = torch.sigmoid(self.receptance(for_r)) * self.value(torch.relu(self.key(for_k)).square())
+        return outputs, features[:, -1]

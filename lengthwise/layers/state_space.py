@@ -1,0 +1,223 @@
+r"""State-space layers with a system of its own for each channel: S4, S4D and Liquid-S4.
+
+A channel u_t, one number a position, drives x' = A x + B u of N states, read out as y = C x + D u and made discrete
+with a step of its own. Eigenvalues of A come in conjugate pairs, so that N / 2 complex numbers stand for a state.
+
+HiPPO-LegS: A_nk = -sqrt((2n+1)(2k+1)) below the diagonal, -(n+1) on it, 0 above; B_n = sqrt(2n+1). A is normal but for
+a rank-one term: A = V (L - p p*) V* with L diagonal, real parts -1/2.
+"""
+
+import math
+from abc import abstractmethod
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
+from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.causal_convolution import causal_convolution
+
+Eigenvalues = Literal["legs", "lin", "inv"]
+
+
+def legs(size: int) -> tuple[Float[Tensor, "N N"], Float[Tensor, " N"]]:
+    """A and B of HiPPO-LegS, float64.
+
+    Source: Gu et al., "HiPPO: recurrent memory with optimal polynomial projections" (NeurIPS 2020), theorem 2.
+    """
+    n = torch.arange(size, dtype=torch.float64)
+    b = (2 * n + 1).sqrt()
+    return -(torch.outer(b, b).tril(-1) + torch.diag(n + 1)), b
+
+
+def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """L, p = V* P and V* B of HiPPO-LegS, of each conjugate pair the one with positive frequency; `size` is even.
+
+    Source: Gu et al. (ICLR 2022), appendix C.1: A + P P^T with P_n = sqrt(n + 1/2) is -1/2 plus a skew matrix.
+    """
+    a, b = legs(size)
+    p = (torch.arange(size, dtype=torch.float64) + 0.5).sqrt()
+    skew = a + torch.outer(p, p) + 0.5 * torch.eye(size, dtype=torch.float64)
+    frequencies, vectors = torch.linalg.eigh(-1j * skew)
+    chosen = vectors[:, size // 2 :].mH
+    start = torch.complex(torch.full_like(frequencies, -0.5), frequencies)[size // 2 :]
+    return start, chosen @ (p + 0j), chosen @ (b + 0j)
+
+
+def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
+    """The N / 2 eigenvalues that a diagonal system starts with.
+
+    Source: Gu et al., "On the parameterization and initialization of diagonal state space models" (NeurIPS 2022): the
+    normal part of LegS (S4D-LegS), -1/2 + i pi n (S4D-Lin), -1/2 + i N/pi (N/(2n+1) - 1) (S4D-Inv).
+    """
+    if name == "legs":
+        return legs_pairs(size)[0]
+    n = torch.arange(size // 2, dtype=torch.float64)
+    frequencies = math.pi * n if name == "lin" else size / math.pi * (size / (2 * n + 1) - 1)
+    return torch.complex(torch.full_like(n, -0.5), frequencies)
+
+
+def draw_steps(log_steps: Tensor, generator: torch.Generator) -> None:
+    """Draw the logarithms of steps between 0.001 and 0.1, uniformly, as the published codes do."""
+    nn.init.uniform_(log_steps, math.log(1e-3), math.log(1e-1), generator=generator)
+
+
+class _Channels(RecurrentLayer):
+    """What the systems of all channels have: eigenvalues -exp(.) + i(.), steps, C and D."""
+
+    def __init__(self, *, d_model: int, d_state: int) -> None:
+        super().__init__()
+        self.d_model, self.d_state = d_model, d_state
+        self.state_size = d_model * d_state
+        self.log_decay = nn.Parameter(torch.empty(d_model, d_state // 2))
+        self.frequency = nn.Parameter(torch.empty(d_model, d_state // 2))
+        self.log_step = nn.Parameter(torch.empty(d_model))
+        self.c = nn.Parameter(torch.empty(d_model, d_state // 2, 2))
+        self.d = nn.Parameter(torch.empty(d_model))
+
+    @abstractmethod
+    def starting_eigenvalues(self) -> Tensor:
+        """Those of every channel, [N / 2]."""
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Eigenvalues as given, steps log-uniform, C complex normal of variance 1, D normal."""
+        start = self.starting_eigenvalues()
+        with torch.no_grad():
+            self.log_decay.copy_((-start.real).log().expand_as(self.log_decay))
+            self.frequency.copy_(start.imag.expand_as(self.frequency))
+        draw_steps(self.log_step, generator)
+        nn.init.normal_(self.c, std=0.5**0.5, generator=generator)
+        nn.init.normal_(self.d, generator=generator)
+
+    def continuous(self) -> Tensor:
+        """Eigenvalues, [D, N / 2], in the left half of the plane."""
+        return torch.complex(-self.log_decay.exp(), self.frequency)
+
+    def held(self, times: Tensor) -> tuple[Tensor, Tensor]:
+        """exp(L h t) of all eigenvalues L and steps h at `times`, [D, N / 2, times], and (exp(L h) - 1) / L."""
+        exponents = self.continuous() * self.log_step.exp()[:, None]
+        return torch.exp(exponents[..., None] * times), torch.expm1(exponents) / self.continuous()
+
+
+class S4DLayer(_Channels):
+    """Diagonal A, made discrete with the input held over a step; B is 1, for C can hold what it would say.
+
+    Source: Gu et al. (NeurIPS 2022), section 3. Differs from the source: in nothing.
+    """
+
+    def __init__(self, *, d_model: int, d_state: int, start: Eigenvalues) -> None:
+        super().__init__(d_model=d_model, d_state=d_state)
+        self.start = start
+
+    def starting_eigenvalues(self) -> Tensor:
+        return eigenvalues(self.start, self.d_state)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        """A convolution with K_t = 2 Re(C A^t B), and what is left of the state before."""
+        length, c = features.shape[1], as_complex(self.c)
+        powers, b = self.held(torch.arange(length + 1, device=features.device))
+        before = unpacked(state, self.d_model, self.d_state // 2)
+        kernels = 2 * torch.einsum("dn,dnt->dt", c * b, powers[..., :-1]).real
+        carried = 2 * torch.einsum("bdn,dnt->btd", c * before, powers[..., 1:]).real
+        outputs = causal_convolution(features, kernels) + carried + self.d * features
+        driven = torch.einsum("dnt,btd->bdn", powers[..., :-1].flip(-1), features.to(powers.dtype))
+        return outputs, packed(powers[..., -1] * before + b * driven)
+
+
+class S4Layer(_Channels):
+    r"""A = L - p p* with the complex conjugates, starting as HiPPO-LegS, made discrete by the bilinear rule.
+
+    In the real and imaginary parts of N / 2 states this is a real matrix: rotations that decay, less 2 q q^T with
+    q = (Re p, Im p). The kernel is made of its powers, as many at once as there are.
+
+    Source: Gu et al. (ICLR 2022), sections 2.2 and 3.1. Differs from the source: powers instead of the generating
+        function and its Cauchy kernel, which is faster for strings longer than N log N.
+    """
+
+    def __init__(self, *, d_model: int, d_state: int) -> None:
+        super().__init__(d_model=d_model, d_state=d_state)
+        self.p = nn.Parameter(torch.empty(d_model, d_state // 2, 2))
+        self.b = nn.Parameter(torch.empty(d_model, d_state // 2, 2))
+
+    def starting_eigenvalues(self) -> Tensor:
+        return eigenvalues("legs", self.d_state)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        super().reset_parameters(generator)
+        _, p, b = legs_pairs(self.d_state)
+        with torch.no_grad():
+            self.p.copy_(torch.view_as_real(p).expand_as(self.p))
+            self.b.copy_(torch.view_as_real(b).expand_as(self.b))
+
+    def discrete(self) -> tuple[Float[Tensor, "D N N"], Float[Tensor, "D N"], Float[Tensor, "D N"]]:
+        """A, B and C of the discrete system, of the parts of the states."""
+        decay, turn = -self.log_decay.exp().diag_embed(), self.frequency.diag_embed()
+        q = self.p.mT.flatten(1)
+        a = torch.cat([torch.cat([decay, -turn], 2), torch.cat([turn, decay], 2)], 1) - 2 * q[:, :, None] * q[:, None]
+        half_step = 0.5 * self.log_step.exp()[:, None, None]
+        one = torch.eye(self.d_state, dtype=a.dtype, device=a.device)
+        b = 2 * half_step * self.b.mT.flatten(1)[..., None]
+        solved = torch.linalg.solve(one - half_step * a, torch.cat([one + half_step * a, b], 2))
+        c = 2 * torch.cat([self.c[..., 0], -self.c[..., 1]], 1)
+        return solved[..., :-1], solved[..., -1], c
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        """A convolution with K_t = C A^t B, and what is left of the state before."""
+        length = features.shape[1]
+        a, b, c = self.discrete()
+        before = state.unflatten(1, (self.d_model, self.d_state))
+        after_input = powers_times(a, b, length)
+        readouts = powers_times(a.mT, (a.mT @ c[..., None]).squeeze(-1), length)
+        kernels = torch.einsum("dn,dnt->dt", c, after_input)
+        carried = torch.einsum("bdn,dnt->btd", before, readouts)
+        outputs = causal_convolution(features, kernels) + carried + self.d * features
+        driven = torch.einsum("dnt,btd->bdn", after_input.flip(-1), features)
+        moved = torch.einsum("dmn,bdn->bdm", torch.linalg.matrix_power(a, length), before)
+        return outputs, (moved + driven).flatten(1)
+
+
+def powers_times(matrices: Float[Tensor, "D N N"], vectors: Float[Tensor, "D N"], count: int) -> Float[Tensor, "D N T"]:
+    """A^t v for t = 0 ... count - 1, twice as many after each product of matrices.
+
+    Example:
+        >>> powers_times(torch.tensor([[[2.0]]]), torch.ones(1, 1), 5)
+        tensor([[[ 1.,  2.,  4.,  8., 16.]]])
+    """
+    found, power = vectors[..., None], matrices
+    while found.shape[-1] < count:
+        found = torch.cat([found, power @ found[..., : count - found.shape[-1]]], -1)
+        power = power @ power if found.shape[-1] < count else power
+    return found
+
+
+class LiquidS4Layer(S4DLayer):
+    """x_t = (A + B u_t) x_{t-1} + B u_t with diagonal A: transitions that depend on the input, eq. (4).
+
+    Source: Hasani et al., "Liquid structural state-space models" (ICLR 2023), eq. (5). Differs from the source: the
+        recurrence itself, where the published code adds to S4's convolution a few correlations of inputs.
+    """
+
+    def __init__(self, *, d_model: int, d_state: int, start: Eigenvalues) -> None:
+        super().__init__(d_model=d_model, d_state=d_state, start=start)
+        self.b = nn.Parameter(torch.empty(d_model, d_state // 2, 2))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """As S4D; B is complex normal of variance 1."""
+        super().reset_parameters(generator)
+        nn.init.normal_(self.b, std=0.5**0.5, generator=generator)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        powers, held = self.held(torch.ones(1, device=features.device))
+        driven = as_complex(self.b) * held * features[..., None]
+        before = unpacked(state, self.d_model, self.d_state // 2)
+        states = recurrence(powers[..., 0] + driven, driven, before)
+        outputs = 2 * torch.einsum("dn,btdn->btd", as_complex(self.c), states).real + self.d * features
+        return outputs, packed(states[:, -1])

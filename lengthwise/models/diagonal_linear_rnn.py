@@ -1,0 +1,41 @@
+"""Linear recurrent networks with diagonal transitions, independent of the input or not."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from lengthwise.layers.linear_recurrence import InputDependentLayer, LRULayer
+from lengthwise.layers.recurrent_layer import Gated, RecurrentLayer
+from lengthwise.models.base import MODELS
+from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+
+
+class DiagonalLinearRNNConfig(StackedConfig):
+    """As `StackedConfig`; `transitions`: `"constant"` (complex) or `"input-dependent"` (real, D of them).
+
+    `d_state` is the number of constant ones, `hidden` the units that make input-dependent ones.
+    """
+
+    transitions: Literal["constant", "input-dependent"] = "constant"
+    d_state: int = Field(64, ge=1)
+    hidden: int = Field(512, ge=1)
+
+
+@MODELS.register("diagonal-linear-rnn")
+class DiagonalLinearRNN(StackedRNN):
+    """Constant transitions are the linear recurrent unit, `LRULayer` with its gate; others are `InputDependentLayer`.
+
+    Source: Orvieto et al., "Resurrecting recurrent neural networks for long sequences" (ICML 2023), and Fan et al.
+        (2024), eq. (3).
+    Differs from the source: see the layers; embedding and read-out are those of `StackedRNN`.
+    """
+
+    Config = DiagonalLinearRNNConfig
+    config: DiagonalLinearRNNConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        config = self.config
+        if config.transitions == "constant":
+            return [Gated(LRULayer(d_model=config.d_model, d_state=config.d_state), d_model=config.d_model)]
+        return [InputDependentLayer(d_model=config.d_model, hidden=config.hidden)]

@@ -1,0 +1,22 @@
+"""The gated recurrent unit."""
+
+from collections.abc import Sequence
+
+from lengthwise.layers.gated_cells import GRULayer
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.models.base import MODELS
+from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+
+
+@MODELS.register("gru")
+class GRU(StackedRNN):
+    """Layers of `GRULayer`, torch's own cell: a recurrence that is not linear.
+
+    Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014).
+    Differs from the source: see `GRULayer`; embedding, residuals, norms and read-out are those of `StackedRNN`.
+    """
+
+    Config = StackedConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        return [GRULayer(d_model=self.config.d_model)]

@@ -1,0 +1,31 @@
+"""The linear recurrent network with one dense transition matrix."""
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from lengthwise.layers.linear_recurrence import DenseLinearLayer
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.models.base import MODELS
+from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+
+
+class LinearRNNConfig(StackedConfig):
+    """As `StackedConfig`, and the size of the state."""
+
+    d_state: int = Field(64, ge=1)
+
+
+@MODELS.register("linear-rnn")
+class LinearRNN(StackedRNN):
+    """Layers of `DenseLinearLayer`: x_t = A x_{t-1} + B u_t with A independent of the input.
+
+    Source: Fan et al. (2024), eq. (2), the "vanilla LRNN" of section 4.
+    Differs from the source: the paper says no more of it; what is not the recurrence is that of `StackedRNN`.
+    """
+
+    Config = LinearRNNConfig
+    config: LinearRNNConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        return [DenseLinearLayer(d_model=self.config.d_model, d_state=self.config.d_state)]

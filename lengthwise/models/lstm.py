@@ -1,0 +1,22 @@
+"""Long short-term memory."""
+
+from collections.abc import Sequence
+
+from lengthwise.layers.gated_cells import LSTMLayer
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.models.base import MODELS
+from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+
+
+@MODELS.register("lstm")
+class LSTM(StackedRNN):
+    """Layers of `LSTMLayer`, torch's own cell: a recurrence that is not linear.
+
+    Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997).
+    Differs from the source: see `LSTMLayer`; embedding, residuals, norms and read-out are those of `StackedRNN`.
+    """
+
+    Config = StackedConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        return [LSTMLayer(d_model=self.config.d_model)]

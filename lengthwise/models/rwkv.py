@@ -1,0 +1,22 @@
+"""RWKV, version 4."""
+
+from collections.abc import Sequence
+
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.rwkv import ChannelMix, TimeMix
+from lengthwise.models.base import MODELS
+from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+
+
+@MODELS.register("rwkv")
+class RWKV(StackedRNN):
+    """Blocks of `TimeMix` and `ChannelMix`: an average of values with weights that decay at constant rates.
+
+    Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023).
+    Differs from the source: see `TimeMix`; embedding and read-out are those of `StackedRNN`.
+    """
+
+    Config = StackedConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        return [TimeMix(d_model=self.config.d_model), ChannelMix(d_model=self.config.d_model)]

@@ -1,0 +1,24 @@
+"""S4: a structured state-space model."""
+
+from collections.abc import Sequence
+
+from lengthwise.layers.recurrent_layer import Gated, RecurrentLayer
+from lengthwise.layers.state_space import S4Layer
+from lengthwise.models.base import MODELS
+from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
+
+
+@MODELS.register("s4")
+class S4(StackedRNN):
+    """Layers of `S4Layer`, each with its gate: an input-independent linear recurrence.
+
+    Source: Gu, Goel and Re, "Efficiently modeling long sequences with structured state spaces" (ICLR 2022).
+    Differs from the source: see `S4Layer`; embedding and read-out are those of `StackedRNN`, and there is no dropout.
+    """
+
+    Config = StateSpaceConfig
+    config: StateSpaceConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        width = self.config.d_model
+        return [Gated(S4Layer(d_model=width, d_state=self.config.d_state), d_model=width)]

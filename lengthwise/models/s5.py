@@ -1,0 +1,24 @@
+"""S5: one state-space system for all channels."""
+
+from collections.abc import Sequence
+
+from lengthwise.layers.linear_recurrence import S5Layer
+from lengthwise.layers.recurrent_layer import Gated, RecurrentLayer
+from lengthwise.models.base import MODELS
+from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
+
+
+@MODELS.register("s5")
+class S5(StackedRNN):
+    """Layers of `S5Layer`, each with its gate: an input-independent diagonal linear recurrence.
+
+    Source: Smith, Warrington and Linderman, "Simplified state space layers for sequence modeling" (ICLR 2023).
+    Differs from the source: see `S5Layer`; embedding and read-out are those of `StackedRNN`.
+    """
+
+    Config = StateSpaceConfig
+    config: StateSpaceConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        width = self.config.d_model
+        return [Gated(S5Layer(d_model=width, d_state=self.config.d_state), d_model=width)]

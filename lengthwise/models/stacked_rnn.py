@@ -1,0 +1,114 @@
+"""What recurrent networks of residual layers share: everything but the recurrence."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import Field
+from torch import Tensor, nn
+
+from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.recurrent_layer import RecurrentLayer, hidden_layer_readout
+from lengthwise.models.base import ModelConfig, Perturbation, RecurrentModel
+
+
+class StackedConfig(ModelConfig):
+    """Width D and number of layers."""
+
+    d_model: int = Field(64, ge=1)
+    num_layers: int = Field(1, ge=1)
+
+
+class StateSpaceConfig(StackedConfig):
+    """Width D, number of layers, and real numbers N of a state: of each channel (S4 and its kin) or of all (S5)."""
+
+    d_state: int = Field(64, ge=2, multiple_of=2)
+
+
+class StackedRNN(RecurrentModel):
+    """Embedded symbols, layers z + layer(norm(z)) one on another, a norm, and a read-out with one hidden layer of ReLU.
+
+    The state of a string is that of all layers, one after another, and what the last layer made of the latest symbol,
+    from which the answer is read. Embedding, norms and read-out are those of `block-linear-rnn`, so that models differ
+    in their recurrences alone.
+    """
+
+    positions_at_once: ClassVar[int] = 512
+    """Long strings are read in parts of so many symbols."""
+
+    config: StackedConfig
+    readout: nn.Sequential
+
+    def __init__(
+        self,
+        config: StackedConfig,
+        *,
+        vocab_size: int,
+        num_classes: int,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        width = config.d_model
+        self.embedding = nn.Embedding(vocab_size, width)
+        self.layers = nn.ModuleList(layer for _ in range(config.num_layers) for layer in self.make_layers())
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in self.layers)
+        self.readout = hidden_layer_readout(width, width, num_classes)
+        self.reset_parameters(generator or torch.Generator())
+
+    @abstractmethod
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        """The recurrent layers that the configuration counts as one."""
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Embeddings N(0, 1), matrices and biases uniform up to 1 / sqrt(inputs), norms 1 and 0; layers as they say."""
+        nn.init.normal_(self.embedding.weight, generator=generator)
+        for layer in self._layers():
+            layer.reset_parameters(generator)
+        draw_linears(self.readout, generator)
+        for module in (*self.norms, self.readout[1]):
+            module.reset_parameters()
+
+    def initial_state(self, batch_size: int) -> Float[Tensor, "B Z"]:
+        like = self.embedding.weight.new_zeros(batch_size, self.config.d_model)
+        return torch.cat([*(layer.initial_state(like) for layer in self._layers()), like], 1)
+
+    def step(
+        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B Z"]]:
+        self.check_inputs(token[:, None], self.embedding.num_embeddings)
+        ((_, state),) = self._parts(token[:, None], state)
+        return self.readout(state), state
+
+    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
+        self._refuse(perturb)
+        self.check_inputs(inputs, self.embedding.num_embeddings)
+        parts = self._parts(inputs, self.initial_state(len(inputs)))
+        return torch.cat([self.readout(features) for features, _ in parts], 1)
+
+    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Z"]:
+        self._refuse(perturb)
+        self.check_inputs(inputs, self.embedding.num_embeddings)
+        for _, state in self._parts(inputs, self.initial_state(len(inputs))):
+            last = state
+        return last
+
+    def _parts(
+        self, inputs: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
+    ) -> Iterator[tuple[Float[Tensor, "B _ D"], Float[Tensor, "B Z"]]]:
+        """Features of the last layer at some positions at a time, and the state after them."""
+        sizes = [layer.state_size for layer in self._layers()]
+        for tokens in inputs.split(self.positions_at_once, 1):
+            features, after = self.embedding(tokens), []
+            *before, _ = state.split([*sizes, self.config.d_model], 1)
+            for norm, layer, latest in zip(self.norms, self._layers(), before, strict=True):
+                outputs, latest = layer(norm(features), latest)
+                features = features + outputs
+                after.append(latest)
+            state = torch.cat([*after, features[:, -1]], 1)
+            yield features, state
+
+    def _layers(self) -> Sequence[RecurrentLayer]:
+        return list(self.layers)  # type: ignore[arg-type]

@@ -1,0 +1,35 @@
+"""The causal convolution y_t = sum_s k_s u_{t-s} of every channel with its own kernel."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def causal_convolution_by_definition(
+    inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D T"]
+) -> Float[Tensor, "B T D"]:
+    """Sum by sum.
+
+    Example:
+        >>> causal_convolution_by_definition(torch.tensor([[[1.0], [2.0]]]), torch.tensor([[1.0, 10.0]])).flatten()
+        tensor([ 1., 12.])
+    """
+    length = inputs.shape[1]
+    sums = [
+        sum((kernels[:, s] * inputs[:, t - s] for s in range(t + 1)), torch.zeros_like(inputs[:, 0]))
+        for t in range(length)
+    ]
+    return torch.stack(sums, 1)
+
+
+def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D T"]) -> Float[Tensor, "B T D"]:
+    """By Fourier transforms of twice the length, in T log T steps.
+
+    Example:
+        >>> causal_convolution(torch.tensor([[[1.0], [2.0]]]), torch.tensor([[1.0, 10.0]])).flatten()
+        tensor([ 1., 12.])
+    """
+    length = inputs.shape[1]
+    spectrum = torch.fft.rfft(inputs, 2 * length, dim=1) * torch.fft.rfft(kernels.T, 2 * length, dim=0)
+    outputs: Tensor = torch.fft.irfft(spectrum, 2 * length, dim=1)
+    return outputs[:, :length]

@@ -1,0 +1,103 @@
+"""The block-diagonal linear RNN against its equation, and what its columns promise."""
+
+import pytest
+import torch
+
+from lengthwise.models import make_model
+from lengthwise.models.block_linear_rnn import POSITIONS_AT_ONCE, BlockLinearRNN
+from lengthwise.runs.spec import make_spec
+from lengthwise.tasks import make_task
+from lengthwise.training.loop import train
+
+COLUMNS = ["stochastic", "clamped", "rescaled"]
+
+
+def make(**config) -> BlockLinearRNN:
+    model = make_model("block-linear-rnn", make_task("sum"), **({"d_model": 12, "block_dim": 4, "hidden": 16} | config))
+    assert isinstance(model, BlockLinearRNN)
+    return model.double()
+
+
+def states_by_definition(model: BlockLinearRNN, inputs: torch.Tensor) -> torch.Tensor:
+    """Eq. (1), symbol by symbol and layer by layer, with A_t and v_t made anew for every position."""
+    latest = [layer.initial_state(len(inputs)) for layer in model.layers]
+    found = []
+    for token in inputs.unbind(1):
+        stream = model.embedding(token)
+        for number, (norm, layer) in enumerate(zip(model.norms, model.layers, strict=True)):
+            features = norm(stream)
+            moved = torch.einsum("bnij,bnj->bni", layer.transitions(features), latest[number])
+            latest[number] = moved + layer.inputs(features)
+            stream = stream + latest[number].flatten(1)
+        found.append(torch.cat([state.flatten(1) for state in latest], 1))
+    return torch.stack(found, 1)
+
+
+@pytest.mark.parametrize("num_layers", [1, 3])
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_states_are_those_of_the_equation(columns: str, num_layers: int) -> None:
+    model = make(columns=columns, num_layers=num_layers)
+    inputs = torch.randint(5, (3, 21), generator=torch.Generator().manual_seed(0))
+    found, expected = torch.cat(list(model.states(inputs)), 1), states_by_definition(model, inputs)
+    torch.testing.assert_close(found, expected)
+    gradients = [
+        torch.autograd.grad(states.square().sum(), list(model.layers.parameters())) for states in (found, expected)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("length", [POSITIONS_AT_ONCE - 1, POSITIONS_AT_ONCE, POSITIONS_AT_ONCE + 1])
+def test_blocks_of_positions_leave_no_seam(length: int) -> None:
+    model = make(num_layers=2)
+    inputs = torch.randint(5, (2, length), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        expected = states_by_definition(model, inputs)
+        torch.testing.assert_close(torch.cat(list(model.states(inputs)), 1), expected)
+        torch.testing.assert_close(model.last_state(inputs), expected[:, -1])
+
+
+def test_answers_are_read_from_all_layers_or_from_the_last() -> None:
+    inputs = torch.randint(5, (3, 8), generator=torch.Generator().manual_seed(0))
+    for read in ("all", "last"):
+        model = make(num_layers=2, read=read, columns="clamped")
+        states = states_by_definition(model, inputs).requires_grad_()
+        (gradient,) = torch.autograd.grad(model.readout(states).square().sum(), states)
+        assert bool((gradient[..., :12] != 0).any()) == (read == "all")
+        assert (gradient[..., 12:] != 0).any()
+
+
+def test_stochastic_states_are_distributions_and_end_as_one_hot_vectors() -> None:
+    model = make(num_layers=1)
+    inputs = torch.randint(5, (3, 200), generator=torch.Generator().manual_seed(0))
+    for share, least in ((0.0, 0.0), (1.0, 0.9)):
+        model.advance(share)
+        with torch.no_grad():
+            blocks = torch.cat(list(model.states(inputs)), 1).unflatten(2, (3, 4))
+            columns = model.layers[0].transitions(model.embedding.weight)
+        torch.testing.assert_close(blocks.sum(-1), torch.ones_like(blocks[..., 0]))
+        assert columns.amax(-2).mean() > least
+
+
+def test_the_temperature_follows_the_share_that_is_done() -> None:
+    model = make()
+    for share, temperature in ((0.0, 1.0), (0.4, 1.0), (0.6, 0.02**0.5), (0.8, 0.02), (1.0, 0.02)):
+        model.advance(share)
+        assert float(model.layers[0].temperature) == pytest.approx(temperature)
+
+
+def test_a_block_dimension_that_divides_nothing_is_named() -> None:
+    with pytest.raises(ValueError, match=r"block_dim: wanted a divisor of d_model=64, got 7; choose from \[1, 2, 4, 8"):
+        make_model("block-linear-rnn", make_task("sum"), block_dim=7)
+    with pytest.raises(ValueError, match=r"model\.p: wanted a number greater than or equal to 1, got 0\.5"):
+        make_model("block-linear-rnn", make_task("sum"), p=0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["sum", "equal-ends"])
+def test_preset_recurrent_is_right_far_beyond_the_training_length(task: str) -> None:
+    spec = make_spec(task, "block-linear-rnn", {"train": {"steps": 1_000}}, preset="recurrent")
+    model = spec.make_model()
+    train(model, spec.task, spec.recipe, seed=0)
+    batch = spec.task.sample(200, 5_000, torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        assert bool((model.last(batch.inputs).argmax(1) == batch.targets[:, -1]).all())

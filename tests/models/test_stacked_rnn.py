@@ -1,0 +1,49 @@
+"""What stacked recurrent networks share, and RWKV against its sums."""
+
+import pytest
+import torch
+
+from lengthwise.layers.rwkv import TimeMix
+from lengthwise.models import MODELS
+from lengthwise.models.stacked_rnn import StackedRNN
+
+NAMES = [name for name in MODELS if issubclass(MODELS[name], StackedRNN)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_of_a_string_leave_no_seam(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = MODELS[name].Config(num_layers=2, d_model=8)
+    model = MODELS[name](config, vocab_size=3, num_classes=4, generator=torch.Generator().manual_seed(0)).double()
+    inputs = torch.randint(3, (2, 23), generator=torch.Generator().manual_seed(1))
+    whole, last = model(inputs), model.last_state(inputs)
+    monkeypatch.setattr(type(model), "positions_at_once", 5)
+    torch.testing.assert_close(model(inputs), whole)
+    torch.testing.assert_close(model.last_state(inputs), last)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_states_are_what_answers_are_read_from(name: str) -> None:
+    config = MODELS[name].Config(num_layers=2, d_model=8)
+    model = MODELS[name](config, vocab_size=3, num_classes=4).double()
+    inputs = torch.randint(3, (2, 9), generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(model.readout(torch.cat(list(model.states(inputs)), 1)), model(inputs))
+
+
+def test_rwkv_averages_values_with_decaying_weights() -> None:
+    """The sums of the paper, written out, in float64."""
+    layer = TimeMix(d_model=4)
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    layer = layer.double()
+    features = torch.randn(1, 12, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    outputs, _ = layer(features, layer.initial_state(features[:, 0]))
+    shifted = torch.cat([torch.zeros_like(features[:, :1]), features[:, :-1]], 1)
+    r, k, v = (
+        linear(share * features + (1 - share) * shifted)
+        for linear, share in zip((layer.receptance, layer.key, layer.value), layer.mix, strict=True)
+    )
+    decay, found = layer.log_decay.exp(), []
+    for t in range(12):
+        ages = torch.arange(t - 1, -1, -1, dtype=torch.float64)[None, :, None]
+        weights = torch.cat([torch.exp(-ages * decay + k[:, :t]), torch.exp(layer.bonus + k[:, t : t + 1])], 1)
+        found.append((weights * v[:, : t + 1]).sum(1) / weights.sum(1))
+    torch.testing.assert_close(outputs, layer.output(torch.sigmoid(r) * torch.stack(found, 1)))

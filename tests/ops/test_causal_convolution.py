@@ -1,0 +1,20 @@
+"""Convolutions by Fourier transforms against sums, values and gradients."""
+
+import pytest
+import torch
+
+from lengthwise.ops.causal_convolution import causal_convolution, causal_convolution_by_definition
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("length", [1, 2, 7, 63, 100])
+def test_transforms_give_the_sums(length: int, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(length)
+    shapes = ((3, length, 4), (4, length), (3, length, 4))
+    inputs, kernels, weight = (torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes)
+    given = [inputs.requires_grad_(), kernels.requires_grad_()]
+    tolerance = 1e-3 if dtype == torch.float32 else 1e-10
+    found, expected = causal_convolution(*given), causal_convolution_by_definition(*given)
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+    gradients = [torch.autograd.grad((outputs * weight).sum(), given) for outputs in (found, expected)]
+    torch.testing.assert_close(*gradients, rtol=tolerance, atol=tolerance)
