@@ -127,7 +127,9 @@ def train(
     model: Annotated[str, Parameter(help="Name of the model.")],
     /,
     *,
-    preset: Annotated[str, Parameter(help="Recipe to start from.")] = "fast",
+    preset: Annotated[
+        str | None, Parameter(help="Recipe to start from; by default fast, or recurrent for recurrent models.")
+    ] = None,
     config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None,
     set_: Annotated[
         tuple[str, ...],

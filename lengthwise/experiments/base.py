@@ -32,6 +32,7 @@ class Experiment(NamedTuple):
     """Cells to be filled, how their runs are measured, and what a reader has to know to compare the numbers.
 
     `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`).
+    `best_test`: show, beside final weights, the best of the tests taken while a run trains, as the paper does.
     """
 
     title: str
@@ -39,6 +40,7 @@ class Experiment(NamedTuple):
     cells: Sequence[Cell]
     plan: EvaluationPlan
     scored: Literal["balanced", "legal"] = "balanced"
+    best_test: bool = False
 
     @property
     def specs(self) -> list[RunSpec]:
@@ -53,7 +55,7 @@ class ScaledSpecs(NamedTuple):
     seeds: Sequence[int]
     model: str = "regular-gpt"
 
-    def __call__(self, task: str, settings: Settings, *, preset: str = "fast") -> tuple[RunSpec, ...]:
+    def __call__(self, task: str, settings: Settings, *, preset: str | None = None) -> tuple[RunSpec, ...]:
         if self.scale == "paper":
             raise ValueError("--scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
         smoke = self.scale == "smoke"
@@ -66,7 +68,7 @@ def at_smoke_scale(settings: Settings, model: str) -> Settings:
     """Settings with hardly any training, and a small model where they do not say how large it is."""
     sizes = {"d_model": 16, "num_heads": 2}
     small = {name: size for name, size in sizes.items() if name in MODELS[model].Config.model_fields}
-    train = {"steps": 20, "batch_size": 16, "max_length": 8}
+    train = {"steps": 20, "batch_size": 16, "min_length": 1, "max_length": 8}
     return merge(merge({"model": small}, settings), {"train": train})
 
 

@@ -32,13 +32,15 @@ class SequenceModel(nn.Module, ABC):
     Its answers are what the module `readout` makes of hidden states. Class attributes say what it accepts:
     `accepts_pad`, whether inputs may hold `PAD` ("no symbol"); `accepts_perturbation`, whether `perturb` may be given,
     which the model applies to the hidden states it passes on.
-    `presets` holds, for names of training presets, what they change in the model's configuration.
+    `default_preset` names the training preset for it; `presets` holds, for names of presets, what they change in the
+    model's configuration.
     """
 
     name: ClassVar[str]
     Config: ClassVar[type[ModelConfig]]
     accepts_pad: ClassVar[bool] = False
     accepts_perturbation: ClassVar[bool] = False
+    default_preset: ClassVar[str] = "fast"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     config: ModelConfig
     readout: nn.Module
@@ -98,6 +100,8 @@ class RecurrentModel(SequenceModel):
     Answers are what `readout` makes of that state. With ``state = initial_state(B)``, the logits of the t-th call
     ``logits, state = step(inputs[:, t], state)`` are ``forward(inputs)[:, t]``; memory does not grow with the length.
     """
+
+    default_preset: ClassVar[str] = "recurrent"
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:

@@ -24,7 +24,9 @@ class DiagonalLinearRNNConfig(StackedConfig):
 
 @MODELS.register("diagonal-linear-rnn")
 class DiagonalLinearRNN(StackedRNN):
-    """Constant transitions are the linear recurrent unit, `LRULayer` with its gate; others are `InputDependentLayer`.
+    """x_t = a x_{t-1} + B u_t with diagonal transitions a, constant or made from the input.
+
+    Constant ones are the linear recurrent unit, `LRULayer` with its gate; others are `InputDependentLayer`.
 
     Source: Orvieto et al., "Resurrecting recurrent neural networks for long sequences" (ICML 2023), and Fan et al.
         (2024), eq. (3).

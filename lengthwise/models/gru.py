@@ -10,7 +10,7 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 @MODELS.register("gru")
 class GRU(StackedRNN):
-    """Layers of `GRULayer`, torch's own cell: a recurrence that is not linear.
+    """Gated recurrent units, torch's own cell: a recurrence that is not linear.
 
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014).
     Differs from the source: see `GRULayer`; embedding, residuals, norms and read-out are those of `StackedRNN`.

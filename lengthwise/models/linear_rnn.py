@@ -18,7 +18,7 @@ class LinearRNNConfig(StackedConfig):
 
 @MODELS.register("linear-rnn")
 class LinearRNN(StackedRNN):
-    """Layers of `DenseLinearLayer`: x_t = A x_{t-1} + B u_t with A independent of the input.
+    """x_t = A x_{t-1} + B u_t with one dense matrix A, whatever the input.
 
     Source: Fan et al. (2024), eq. (2), the "vanilla LRNN" of section 4.
     Differs from the source: the paper says no more of it; what is not the recurrence is that of `StackedRNN`.

@@ -12,7 +12,7 @@ from lengthwise.models.stacked_rnn import StackedRNN
 
 @MODELS.register("liquid-s4")
 class LiquidS4(StackedRNN):
-    """Layers of `LiquidS4Layer`, each with its gate: transitions A + B u_t, eq. (4) of Fan et al. (2024).
+    """S4D with transitions A + B u_t that depend on the input, eq. (4) of Fan et al. (2024).
 
     Nothing holds |A + B u_t| below 1: on long strings states may overflow, which is reported as a divergence.
 

@@ -10,7 +10,7 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 @MODELS.register("lstm")
 class LSTM(StackedRNN):
-    """Layers of `LSTMLayer`, torch's own cell: a recurrence that is not linear.
+    """Long short-term memory, torch's own cell: a recurrence that is not linear.
 
     Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997).
     Differs from the source: see `LSTMLayer`; embedding, residuals, norms and read-out are those of `StackedRNN`.

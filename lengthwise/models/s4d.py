@@ -16,7 +16,7 @@ class S4DConfig(StateSpaceConfig):
 
 @MODELS.register("s4d")
 class S4D(StackedRNN):
-    """Layers of `S4DLayer`, each with its gate: an input-independent diagonal linear recurrence.
+    """S4 with diagonal matrices: in every channel a diagonal linear recurrence with constant transitions.
 
     Source: Gu et al., "On the parameterization and initialization of diagonal state space models" (NeurIPS 2022).
     Differs from the source: embedding and read-out are those of `StackedRNN`, and there is no dropout.

@@ -10,7 +10,7 @@ from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
 
 @MODELS.register("s5")
 class S5(StackedRNN):
-    """Layers of `S5Layer`, each with its gate: an input-independent diagonal linear recurrence.
+    """One diagonal linear recurrence with constant transitions for all channels, a gate behind each layer.
 
     Source: Smith, Warrington and Linderman, "Simplified state space layers for sequence modeling" (ICLR 2023).
     Differs from the source: see `S5Layer`; embedding and read-out are those of `StackedRNN`.

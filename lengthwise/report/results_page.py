@@ -6,7 +6,7 @@ from datetime import date
 
 from lengthwise.certification.certificate import CLAIMS, Level
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
-from lengthwise.evaluation.probe import PROBE_EVERY
+from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.markdown import markdown_table
 from lengthwise.report.numbers import NOTHING, percent, span
@@ -25,6 +25,13 @@ _SCORED = {
 }
 
 
+_BEST_TEST = (
+    f"*Best test*: the mean over runs of the best of the tests that were taken every {TEST_EVERY:,} steps, each on "
+    f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols: the paper's rule, which selects on test data. "
+    "*Guesses*: what that rule is expected to give a net that knows nothing but the most frequent answer."
+)
+
+
 def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
     """Header and one line for each cell: over its runs, mean and extremes of the accuracy at the lengths scored.
 
@@ -35,7 +42,8 @@ def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Lin
     long = [f"{length:,}" for length, _ in experiment.plan.long]
     columns = ("row", "column", "runs", "lengths", "mean", "best run", "lowest")
     solved = ("solved", "at step", "after CPU s")
-    header = (*columns, *solved, *long, "structured", "chance", "steps", "CPU s", "paper")
+    best = ("best test", "guesses") if experiment.best_test else ()
+    header = (*columns, *solved, *long, "structured", "chance", "steps", "CPU s", *best, "paper")
     return header, [_cell_line(cell, results, experiment) for cell in experiment.cells]
 
 
@@ -45,7 +53,8 @@ def _cell_line(cell: Cell, results: Mapping[str, RunResult | None], experiment: 
     low, high = cell.window or experiment.plan.dense
     start = (cell.row, cell.column, runs, f"{low:,}-{high:,}")
     if not found:
-        return (*start, *[NOTHING] * (10 + len(experiment.plan.long)), cell.published)
+        blanks = 10 + len(experiment.plan.long) + 2 * experiment.best_test
+        return (*start, *[NOTHING] * blanks, cell.published)
     rows = run_rows(found)
     curves = [result.dense.between(low, high) for result in found]
     if experiment.scored == "balanced":
@@ -66,8 +75,21 @@ def _cell_line(cell: Cell, results: Mapping[str, RunResult | None], experiment: 
         percent(max(_chance(curve) for curve in curves)),
         span([row.steps for row in rows]),
         span([round(result.training.cpu_seconds) for result in found]),
+        *(_best_tests(found) if experiment.best_test else ()),
         cell.published,
     )
+
+
+def _best_tests(found: Sequence[RunResult]) -> tuple[str, str]:
+    """The mean over runs of each one's best test, and what that is expected to be for guesses or a constant answer."""
+    tests = [result.fresh_tests for result in found]
+    if not all(tests):
+        return NOTHING, NOTHING
+    best = [max(some) for some in tests]
+    guesses = [
+        best_of_guesses(result.dense.points[-1].baseline, len(some)) for result, some in zip(found, tests, strict=True)
+    ]
+    return percent(sum(best) / len(best)), percent(sum(guesses) / len(guesses))
 
 
 def file_stem(name: str, scale: str) -> str:
@@ -95,6 +117,7 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         "and *after CPU s* say from where on these made no error on a fixed probe of other strings of 48 to 500 "
         f"symbols, taken every {PROBE_EVERY} steps (-: the last probe erred). *Chance* is the mean over lengths of "
         "what the best constant answer scores.",
+        *([_BEST_TEST] if experiment.best_test else []),
         *_certificates(experiment, outcomes),
         *_failures(outcomes),
         *_measured(results, run_rows(results)),

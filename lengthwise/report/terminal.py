@@ -151,7 +151,8 @@ def print_catalogue(console: Console) -> None:
     print_grid(console, "Experiments", ("name", "what"), [(name, _first_line(e)) for name, e in EXPERIMENTS.items()])
     settings = [(f"train.{name}", str(value)) for name, value in flat(Recipe().model_dump()).items()]
     print_grid(console, "Training, as preset fast does it", ("setting", "default"), settings)
-    console.print(f"Presets: {', '.join(PRESETS)}", highlight=False)
+    presets = f"Presets: {', '.join(PRESETS)}; by default fast, or recurrent for models that read symbol by symbol"
+    console.print(presets, highlight=False)
 
 
 def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
@@ -175,7 +176,7 @@ def print_grid(console: Console, title: str, header: Sequence[str], lines: Itera
 def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | None:
     """Widths of columns with a space behind each: the longest cell where there is room; None if words must break.
 
-    Short cells such as "50.00 %" stay whole, longer ones may break between words.
+    Short cells such as "50.00 %" stay whole, longer ones may break between words; room goes to where most lines break.
     """
     wanted = [max(map(len, column)) for column in columns]
     least = [
@@ -186,9 +187,9 @@ def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | Non
     if room < 0:
         return None
     widths = list(least)
-    for place in sorted(range(len(columns)), key=lambda place: wanted[place] - least[place]):
-        more = min(room, wanted[place] - least[place])
-        widths[place], room = widths[place] + more, room - more
+    for _ in range(min(room, sum(wanted) - sum(least))):
+        tallest = max(range(len(columns)), key=lambda place: wanted[place] / widths[place])
+        widths[tallest] += 1
     return widths
 
 

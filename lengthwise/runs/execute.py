@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan, Part
-from lengthwise.evaluation.probe import PROBE_EVERY, probe_accuracy
+from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, versions
 from lengthwise.runs.journal import Probe
@@ -134,7 +134,8 @@ def _probe(state: TrainingState, spec: RunSpec, clock: "_Clock") -> Probe:
     """Measure what the final weights would be; the clock stands still meanwhile."""
     cost = clock.status("training", state.step).cpu_seconds
     with clock.stopped(), state.with_final_weights() as model:
-        return Probe(state.step, probe_accuracy(model, spec.task), cost)
+        fresh = None if state.step % TEST_EVERY else fresh_accuracy(model, spec.task, state.step)
+        return Probe(state.step, probe_accuracy(model, spec.task), cost, fresh)
 
 
 def _measure(

@@ -78,6 +78,11 @@ class RunResult(BaseModel):
         return self.dense, self.long, self.structured
 
     @property
+    def fresh_tests(self) -> list[float]:
+        """The accuracy on fresh strings of every test taken while it trained."""
+        return [probe.fresh for probe in self.probes if probe.fresh is not None]
+
+    @property
     def flawless_from(self) -> Probe | None:
         """The first probe from which on no probe found an error; None where the last one did."""
         flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))

@@ -11,7 +11,7 @@ from lengthwise.files import write_by_rename
 
 @runtime_checkable
 class Entry(Protocol):
-    """A named tuple of numbers that belongs to a step."""
+    """A named tuple of numbers that belongs to a step; a field that may be missing has None as its default."""
 
     @property
     def step(self) -> int: ...
@@ -19,11 +19,15 @@ class Entry(Protocol):
 
 
 class Probe(NamedTuple):
-    """How the weights that would be final did after a step on a fixed set of strings, and what training had cost."""
+    """How the weights that would be final did after a step on a fixed set of strings, and what training had cost.
+
+    Every second probe also tests them on `fresh` strings: the best of these over a run is what some papers report.
+    """
 
     step: int
     accuracy: float
     cpu_seconds: float
+    fresh: float | None = None
 
 
 E = TypeVar("E", bound=Entry)
@@ -63,6 +67,12 @@ class Journal(Generic[E]):
 
     def _parse(self, line: bytes) -> E:
         entry = self.kind(**json.loads(line))
-        if not all(isinstance(value, int | float) for value in entry._asdict().values()):
+        if not all(isinstance(value, int | float) or value is default for value, default in self._with_defaults(entry)):
             raise TypeError("wanted numbers")
         return entry
+
+    @staticmethod
+    def _with_defaults(entry: E) -> list[tuple[Any, Any]]:
+        """Each field's value, and what it is where nothing is given (for most, not even None)."""
+        defaults: dict[str, Any] = getattr(entry, "_field_defaults", {})
+        return [(value, defaults.get(name, ...)) for name, value in entry._asdict().items()]

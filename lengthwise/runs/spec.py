@@ -49,17 +49,22 @@ class RunSpec(NamedTuple):
         return build_model(self.model_name, self.model_config, self.task, self.seed)
 
 
-def make_spec(task: str, model: str, settings: Mapping[str, Any], *, preset: str = "fast", seed: int = 0) -> RunSpec:
-    """Validate settings (sections `task`, `model`, `train`) over a preset; all problems come as one ValueError.
+def make_spec(
+    task: str, model: str, settings: Mapping[str, Any], *, preset: str | None = None, seed: int = 0
+) -> RunSpec:
+    """Validate settings (sections `task`, `model`, `train`) over a preset, by default the model's own.
+
+    All problems come as one ValueError.
 
     Example:
         >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})
         >>> spec.recipe.steps, spec.recipe.batch_size
         (10, 128)
     """
+    task_class, model_class = TASKS[task], MODELS[model]
+    preset = model_class.default_preset if preset is None else preset
     if preset not in PRESETS:
         raise ValueError(f"preset: unknown preset {preset!r}{nearest(preset, PRESETS)} (known: {', '.join(PRESETS)})")
-    task_class, model_class = TASKS[task], MODELS[model]
     if not issubclass(task_class, SymbolTask):
         raise ValueError(f"task: {task} is not over symbols; choose one that is")
     base: Settings = {"train": PRESETS[preset], "model": model_class.presets.get(preset, {})}

@@ -58,6 +58,26 @@ def test_a_window_scores_its_lengths_only() -> None:
     assert [dict(zip(header, line, strict=True))["mean"] for line in lines] == ["100 %", "50.00 %"]
 
 
+def test_the_best_test_stands_beside_what_guesses_would_give() -> None:
+    tests = {0: (0.5, 0.75), 1: (1.0, 0.25)}
+    outcomes = []
+    for seed, found in tests.items():
+        probes = tuple(Probe(1_000 * n, 0.5, 1.0, fresh) for n, fresh in enumerate(found, 1))
+        one = outcome(seed)
+        outcomes.append(one._replace(result=one.result.model_copy(update={"probes": probes})))
+    experiment = experiment_with(outcomes)._replace(best_test=True)
+    header, (line,) = cell_lines(experiment, outcomes)
+    said = dict(zip(header, line, strict=True))
+    assert said["best test"] == "87.50 %"
+    assert 50 < float(said["guesses"].removesuffix(" %")) < 55  # the better of two tests of 128 guesses
+    page = markdown_page("linear-rnn/table-2", "small", experiment, outcomes, date(2026, 1, 2))
+    assert "which selects on test data" in page
+    header, (line,) = cell_lines(experiment, [o._replace(result=None, reason="failed") for o in outcomes])
+    assert len(header) == len(line)
+    header, (line,) = cell_lines(experiment_with(outcomes), outcomes)
+    assert "best test" not in header
+
+
 def test_all_lengths_count_where_the_experiment_says_so() -> None:
     spec = make_spec("bounded-dyck", "regular-gpt", {})
     points = tuple(

@@ -1,0 +1,50 @@
+"""Tests that are taken while a run trains."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lengthwise.conventions import Diverged
+from lengthwise.evaluation.probe import TEST_STRINGS, best_of_guesses, fresh_accuracy, probe_accuracy
+from lengthwise.experiments.base import SMOKE_PLAN
+from lengthwise.runs.execute import execute
+from lengthwise.runs.spec import make_spec
+
+
+@pytest.mark.parametrize(("chance", "num_tests"), [(0.2, 1), (0.2, 40), (0.8, 3), (0.5, 40), (1.0, 2)])
+def test_the_best_of_guesses_is_that_of_guessing(chance: float, num_tests: int) -> None:
+    drawn = np.random.default_rng(0).binomial(TEST_STRINGS, chance, size=(20_000, num_tests)).max(1) / TEST_STRINGS
+    assert best_of_guesses(chance, num_tests) == pytest.approx(drawn.mean(), abs=0.002)
+
+
+def test_fresh_strings_are_others_at_every_step_and_the_same_again() -> None:
+    spec = make_spec("parity", "rnn", {"model": {"d_model": 4}})
+    model = spec.make_model()
+    found = [fresh_accuracy(model, spec.task, step) for step in range(1_000, 9_000, 1_000)]
+    assert len(set(found)) > 1
+    assert found[0] == fresh_accuracy(model, spec.task, 1_000)
+    odd = make_spec("modular-arithmetic", "rnn", {})  # has strings of 499 symbols and none of 500
+    assert 0 < fresh_accuracy(odd.make_model(), odd.task, 1) < 1
+
+
+def test_states_that_overflow_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = make_spec("parity", "rnn", {})
+    model = spec.make_model()
+
+    def overflow(*given: object) -> None:
+        raise Diverged("states overflow")
+
+    monkeypatch.setattr(type(model), "forward", overflow)
+    monkeypatch.setattr(type(model), "last_state", overflow)
+    assert probe_accuracy(model, spec.task) == 0.0
+
+
+def test_a_run_keeps_its_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lengthwise.runs.execute.PROBE_EVERY", 2)
+    monkeypatch.setattr("lengthwise.runs.execute.TEST_EVERY", 4)
+    sizes = {"model": {"d_model": 4}, "train": {"steps": 9, "batch_size": 4, "min_length": 1, "max_length": 6}}
+    result = execute(make_spec("parity", "rnn", sizes), tmp_path, SMOKE_PLAN)
+    assert [probe.step for probe in result.probes] == [2, 4, 6, 8]
+    assert [probe.step for probe in result.probes if probe.fresh is not None] == [4, 8]
+    assert result.fresh_tests == [probe.fresh for probe in result.probes if probe.fresh is not None]
