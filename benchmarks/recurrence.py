@@ -78,13 +78,17 @@ class Layer:
         self.tokens = torch.randint(num_symbols, (batch, length), generator=generator)
         self.weight = torch.randn(batch, length, blocks, width, generator=generator)
 
-    def step(self, states: States | None) -> list[Tensor]:
-        """Gradients by all parameters; without `states` from tables of all symbols, with it position by position."""
+    def states(self, states: States | None) -> Tensor:
+        """All states; without `states` from tables of all symbols, with it position by position."""
         features = self.embedding if states is None else self.embedding[self.tokens]
         given = self.layer.transitions(features), self.layer.inputs(features)
         initial = self.layer.initial_state(len(self.tokens))
-        found = symbol_recurrence(*given, self.tokens, initial) if states is None else states(*given, initial)
-        return list(torch.autograd.grad((found * self.weight).sum(), [self.embedding, *self.layer.parameters()]))
+        return symbol_recurrence(*given, self.tokens, initial) if states is None else states(*given, initial)
+
+    def step(self, states: States | None) -> list[Tensor]:
+        """Gradients by all parameters."""
+        loss = (self.states(states) * self.weight).sum()
+        return list(torch.autograd.grad(loss, [self.embedding, *self.layer.parameters()]))
 
 
 class Matrices:
@@ -153,6 +157,20 @@ def _measured(
 ) -> Measurement:
     gc.collect()
     return shown(Measurement(what, form, *tokens.shape, *sizes, cpu_ms(work, repeats)))
+
+
+def section_4_5(quick: bool) -> list[Measurement]:
+    """The paper's comparison: a training step at T=40 and answers at T=500, blocks of 8 x 8 and of 1 x 1."""
+    found = []
+    for blocks, width in ((8, 8), (64, 1)):
+        short, long = (Layer(128, length, blocks, width) for length in ((4, 8) if quick else (40, 500)))
+        for form, states in {"tables": None, **{name: FORMS[name] for name in ("sequential", "scan")}}.items():
+            training = lambda s=states, m=short: m.step(s)  # noqa: E731
+            found.append(_measured("training", form, short.tokens, (blocks, width), training, 1 if quick else 10))
+            with torch.no_grad():
+                test = lambda s=states, m=long: m.states(s)  # noqa: E731
+                found.append(_measured("test", form, long.tokens, (blocks, width), test, 1 if quick else 5))
+    return found
 
 
 def rule(quick: bool) -> list[Measurement]:
@@ -237,7 +255,7 @@ def main() -> None:
     options = parse_options(__doc__)
     torch.set_num_threads(1)
     check_that_forms_agree()
-    found = [*layers_and_matrices(options.quick), *rule(options.quick), *long_strings(options.quick)]
+    found = [m for part in (layers_and_matrices, section_4_5, rule, long_strings) for m in part(options.quick)]
     memory: Mapping[str, float] = peaks(options.quick)
     if options.save:
         for path in save(found, memory):

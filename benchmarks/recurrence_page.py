@@ -17,6 +17,19 @@ PUBLISHED = {"the paper's scan": {40: 355, 500: 10_603}, "loop, autograd": {40: 
 """A step of the layer in the published code, CPU ms on the core on which the aims were set; its loop indexes time."""
 
 
+_SECTION_4_5_FORMS = ("tables", "sequential", "scan")
+SECTION_4_5 = {
+    (8, 8): {
+        ("training", "sequential"): " (33)",
+        ("training", "scan"): " (21)",
+        ("test", "sequential"): " (30)",
+        ("test", "scan"): " (30)",
+    },
+    (64, 1): {("test", "sequential"): " (2)", ("test", "scan"): " (0.8)"},
+}
+"""The paper's milliseconds: blocks and their width, what was timed, and the form."""
+
+
 def save(found: Sequence[Any], memory: Mapping[str, float]) -> list[Path]:
     """Write page, chart and numbers; return their paths."""
     where = environment()
@@ -61,6 +74,9 @@ def _page(found: Sequence[Any], memory: Mapping[str, float], where: Mapping[str,
         _by_length(found, "layer", PUBLISHED),
         "## The recurrence alone\n\nA_t and v_t given for every position, gradients by both and by the first state.",
         _by_length(found, "matrices", {}),
+        "## Section 4.5 of the paper\n\nA training step of the layer at T=40 and its answers at T=500, ms; in brackets "
+        "the paper's, for an *instance*, on a Quadro RTX 8000 (for blocks of 1 x 1 it does not say at which length).",
+        _section_4_5(found),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(found, memory)),
         "## Memory\n\nWhat a step of the layer at T=500 adds to the process: "
         + "; ".join(f"{form} {megabytes:,.0f} MB" for form, megabytes in memory.items())
@@ -87,6 +103,16 @@ def _by_length(found: Sequence[Any], what: str, published: Mapping[str, Mapping[
                 cells[form, length] += f" ({milliseconds:,})"
     lines = [[form, *(cells[form, length] for length in lengths)] for form in _forms(rows)]
     return markdown_table(["form", *(f"T={length}, ms" for length in lengths)], lines)
+
+
+def _section_4_5(found: Sequence[Any]) -> str:
+    lines = []
+    for (blocks, width), published in SECTION_4_5.items():
+        times = {(m.what, m.form): m.milliseconds for m in found if (m.blocks, m.width) == (blocks, width)}
+        for what in ("training", "test"):
+            cells = [f"{times[what, form]:,.1f}{published.get((what, form), '')}" for form in _SECTION_4_5_FORMS]
+            lines.append([f"{blocks} of {width} x {width}", what, *cells])
+    return markdown_table(["blocks", "what", *_SECTION_4_5_FORMS], lines)
 
 
 def _forms(rows: Iterable[Any]) -> list[str]:

@@ -77,7 +77,7 @@ def test_python_of_the_readme_runs(block: str, capsys) -> None:
         assert lines[0] == lines[1], "the README says that both are the same"
 
 
-@pytest.mark.parametrize("page", ["tutorial", "extending", "constructions", "certificates"])
+@pytest.mark.parametrize("page", ["tutorial", "extending", "constructions", "certificates", "propositions"])
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     script = tmp_path / f"{page}.py"

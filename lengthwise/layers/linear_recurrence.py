@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lengthwise.layers.initialisation import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
 from lengthwise.layers.state_space import draw_steps, legs_pairs
-from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.block_recurrence import check_finite, recurrence
 
 
 class DenseLinearLayer(RecurrentLayer):
@@ -38,7 +38,9 @@ class DenseLinearLayer(RecurrentLayer):
         for driven in self.b(features).unbind(1):
             state = torch.addmm(driven, state, self.a.T)
             states.append(state)
-        return self.c(torch.stack(states, 1)), state
+        found = torch.stack(states, 1)
+        check_finite(found, features=features)
+        return self.c(found), state
 
 
 class _DiagonalLayer(RecurrentLayer):

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
-from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.block_recurrence import check_finite
 from lengthwise.ops.causal_convolution import causal_convolution
 
 Eigenvalues = Literal["legs", "lin", "inv"]
@@ -196,28 +196,25 @@ def powers_times(matrices: Float[Tensor, "D N N"], vectors: Float[Tensor, "D N"]
     return found
 
 
-class LiquidS4Layer(S4DLayer):
-    """x_t = (A + B u_t) x_{t-1} + B u_t with diagonal A: transitions that depend on the input, eq. (4).
+class LiquidS4Layer(S4Layer):
+    """x_t = A x_{t-1} + (B u_t) * x_{t-1} + B u_t, the transitions A + diag(B u_t) depending on the input: eq. (4).
 
     Source: Hasani et al., "Liquid structural state-space models" (ICLR 2023), eq. (5). Differs from the source: the
-        recurrence itself, where the published code adds to S4's convolution a few correlations of inputs.
+        recurrence itself, step after step, where the published code adds to S4's convolution a few correlations of
+        inputs; and the product is that of the real and of the imaginary parts.
     """
-
-    def __init__(self, *, d_model: int, d_state: int, start: Eigenvalues) -> None:
-        super().__init__(d_model=d_model, d_state=d_state, start=start)
-        self.b = nn.Parameter(torch.empty(d_model, d_state // 2, 2))
-
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        """As S4D; B is complex normal of variance 1."""
-        super().reset_parameters(generator)
-        nn.init.normal_(self.b, std=0.5**0.5, generator=generator)
 
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        powers, held = self.held(torch.ones(1, device=features.device))
-        driven = as_complex(self.b) * held * features[..., None]
-        before = unpacked(state, self.d_model, self.d_state // 2)
-        states = recurrence(powers[..., 0] + driven, driven, before)
-        outputs = 2 * torch.einsum("dn,btdn->btd", as_complex(self.c), states).real + self.d * features
-        return outputs, packed(states[:, -1])
+        a, b, c = self.discrete()
+        latest = state.unflatten(1, (self.d_model, self.d_state)).transpose(0, 1)
+        found = []
+        for u in features.permute(1, 2, 0):
+            driven = u[..., None] * b[:, None]
+            latest = torch.baddbmm(torch.addcmul(driven, driven, latest), latest, a.mT)
+            found.append(latest)
+        states = torch.stack(found, 2)
+        check_finite(states.movedim(0, 2), features=features)
+        outputs = torch.einsum("dn,dbtn->btd", c, states) + self.d * features
+        return outputs, latest.transpose(0, 1).flatten(1)

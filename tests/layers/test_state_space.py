@@ -30,7 +30,7 @@ def outputs(layer: RecurrentLayer, features: torch.Tensor) -> torch.Tensor:
 LAYERS = {
     "s4": lambda: S4Layer(d_model=WIDTH, d_state=SIZE),
     "s4d": lambda: S4DLayer(d_model=WIDTH, d_state=SIZE, start="lin"),
-    "liquid": lambda: LiquidS4Layer(d_model=WIDTH, d_state=SIZE, start="legs"),
+    "liquid": lambda: LiquidS4Layer(d_model=WIDTH, d_state=SIZE),
     "s5": lambda: S5Layer(d_model=WIDTH, d_state=SIZE),
     "lru": lambda: LRULayer(d_model=WIDTH, d_state=SIZE),
     "dense": lambda: DenseLinearLayer(d_model=WIDTH, d_state=SIZE),
@@ -69,11 +69,17 @@ def expected(name: str, layer: RecurrentLayer, features: torch.Tensor) -> torch.
     found, state = [], torch.zeros(2, WIDTH, SIZE // 2, dtype=torch.complex128)
     if name == "s4":
         return s4_step_by_step(layer, features, rates, steps[..., None])
+    if name == "liquid":
+        a, b, c = layer.discrete()
+        state = torch.zeros(2, WIDTH, SIZE, dtype=torch.float64)
+        for u in features.unbind(1):
+            transitions = a + (b * u[..., None]).diag_embed()
+            state = (transitions @ state[..., None]).squeeze(-1) + b * u[..., None]
+            found.append((c * state).sum(-1) + layer.d * u)
+        return torch.stack(found, 1)
     a = torch.exp(rates * steps)
-    b = (a - 1) / rates * (as_complex(layer.b) if name == "liquid" else 1)
     for u in features.unbind(1):
-        driven = b * u[..., None]
-        state = (a + driven if name == "liquid" else a) * state + driven
+        state = a * state + (a - 1) / rates * u[..., None]
         found.append(2 * (as_complex(layer.c) * state).sum(-1).real + layer.d * u)
     return torch.stack(found, 1)
 
