@@ -146,7 +146,7 @@ def _slopes(found: Sequence[Any]) -> str:
     slopes = []
     for form in _forms(rows):
         points = [(math.log(m.length), math.log(m.milliseconds)) for m in rows if m.form == form]
-        slope = statistics.linear_regression(*zip(*points[len(points) // 2 :], strict=True)).slope
+        slope = statistics.linear_regression(*zip(*points[-max(2, len(points) // 2) :], strict=True)).slope
         slopes.append(f"{form} {slope:.2f}")
     return "Exponent of the length, fitted to the longer half of the lengths: " + ", ".join(slopes) + "."
 

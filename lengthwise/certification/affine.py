@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float64
@@ -43,23 +44,38 @@ class Affine:
     slope: Float64[Tensor, "*N D P"]
     remainder: Float64[Tensor, "*N D"]
 
+    @cached_property
+    def reach(self) -> Float64[Tensor, "*N D"]:
+        """How far the slope leads from the centre: the most costly sum, so that forms of one slope share it."""
+        reach: Tensor = torch.linalg.vector_norm(self.slope, 1, -1)
+        return reach
+
     @property
     def radius(self) -> Float64[Tensor, "*N D"]:
         """How far a value can be from the centre."""
-        return self.slope.abs().sum(-1) + self.remainder
+        return self.reach + self.remainder
 
     def rounded(self, size: Tensor, units: int = 1) -> "Affine":
         """The same with room for rounding errors of so many units of `size`."""
-        return replace(self, remainder=self.remainder + units * UNIT * (size + SMALLEST))
+        return self._moved(self.center, self.remainder + units * UNIT * (size + SMALLEST))
+
+    def _moved(self, center: Tensor, remainder: Tensor) -> "Affine":
+        """The same slope around another centre."""
+        moved = Affine(center, self.slope, remainder)
+        if "reach" in vars(self):
+            vars(moved)["reach"] = self.reach
+        return moved
 
     def with_remainder_as_inputs(self, inputs: Inputs) -> "Affine":
         """The same set, its remainder in the slope, for forms of one axis D."""
-        width = self.center.shape[-1]
-        padded = _padded(self.slope, inputs.count)
+        width, known = self.center.shape[-1], self.slope.shape[-1]
+        slope = self.slope.new_zeros(*self.slope.shape[:-1], inputs.count + width)
+        slope[..., :known] = self.slope
+        slope[..., inputs.count :].diagonal(dim1=-2, dim2=-1).copy_(self.remainder)
         inputs.count += width
-        return Affine(
-            self.center, torch.cat([padded, torch.diag_embed(self.remainder)], -1), torch.zeros_like(self.remainder)
-        )
+        whole = Affine(self.center, slope, torch.zeros_like(self.remainder))
+        vars(whole)["reach"] = self.reach + self.remainder
+        return whole
 
     def __add__(self, other: "Affine") -> "Affine":
         own, others = _aligned(self.slope, other.slope)
@@ -72,7 +88,7 @@ class Affine:
     def __mul__(self, other: "Affine") -> "Affine":
         center = self.center * other.center
         own, others = _aligned(self.slope, other.slope)
-        slope = self.center.unsqueeze(-1) * others + other.center.unsqueeze(-1) * own
+        slope = torch.addcmul(self.center.unsqueeze(-1) * others, other.center.unsqueeze(-1), own)
         one, another = self.center.abs(), other.center.abs()
         remainder = one * other.remainder + another * self.remainder + self.radius * other.radius
         return Affine(center, slope, remainder).rounded((one + self.radius) * (another + other.radius))
@@ -80,11 +96,12 @@ class Affine:
     def scaled(self, factor: Tensor) -> "Affine":
         """Each number times one that is known exactly."""
         scaled = Affine(self.center * factor, self.slope * factor.unsqueeze(-1), self.remainder * factor.abs())
+        vars(scaled)["reach"] = self.reach * factor.abs()
         return scaled.rounded(scaled.center.abs() + scaled.radius)
 
     def shifted(self, by: Tensor | float) -> "Affine":
         """Each number plus one that is known exactly."""
-        shifted = replace(self, center=self.center + by)
+        shifted = self._moved(self.center + by, self.remainder)
         return shifted.rounded(shifted.center.abs() + shifted.radius)
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> "Affine":
@@ -95,8 +112,7 @@ class Affine:
         size = (self.center.abs() + self.radius) @ weight.abs().T
         if bias is not None:
             center, size = center + bias.double(), size + bias.double().abs()
-        slope = torch.einsum("od,...dp->...op", weight, self.slope)
-        return Affine(center, slope, remainder).rounded(size, weight.shape[1] + 2)
+        return Affine(center, weight @ self.slope, remainder).rounded(size, weight.shape[1] + 2)
 
     def unflatten(self, sizes: tuple[int, ...]) -> "Affine":
         """The last axis D as several."""
@@ -127,6 +143,7 @@ class Affine:
         curvature = most_curved(self.center - radius, self.center + radius)
         remainder = slope_here.abs() * self.remainder + 0.5 * curvature * radius**2
         image = Affine(f(self.center), slope_here.unsqueeze(-1) * self.slope, remainder)
+        vars(image)["reach"] = slope_here.abs() * self.reach
         return image.rounded(image.center.abs() + image.radius, ULPS)
 
     def tanh(self) -> "Affine":
@@ -201,7 +218,8 @@ def _nearest_to_zero(low: Tensor, high: Tensor) -> Tensor:
 
 
 def _padded(slope: Tensor, count: int) -> Tensor:
-    return torch.nn.functional.pad(slope, (0, count - slope.shape[-1]))
+    missing = count - slope.shape[-1]
+    return torch.nn.functional.pad(slope, (0, missing)) if missing else slope
 
 
 def _aligned(one: Tensor, another: Tensor) -> tuple[Tensor, Tensor]:

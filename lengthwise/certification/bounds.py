@@ -15,9 +15,9 @@ from lengthwise.layers.tree_layers import FeedForward, MergeLayer
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 
-WINDOWS_AT_ONCE = 64
+WINDOWS_AT_ONCE = 24
 MOST_BOUNDED = 2_400
-"""Windows times rounds: about 15 seconds for a model of width 64."""
+"""Windows times rounds: about 10 seconds for a model of width 64."""
 LEAST_ROUNDS = 4
 """A search that could not take so many rounds is not begun."""
 SLACK = 1.05
@@ -103,7 +103,8 @@ def _extents(
     """Along the axes of each one's box: how far the centre is from the box's, and how far values are from theirs."""
     turned = boxes.axes[of].mT
     offset = (turned @ (bounds.center - boxes.center[of])[..., None])[..., 0]
-    radius = (turned @ bounds.slope).abs().sum(-1) + (turned.abs() @ bounds.remainder[..., None])[..., 0]
+    reach = torch.linalg.vector_norm(turned @ bounds.slope, 1, -1)
+    radius = reach + (turned.abs() @ bounds.remainder[..., None])[..., 0]
     # The products are rounded too, a billion times finer than what float32 was given room for.
     return offset, radius * (1 + 1e-9) + 1e-12
 
@@ -120,8 +121,10 @@ def _around(boxes: _Boxes, targets: Int64[Tensor, " M"], merged: list[Affine]) -
     mean = mean / targets.bincount(minlength=count).clamp(min=1)[:, None]
     spread = boxes.axes.new_zeros(count, width, width)
     for of, bounds in _pairs(targets, merged):
-        ways = torch.cat([(bounds.center - mean[of])[..., None], bounds.slope, torch.diag_embed(bounds.remainder)], -1)
-        spread.index_add_(0, of, ways @ ways.mT)
+        away = (bounds.center - mean[of])[..., None]
+        spread.index_add_(
+            0, of, away * away.mT + bounds.slope @ bounds.slope.mT + torch.diag_embed(bounds.remainder**2)
+        )
     turned = _Boxes(mean, torch.linalg.eigh(spread).eigenvectors, boxes.half_width)
     lowest, highest = torch.full_like(mean, torch.inf), torch.full_like(mean, -torch.inf)
     for of, bounds in _pairs(targets, merged):
