@@ -277,10 +277,10 @@ def certify(
     """Say what is proved of a model for every length, or verify what a certificate says.
 
     Levels: refuted (it answers a string wrongly), tested (no such string was found), finite (its machine is right at
-    every length, and its states stay in the machine's classes on all strings tried), robust (they cannot leave them).
+    every length, and its states stay in the machine's classes on all strings followed), robust (they cannot leave them).
     """
     from lengthwise.certification.certificate import Certificate, parse_level
-    from lengthwise.certification.certificate import check as verify
+    from lengthwise.certification.checking import check as verify
     from lengthwise.report.certificate import certificate_lines, checked_lines
 
     least = parse_level(at_least)

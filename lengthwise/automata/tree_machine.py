@@ -218,11 +218,13 @@ class TreeMachine:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TreeMachine":
-        """The inverse of `to_json`; an entry that names a class that does not exist is a ValueError."""
+        """The inverse of `to_json`; an entry of a class that does not exist, or two of a window, is a ValueError."""
         count, chunk_size = len(content["outputs"]), content["chunk_size"]
         entries = np.array(content["table"], dtype=np.int64).reshape(-1, chunk_size + 1)
         if entries.size and not 0 <= entries.min() <= entries.max() < count:
             raise ValueError(f"table: wanted classes in 0..{count - 1}, got others; mend the entries")
+        if len(np.unique(entries[:, :-1], axis=0)) < len(entries):
+            raise ValueError("table: wanted one entry for a window, got several; mend the entries")
         table = np.full((count,) * chunk_size, GAP)
         table[tuple(entries[:, :-1].T)] = entries[:, -1]
         return cls(tuple(content["symbols"]), np.array(content["leaves"]), table, np.array(content["outputs"]))

@@ -15,6 +15,10 @@ UNIT = 2.0**-23
 SMALLEST = 1e-30
 """Numbers of this size are rounded no finer: far below it float32 has no digits left, and then nothing but zero."""
 
+LARGEST = 1e15
+"""Of larger numbers nothing is claimed: their squares, added up, may leave float32's range, and kernels then go on with
+finite numbers that are wrong (a variance that is infinite makes LayerNorm return its bias)."""
+
 ULPS = 8
 """How many units an elementwise function of PyTorch (tanh, erf, exp, rsqrt) is taken to be wrong by at most."""
 
@@ -32,7 +36,8 @@ class Affine:
 
     Held in float64. Every operation returns a set that holds what the operation makes of any member in real numbers
     and what float32 arithmetic makes of it, in any order of summation: rounding goes into the remainder, with twice
-    its size, which covers the rounding of these bounds themselves, a billion times smaller.
+    its size, which covers the rounding of these bounds themselves, a billion times smaller. Numbers that float32 could
+    not square have an infinite remainder.
 
     The remainder of a smooth function is Lagrange's, half the largest second derivative times the radius squared; that
     of a product is the product of the radii. A remainder grows with the absolute values of every later matrix;
@@ -56,8 +61,9 @@ class Affine:
         return self.reach + self.remainder
 
     def rounded(self, size: Tensor, units: int = 1) -> "Affine":
-        """The same with room for rounding errors of so many units of `size`."""
-        return self._moved(self.center, self.remainder + units * UNIT * (size + SMALLEST))
+        """The same with room for rounding errors of so many units of `size`: any, if that is above `LARGEST`."""
+        room = torch.where(size < LARGEST, units * UNIT * (size + SMALLEST), torch.inf)
+        return self._moved(self.center, self.remainder + room)
 
     def _moved(self, center: Tensor, remainder: Tensor) -> "Affine":
         """The same slope around another centre."""

@@ -59,8 +59,8 @@ def invariant_boxes(model: TreeModel, extraction: Extraction, most_merges: int =
     directions in which its states differ: few, and a box along the coordinates would be wide in all of them.
 
     Raises:
-        ValueError: the model is not a `RegularGPT` of variant merge; four rounds over the entries of the table
-            are more than `most_merges`.
+        ValueError: the model is not a `RegularGPT` of variant merge, or has parts of its own; four rounds over the
+            entries of the table are more than `most_merges`.
     """
     layer, readout = model.tree.layers[0], model.readout
     # Of a subclass nobody knows whether it still computes what is bounded here.
@@ -69,6 +69,7 @@ def invariant_boxes(model: TreeModel, extraction: Extraction, most_merges: int =
         raise ValueError(f"model: bounds are known for a RegularGPT of variant merge only, got a {names}")
     assert isinstance(layer, MergeLayer)
     assert isinstance(readout, nn.Sequential)
+    check_parts(layer, readout)
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))
@@ -91,6 +92,23 @@ def invariant_boxes(model: TreeModel, extraction: Extraction, most_merges: int =
             break
         boxes = _around(boxes, targets, merged)
     return Search(None, num_merges)
+
+
+def check_parts(layer: MergeLayer, readout: nn.Module) -> None:
+    """Refuse a merge layer or a read-out that has parts other than those whose formulas are bounded.
+
+    Raises:
+        ValueError: a part is of another type or a subclass, a projection has a bias, or a hook may change a result.
+    """
+    kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear}
+    modules = [*layer.modules(), *readout.modules()]
+    foreign = sorted({type(module).__name__ for module in modules if type(module) not in kinds})
+    if foreign:
+        raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
+    if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
+        raise ValueError("model: bounds are known for projections without biases, got one with a bias")
+    if any(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module) for module in modules):
+        raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
 
 
 def _pairs(targets: Int64[Tensor, " M"], merged: list[Affine]) -> Iterable[tuple[Int64[Tensor, " _"], Affine]]:

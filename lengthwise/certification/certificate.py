@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, cast, final
+from typing import Annotated, Any, Literal, cast, final
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -29,7 +29,7 @@ CLAIMS: Mapping[Level, str] = {
     "tested": "No wrong answer was confirmed; nothing is proved.",
     "finite": (
         "A finite machine read off the model answers every string of every length as the task does, and on all strings "
-        "tried every state of the model was nearest to a representative of the class that the machine says."
+        "followed every state of the model was nearest to a representative of the class that the machine says."
     ),
     "robust": (
         "A finite machine read off the model answers every string of every length as the task does, and the model's "
@@ -222,13 +222,6 @@ class Certificate(_Part):
             ) from None
 
 
-class Checked(NamedTuple):
-    """What was verified from the file alone, and what only the model can show."""
-
-    verified: tuple[str, ...]
-    taken_on_trust: tuple[str, ...]
-
-
 def parse_level(name: str) -> Level:
     """The level of that name; an unknown one is a ValueError."""
     if name not in CLAIMS:
@@ -261,92 +254,3 @@ def first_error(machine: TreeMachine | Transducer, task: Transducer) -> tuple[st
     before = both.table[machine.start * task.num_states + task.start]
     with_before = Semiautomaton(np.vstack([both.table, before]), both.symbols)
     return with_before.shortest_string(both.num_states, np.append(wrong.ravel(), False))
-
-
-def check(certificate: Certificate) -> Checked:
-    """Verify what a certificate says as far as that is possible without the model.
-
-    The comparison of the machine with the task's transducer is done again, for every length. That the transducer is
-    the task's, that the model follows the machine and what its boxes are is taken from the file.
-
-    Raises:
-        ValueError: a part of the evidence is missing, or does not show what the level claims.
-    """
-    task = machine_from_json(certificate.transducer)
-    assert isinstance(task, Transducer)
-    if not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
-        raise ValueError("certificate: its transducer gives answers that have no name in its classes; certify again")
-    trusted = [f"the transducer ({task.num_states} states) is that of task {certificate.task.get('name')}"]
-    verified = []
-    if certificate.level in ("finite", "robust"):
-        verified += _check_finite(certificate, task)
-        trusted += ["the model's states were in the machine's classes wherever the file says so"]
-    if certificate.level == "robust":
-        trusted += [_check_robust(certificate)]
-    if certificate.level == "refuted":
-        verified += _check_refuted(certificate, task)
-        trusted += ["the model answers as the file says"]
-    elif certificate.counterexample is not None:
-        raise ValueError(f"certificate: level {certificate.level} wants no counterexample, got one; certify again")
-    return Checked(tuple(verified), tuple(trusted))
-
-
-def _check_finite(certificate: Certificate, task: Transducer) -> list[str]:
-    if certificate.machine is None:
-        raise ValueError(f"certificate: level {certificate.level} wants a machine, got none; certify again")
-    if any(tested.num_correct != tested.num_asked for tested in certificate.tested):
-        raise ValueError(f"certificate: level {certificate.level} wants no wrong answer, got some; certify again")
-    machine = machine_from_json(certificate.machine)
-    string = first_error(machine, task)
-    if string is not None:
-        raise ValueError(
-            f"certificate: its machine and its transducer answer {''.join(string)[:60]!r} ({len(string)} symbols) "
-            "differently; certify again"
-        )
-    _check_followed(certificate)
-    size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
-    return [
-        f"the machine ({size} classes) answers every string of every length as the transducer does",
-        f"states were compared with it on {sum(f.num_strings for f in certificate.followed):,} strings, "
-        f"{sum(f.num_nodes for f in certificate.followed):,} nodes, without a disagreement",
-    ]
-
-
-def _check_robust(certificate: Certificate) -> str:
-    """What has to be trusted for the model to be right at every length."""
-    boxes, codes = certificate.boxes, certificate.codes
-    if boxes is not None and boxes.margin > 0:
-        return "the model maps the boxes into one another"
-    if codes is not None and codes.margin > 0 and (codes.room is None or codes.room > 0):
-        return "the model merges codes as the machine says"
-    raise ValueError(
-        "certificate: level robust wants boxes with a positive margin, or merges of codes with one, got neither; "
-        "certify again"
-    )
-
-
-def _check_followed(certificate: Certificate) -> None:
-    for length in LEAST_LENGTHS:
-        near = [f.num_strings for f in certificate.followed if abs(f.length - length) <= 1]
-        if sum(near) < LEAST_STRINGS or any(f.num_disagreements for f in certificate.followed):
-            raise ValueError(
-                f"certificate: level {certificate.level} wants {LEAST_STRINGS:,} strings of {length:,} symbols with "
-                "every state in its class, got fewer; certify again"
-            )
-
-
-def _check_refuted(certificate: Certificate, task: Transducer) -> list[str]:
-    found = certificate.counterexample
-    if found is None:
-        raise ValueError("certificate: level refuted wants a counterexample, got none; certify again")
-    ids = {symbol: index for index, symbol in enumerate(task.symbols)}
-    if not found.string or not set(found.string) <= ids.keys():
-        raise ValueError("certificate: its counterexample is no string over the task's symbols; certify again")
-    answer = int(task.run(np.array([[ids[symbol] for symbol in found.string]]))[0, -1])
-    if answer == IGNORE or certificate.classes[answer] != found.wanted:
-        raise ValueError(
-            f"certificate: the transducer does not answer its counterexample with {found.wanted!r}; certify again"
-        )
-    if found.got == found.wanted or found.got not in certificate.classes:
-        raise ValueError(f"certificate: {found.got!r} is no wrong answer to its counterexample; certify again")
-    return [f"the right answer to the counterexample ({len(found.string)} symbols) is {found.wanted}"]

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -66,7 +66,7 @@ def certify(model: SequenceModel, task: SymbolTask, *, seed: int = 0) -> Certifi
 
     Raises:
         ValueError: the task has no transducer; the model has another number of answers, or weights that are neither
-            float32 nor float64.
+            float32 nor float64; products of matrices are set to a lower precision.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -94,6 +94,10 @@ def _check_model(model: SequenceModel, task: RegularTask) -> None:
     if not found <= {torch.float32, torch.float64}:
         names = ", ".join(sorted(map(str, found)))
         raise ValueError(f"model: wanted weights in float32 or float64, got {names}; certify model.float()")
+    if (precision := torch.get_float32_matmul_precision()) != "highest":
+        raise ValueError(
+            f"precision: wanted 'highest', got {precision!r}; call torch.set_float32_matmul_precision('highest')"
+        )
     num_answers = model.last(torch.zeros(1, 1, dtype=torch.int64)).shape[1]
     if num_answers != len(task.classes):
         raise ValueError(
@@ -247,7 +251,7 @@ class _Examination:
             self.evidence["laws"] = Laws(**monoid_laws(extraction.machine)._asdict())
         self.evidence["closure"] = Closure(
             num_representatives=len(extraction.prototypes),
-            representatives=_hash([extraction.prototypes]),
+            representatives=_hash({"prototypes": extraction.prototypes}),
             asked_radius=radius,
             radius=extraction.radius,
             gap=extraction.gap if math.isfinite(extraction.gap) else None,
@@ -283,8 +287,8 @@ class _Examination:
 
 
 def weights_digest(model: SequenceModel) -> str:
-    """A hash of all weights, by which a certificate names the model it is about."""
-    return _hash(model.state_dict().values())
+    """A hash of all weights and their names, shapes and types, by which a certificate names the model it is about."""
+    return _hash(model.state_dict())
 
 
 def _codebook(model: object) -> Codebook | None:
@@ -340,8 +344,9 @@ def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
     return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(places, extraction.classes, strict=True))
 
 
-def _hash(tensors: Iterable[Tensor]) -> str:
+def _hash(tensors: Mapping[str, Tensor]) -> str:
     digest = blake2b(digest_size=16)
-    for tensor in tensors:
+    for name, tensor in tensors.items():
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
         digest.update(tensor.detach().contiguous().numpy().tobytes())
     return digest.hexdigest()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.affine import Affine
-from lengthwise.certification.bounds import WINDOWS_AT_ONCE, merge_bounds, smallest_margin
+from lengthwise.certification.bounds import WINDOWS_AT_ONCE, check_parts, merge_bounds, smallest_margin
 from lengthwise.certification.extraction import Extraction, TreeModel
 from lengthwise.layers.codebook import Codebook, SnappingLayer
 from lengthwise.layers.tree_layers import MergeLayer
@@ -51,6 +51,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | 
         raise ValueError(f"model: wanted a CodebookGPT that has codes, got a {names}")
     assert isinstance(layer, SnappingLayer)
     assert isinstance(layer.layer, MergeLayer)
+    check_parts(layer.layer, model.readout)
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.automata.tree_machine import TreeMachine
@@ -17,7 +17,8 @@ SYMBOLS_AT_ONCE = 1 << 21
 class Following(NamedTuple):
     """Nodes of the trees over some strings: how many, in how many the state has another class than the table says.
 
-    `farthest` is the largest distance of a state to the prototype of its class.
+    `farthest` is the largest distance of a state to the prototype of its class; a state that gives an answer which no
+    prototype gives, or that is not finite, counts as a disagreement.
     """
 
     num_strings: int
@@ -59,9 +60,16 @@ def _follow_part(model: TreeModel, extraction: Extraction, strings: Int64[Tensor
         found, distances = zip(*(extraction.classes_of(model, states) for states in merged), strict=True)
         rows, classes = torch.cat(merged), torch.from_numpy(machine.merged(classes[windows].numpy()))
         count = codes.flatten().bincount(minlength=len(windows))
-        num_wrong = int(count[(torch.cat(found) != classes) | (classes < 0)].sum())
-        seen += Following(0, codes.numel(), num_wrong, max(float(distance.max()) for distance in distances))
+        count[0] = max(1, int(count[0]))  # the window of pads, which fills chunks up at higher levels
+        distance = torch.cat(distances)
+        wrong = (torch.cat(found) != classes) | (classes < 0) | ~distance.isfinite()
+        seen += Following(0, int(count.sum()), int(count[wrong].sum()), farthest(distance))
     return seen
+
+
+def farthest(distances: Float[Tensor, " N"]) -> float:
+    """The largest of these that is finite, at least 0."""
+    return max(0.0, float(distances.where(distances.isfinite(), 0.0).max()))
 
 
 def _distinct_windows(

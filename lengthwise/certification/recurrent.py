@@ -8,8 +8,13 @@ from torch import Tensor
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.extraction import Extraction, Prototypes
-from lengthwise.certification.following import Following
+from lengthwise.certification.following import Following, farthest
 from lengthwise.models.base import RecurrentModel
+
+NUMBERS_AT_ONCE = 1 << 26
+"""Strings are read in parts whose states, at the positions that a model gives at a time, are so many numbers."""
+
+STATES_AT_ONCE = 1 << 14
 
 
 @torch.no_grad()
@@ -56,14 +61,23 @@ def _states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]
 
 @torch.no_grad()
 def follow_recurrent(model: RecurrentModel, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> Following:
-    """Read strings by the model and by the extracted machine side by side, and compare the classes of all states."""
+    """Read strings by the model and by the extracted machine side by side, and compare the classes of all states.
+
+    The states are those that the model computes for a whole string, which may be rounded otherwise than those of steps.
+    """
     assert isinstance(extraction.machine, Transducer)
     wanted = torch.from_numpy(extraction.machine.semiautomaton.run(strings.numpy(), extraction.machine.start))
-    state = model.initial_state(len(strings))
-    num_wrong, farthest = 0, 0.0
-    for tokens, expected in zip(strings.unbind(1), wanted.unbind(1), strict=True):
-        _, state = model.step(tokens, state)
-        found, distances = extraction.classes_of(model, state)
-        num_wrong += int((found != expected).sum())
-        farthest = max(farthest, float(distances.max()))
-    return Following(len(strings), strings.numel(), num_wrong, farthest)
+    glance = next(iter(model.states(strings[:1])))  # as many positions as the model gives at a time
+    at_once = max(1, NUMBERS_AT_ONCE // glance.numel())
+    seen = Following(0, 0, 0, 0.0)
+    for some, expected in zip(strings.split(at_once), wanted.split(at_once), strict=True):
+        place = 0
+        for states in model.states(some):
+            classes = expected[:, place : place + states.shape[1]].flatten()
+            place += states.shape[1]
+            for part, of in zip(states.flatten(0, 1).split(STATES_AT_ONCE), classes.split(STATES_AT_ONCE), strict=True):
+                found, distances = extraction.classes_of(model, part)
+                num_wrong = int(((found != of) | ~distances.isfinite()).sum())
+                seen += Following(0, len(part), num_wrong, farthest(distances))
+        seen += Following(len(some), 0, 0, 0.0)
+    return seen

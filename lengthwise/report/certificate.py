@@ -7,7 +7,8 @@ from jaxtyping import Int64
 
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.certificate import Certificate, Checked, machine_from_json
+from lengthwise.certification.certificate import Certificate, machine_from_json
+from lengthwise.certification.checking import Checked
 from lengthwise.report.numbers import percent
 
 LONGEST_SHOWN = 60

@@ -10,6 +10,7 @@ import altair as alt
 import vl_convert
 
 from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.checking import check
 from lengthwise.files import write_by_rename
 from lengthwise.report.certificate_section import certificate_section
 from lengthwise.report.charts import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
@@ -33,14 +34,25 @@ class MeasuredRun(NamedTuple):
 def read_measured(path: Path) -> MeasuredRun:
     """Read a run for a report, without its weights; a folder that is missing or damaged is a ValueError.
 
-    A certificate that was made after the run was measured is the one that counts.
+    A certificate that was made after the run was measured is the one that counts; one that does not hold, or is about
+    another run, is a ValueError.
     """
     folder = RunFolder(path)
     folder.read_spec()
     result = folder.read_result()
     if result is not None and folder.certificate.exists():
-        result = result.model_copy(update={"certificate": Certificate.read(folder.certificate)})
+        result = result.model_copy(update={"certificate": _own_certificate(folder.certificate, result)})
     return MeasuredRun(folder, folder.metrics.read(), result)
+
+
+def _own_certificate(path: Path, result: RunResult) -> Certificate:
+    """The certificate in a run's folder, verified as far as that is possible without the weights."""
+    certificate = Certificate.read(path)
+    about = (certificate.versions.get("run"), certificate.task, certificate.model)
+    if about != (result.run_id, result.spec["task"], result.spec["model"]):
+        raise ValueError(f"{path}: wanted a certificate of {result.run_id}, got one of another model; certify it anew")
+    check(certificate)
+    return certificate
 
 
 class _Panel(NamedTuple):

@@ -1,6 +1,9 @@
 """Certificates of what lies in a folder: a trained run or a compiled machine."""
 
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify, weights_digest
@@ -8,7 +11,7 @@ from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.folder import RunFolder, load_run, versions
-from lengthwise.tasks.base import SymbolTask
+from lengthwise.tasks.base import RegularTask, SymbolTask
 from lengthwise.validation import under_name
 
 
@@ -26,11 +29,24 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
 def check_is_of(certificate: Certificate, folder: Path) -> str:
     """The sentence that a certificate is about the model and the task in a folder; a ValueError where it is not."""
     model, task, _ = _load(folder)
-    if certificate.weights != weights_digest(model):
-        raise ValueError(f"{folder}: wanted the model of the certificate, got other weights; certify {folder} anew")
-    if certificate.task != under_name(task.name, task):
-        raise ValueError(f"{folder}: wanted the task of the certificate, got another; certify {folder} anew")
-    return f"the certificate is about the weights and the task in {folder}"
+    assert isinstance(task, RegularTask)  # others have no certificate
+    pairs: dict[str, tuple[Any, Any]] = {
+        "weights": (certificate.weights, weights_digest(model)),
+        "model": (certificate.model, under_name(model.name, model.config)),
+        "task": (certificate.task, under_name(task.name, task)),
+        "classes": (certificate.classes, task.classes),
+        "transducer": (certificate.transducer, task.transducer.minimise().to_json()),
+    }
+    for what, (wanted, found) in pairs.items():
+        if wanted != found:
+            raise ValueError(f"{folder}: wanted the {what} of the certificate, got another; certify {folder} anew")
+    if certificate.counterexample is not None:
+        string = task.encode("".join(certificate.counterexample.string))
+        with torch.no_grad():
+            answer = task.classes[int(model.eval().last(string[None]).argmax())]
+        if answer != certificate.counterexample.got:
+            raise ValueError(f"{folder}: its model answers the counterexample with {answer!r}; certify {folder} anew")
+    return f"the certificate is about the model and the task in {folder}"
 
 
 def _load(folder: Path) -> tuple[SequenceModel, SymbolTask, dict[str, str]]:

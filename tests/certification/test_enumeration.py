@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.bounds import invariant_boxes
-from lengthwise.certification.certificate import Certificate, check
+from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.certification.checking import check
 from lengthwise.certification.enumeration import enumerate_merges
 from lengthwise.certification.extraction import Extraction, extract
 from lengthwise.models import make_model

@@ -13,8 +13,9 @@ from table_model import right_machine, table_model
 import lengthwise.certification.extraction as extraction_module
 from lengthwise.automata import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.certificate import Certificate, check
+from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.certification.checking import check
 from lengthwise.certification.snapped import SnappedModel
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE

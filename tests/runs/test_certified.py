@@ -5,10 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from lengthwise.certification.certificate import Certificate, Counterexample
+from lengthwise.certification.certify import weights_digest
 from lengthwise.cli import main
 from lengthwise.constructions import construct
-from lengthwise.runs.compiled import save_compiled
+from lengthwise.models import make_model
+from lengthwise.runs.certified import check_is_of
+from lengthwise.runs.compiled import load_compiled, save_compiled
 from lengthwise.tasks import make_task
+from lengthwise.validation import under_name
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -37,10 +42,58 @@ def test_a_certificate_is_checked_against_the_weights_it_is_about(folders: list[
     check = ("--check", f"{parity}/certificate.json")
     code, text = said(capsys, parity, *check)
     assert code == 0
-    assert f"verified: the certificate is about the weights and the task in {parity}" in text
+    assert f"verified: the certificate is about the model and the task in {parity}" in text
     for other in (moved, pairs):
         code, text = said(capsys, other, *check)
         assert code == 2
         assert text == (
-            f"lengthwise: {other}: wanted the model of the certificate, got other weights; certify {other} anew\n"
+            f"lengthwise: {other}: wanted the weights of the certificate, got another; certify {other} anew\n"
         )
+
+
+def certificate_of(folder: Path, **changes: object) -> Certificate:
+    """What the folder's own would say, but for changes; without evidence, which is not compared here."""
+    loaded = load_compiled(folder)
+    assert loaded.task is not None
+    fields = {
+        "level": "tested",
+        "reason": "",
+        "task": under_name(loaded.task.name, loaded.task),
+        "model": under_name(loaded.model.name, loaded.model.config),
+        "weights": weights_digest(loaded.model),
+        "classes": loaded.task.classes,
+        "transducer": loaded.task.transducer.minimise().to_json(),
+    }
+    return Certificate(**(fields | changes))
+
+
+def test_every_part_of_a_certificate_is_compared_with_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "parity"
+    save_compiled(construct("rnn", make_task("parity")), folder)
+    own = certificate_of(folder)
+    assert "about the model and the task" in check_is_of(own, folder)
+    constant = {"symbols": ["a", "b"], "start": 0, "table": [[0, 0]], "outputs": [0]}
+    wrong = Counterexample(string=("b",), wanted="1", got="0", shortest="as found")
+    right = wrong.model_copy(update={"got": "1"})
+    assert check_is_of(certificate_of(folder, counterexample=right), folder)
+    for changes, what in (
+        ({"weights": "other"}, "wanted the weights"),
+        ({"model": own.model | {"activation": "tanh"}}, "wanted the model"),
+        ({"task": own.task | {"p": 0.3}}, "wanted the task"),
+        ({"classes": ("zero", "one")}, "wanted the classes"),
+        ({"transducer": constant}, "wanted the transducer"),
+        ({"counterexample": wrong}, "answers the counterexample with '1'"),
+    ):
+        with pytest.raises(ValueError, match=what):
+            check_is_of(certificate_of(folder, **changes), folder)
+
+
+def test_a_digest_knows_names_and_shapes() -> None:
+    """The same bytes in another shape are another model."""
+    task = make_task("parity")
+    one = make_model("regular-gpt", task, d_model=8, num_heads=4, chunk_size=2)
+    other = make_model("regular-gpt", task, d_model=8, num_heads=2, chunk_size=4)
+    with torch.no_grad():
+        for tensor, same in zip(other.state_dict().values(), one.state_dict().values(), strict=True):
+            tensor.copy_(same.reshape(tensor.shape))
+    assert weights_digest(one) != weights_digest(other)

@@ -1,0 +1,163 @@
+"""What of a certificate can be verified without the model; never imports torch."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.certificate import (
+    LEAST_LENGTHS,
+    LEAST_STRINGS,
+    Certificate,
+    Codes,
+    first_error,
+    machine_from_json,
+)
+from lengthwise.conventions import IGNORE
+
+
+class Checked(NamedTuple):
+    """What was verified from the file alone, and what only the model can show."""
+
+    verified: tuple[str, ...]
+    taken_on_trust: tuple[str, ...]
+
+
+def check(certificate: Certificate) -> Checked:
+    """Verify what a certificate says as far as that is possible without the model.
+
+    The comparison of the machine with the task's transducer is done again, for every length. That the transducer is
+    the task's, that the model follows the machine and what its boxes are is taken from the file.
+
+    Raises:
+        ValueError: a part of the evidence is missing, or does not show what the level claims.
+    """
+    task = machine_from_json(certificate.transducer)
+    assert isinstance(task, Transducer)
+    if not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
+        raise ValueError("certificate: its transducer gives answers that have no name in its classes; certify again")
+    _check_asks(task)
+    trusted = [f"the transducer ({task.num_states} states) is that of task {certificate.task.get('name')}"]
+    verified = []
+    if certificate.level in ("finite", "robust"):
+        verified += _check_finite(certificate, task)
+        nodes = sum(f.num_nodes for f in certificate.followed)
+        trusted += [f"the model's states were in the machine's classes at all of {nodes:,} nodes"]
+    if certificate.level == "robust":
+        trusted += [_check_robust(certificate)]
+    if certificate.level == "refuted":
+        verified += _check_refuted(certificate, task)
+        trusted += ["the model answers as the file says"]
+    elif certificate.counterexample is not None:
+        raise ValueError(f"certificate: level {certificate.level} wants no counterexample, got one; certify again")
+    return Checked(tuple(verified), tuple(trusted))
+
+
+def _check_finite(certificate: Certificate, task: Transducer) -> list[str]:
+    if certificate.machine is None:
+        raise ValueError(f"certificate: level {certificate.level} wants a machine, got none; certify again")
+    if any(tested.num_correct != tested.num_asked for tested in certificate.tested):
+        raise ValueError(f"certificate: level {certificate.level} wants no wrong answer, got some; certify again")
+    machine = machine_from_json(certificate.machine)
+    chunk_size = certificate.model.get("chunk_size")
+    if isinstance(machine, TreeMachine) and chunk_size not in (None, machine.chunk_size):
+        raise ValueError(
+            f"certificate: wanted a machine with chunks of {chunk_size}, as its model has, got {machine.chunk_size}; "
+            "certify again"
+        )
+    string = first_error(machine, task)
+    if string is not None:
+        raise ValueError(
+            f"certificate: its machine and its transducer answer {''.join(string)[:60]!r} ({len(string)} symbols) "
+            "differently; certify again"
+        )
+    _check_observed(certificate, machine)
+    size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
+    return [
+        f"the machine ({size} classes) answers every string of every length as the transducer does",
+    ]
+
+
+def _check_robust(certificate: Certificate) -> str:
+    """What has to be trusted for the model to be right at every length."""
+    boxes, codes, closure = certificate.boxes, certificate.codes, certificate.closure
+    assert closure is not None  # as for level finite
+    if certificate.machine is not None and "leaves" in certificate.machine:
+        same = boxes is not None and boxes.num_representatives == closure.num_representatives > 0
+        if boxes is not None and same and boxes.margin > 0 and boxes.half_width >= 0:
+            return "the model maps the boxes into one another"
+        if codes is not None and codes.margin > 0 and codes.num_merges > 0 and _has_room(codes):
+            return "the model merges codes as the machine says"
+    raise ValueError(
+        "certificate: level robust wants a tree machine and boxes with a positive margin, one for each representative, "
+        "or merges of codes with one and with room, got neither; certify again"
+    )
+
+
+def _has_room(codes: Codes) -> bool:
+    """Whether no rounding can make another code the nearest; of a single code there is no other."""
+    return codes.num_codes == 1 if codes.room is None else codes.room > 0
+
+
+def _check_asks(task: Transducer) -> None:
+    """Refuse a transducer that asks nothing: every machine would answer as it does."""
+    reached = task.minimise()
+    if not (reached.outputs[np.unique(reached.semiautomaton.table)] != IGNORE).any():
+        raise ValueError("certificate: its transducer asks nothing of any string; certify again")
+
+
+def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer) -> None:
+    """Refuse where the file does not say that enough answers and states were looked at, and that all were right."""
+    if certificate.closure is None:
+        raise ValueError(f"certificate: level {certificate.level} wants a closure, got none; certify again")
+    for length in LEAST_LENGTHS:
+        answers = [t.num_asked for t in certificate.tested if abs(t.length - length) <= 1]
+        states = [
+            f.num_strings
+            for f in certificate.followed
+            if abs(f.length - length) <= 1 and f.num_nodes >= f.num_strings * _num_nodes(machine, f.length)
+        ]
+        if sum(states) < LEAST_STRINGS or any(f.num_disagreements for f in certificate.followed):
+            raise ValueError(
+                f"certificate: level {certificate.level} wants {LEAST_STRINGS:,} strings of {length:,} symbols with "
+                "every state in its class, got fewer; certify again"
+            )
+        if not sum(answers):
+            raise ValueError(
+                f"certificate: level {certificate.level} wants answers to strings of {length:,} symbols, got none; "
+                "certify again"
+            )
+
+
+def _num_nodes(machine: TreeMachine | Transducer, length: int) -> int:
+    """How many states a string of that length has: one for each symbol, or one for each merge of its tree."""
+    if isinstance(machine, Transducer):
+        return length
+    count, level = 0, length
+    while level > 1:
+        level = -(-level // machine.chunk_size)
+        count += level
+    return count
+
+
+def _check_refuted(certificate: Certificate, task: Transducer) -> list[str]:
+    found = certificate.counterexample
+    if found is None:
+        raise ValueError("certificate: level refuted wants a counterexample, got none; certify again")
+    ids = {symbol: index for index, symbol in enumerate(task.symbols)}
+    if not found.string or not set(found.string) <= ids.keys():
+        raise ValueError("certificate: its counterexample is no string over the task's symbols; certify again")
+    answer = int(task.run(np.array([[ids[symbol] for symbol in found.string]]))[0, -1])
+    if answer == IGNORE or certificate.classes[answer] != found.wanted:
+        raise ValueError(
+            f"certificate: the transducer does not answer its counterexample with {found.wanted!r}; certify again"
+        )
+    if found.got == found.wanted or found.got not in certificate.classes:
+        raise ValueError(f"certificate: {found.got!r} is no wrong answer to its counterexample; certify again")
+    if found.shortest == "of the machine":
+        machine = None if certificate.machine is None else machine_from_json(certificate.machine)
+        error = None if machine is None else first_error(machine, task)
+        if error is None or len(error) != len(found.string):
+            raise ValueError("certificate: its counterexample is no shortest one of its machine; certify again")
+    return [f"the right answer to the counterexample ({len(found.string)} symbols) is {found.wanted}"]
