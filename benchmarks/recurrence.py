@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import torch
 from doubling_scan import doubling_scan
-from recurrence_page import save
+from recurrence_page import SECTION_4_5_FORMS, save
 from speed_page import parse_options
 from torch import Tensor, nn
 from torch._higher_order_ops.associative_scan import associative_scan
@@ -72,7 +72,8 @@ class Layer:
     def __init__(self, batch: int, length: int, blocks: int = 8, width: int = 8, num_symbols: int = 5) -> None:
         generator = torch.Generator().manual_seed(0)
         size = blocks * width
-        self.layer = BlockLinearLayer(d_model=size, block_dim=width, columns="rescaled", p=1.2, hidden=512)
+        columns = "rescaled" if width > 1 else "clamped"  # a single number less its mean is nothing
+        self.layer = BlockLinearLayer(d_model=size, block_dim=width, columns=columns, p=1.2, hidden=512)
         self.layer.reset_parameters(generator)
         self.embedding = nn.Parameter(torch.randn(num_symbols, size, generator=generator))
         self.tokens = torch.randint(num_symbols, (batch, length), generator=generator)
@@ -110,11 +111,11 @@ class Matrices:
 
 
 def check_that_forms_agree() -> None:
-    """Raise unless all forms agree in gradients, and with that in states."""
-    for length in (1, 2, 63):
-        layer, matrices = Layer(3, length), Matrices(3, length)
-        by_layer = [layer.step(states) for states in (None, *FORMS.values())]
-        by_matrices = [matrices.step(states) for states in FORMS.values()]
+    """Raise unless all forms agree in states and gradients."""
+    for length, sizes in [(length, sizes) for length in (1, 2, 63) for sizes in ((8, 8), (64, 1))]:
+        layer, matrices = Layer(3, length, *sizes), Matrices(3, length, *sizes)
+        by_layer = [[layer.states(states), *layer.step(states)] for states in (None, *FORMS.values())]
+        by_matrices = [[states(*matrices.given), *matrices.step(states)] for states in FORMS.values()]
         for found in (by_layer, by_matrices):
             for other in found[1:]:
                 torch.testing.assert_close(other, found[0], rtol=1e-3, atol=1e-3)
@@ -164,7 +165,7 @@ def section_4_5(quick: bool) -> list[Measurement]:
     found = []
     for blocks, width in ((8, 8), (64, 1)):
         short, long = (Layer(128, length, blocks, width) for length in ((4, 8) if quick else (40, 500)))
-        for form, states in {"tables": None, **{name: FORMS[name] for name in ("sequential", "scan")}}.items():
+        for form, states in {"tables": None, **{name: FORMS[name] for name in SECTION_4_5_FORMS[1:]}}.items():
             training = lambda s=states, m=short: m.step(s)  # noqa: E731
             found.append(_measured("training", form, short.tokens, (blocks, width), training, 1 if quick else 10))
             with torch.no_grad():

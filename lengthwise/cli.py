@@ -277,7 +277,7 @@ def certify(
     """Say what is proved of a model for every length, or verify what a certificate says.
 
     Levels: refuted (it answers a string wrongly), tested (no such string was found), finite (its machine is right at
-    every length, and its states stay in the machine's classes on all strings followed), robust (they cannot leave them).
+    every length, and its states stay in the machine's classes on all strings followed), robust (they cannot leave).
     """
     from lengthwise.certification.certificate import Certificate, parse_level
     from lengthwise.certification.checking import check as verify

@@ -91,6 +91,7 @@ def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> 
         measured = [line for line in done.stdout.splitlines() if " symbols: " in line]
         assert len(measured) == 5
         assert all(" 1.0000 " in line for line in measured), "the page says that the net is right"
+        assert re.search("^(finite|robust) - A finite machine", done.stdout, re.MULTILINE), "and that it is certified"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
-from lengthwise.conventions import IGNORE
+from lengthwise.conventions import IGNORE, Diverged
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import SequenceModel
@@ -109,6 +109,8 @@ def length_curve(
 ) -> LengthCurve:
     """Measure the final answer at each length; the strings never depend on the model.
 
+    Strings on which the model's states overflow count as answered wrongly.
+
     They depend on `seed`, `num_strings` and their length; under `"one-pass"`, which takes prefixes of the longest
     strings, on the longest length.
 
@@ -131,9 +133,20 @@ def length_curve(
 
 
 def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """The model's answer to each whole string, computed in parts of bounded size."""
+    """The model's answer to each whole string, computed in parts of bounded size.
+
+    Where states overflow there is no answer (-1), to any string of the part.
+    """
     at_once = max(1, SYMBOLS_AT_ONCE // inputs.shape[1])
-    return torch.cat([model.last(part).argmax(-1) for part in inputs.split(at_once)])
+    return torch.cat([_answered(model.last, part)[:, 0] for part in inputs.split(at_once)])
+
+
+def _answered(read: Callable[[Tensor], Tensor], inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B _"]:
+    """The answers of `last` or `forward`, or -1 where the states overflow: an error, and not a number by chance."""
+    try:
+        return read(inputs).argmax(-1).view(len(inputs), -1)
+    except Diverged:
+        return torch.full_like(inputs, -1)
 
 
 def _independent(
@@ -162,7 +175,7 @@ def _one_pass(
     batch = task.sample(num_strings, longest, generator_for(seed, "evaluation", longest))
     columns = torch.tensor(lengths) - 1
     parts = batch.inputs.split(max(1, SYMBOLS_AT_ONCE // (8 * longest)))
-    answers = torch.cat([model(part).argmax(-1)[:, columns] for part in parts])
+    answers = torch.cat([_answered(model, part)[:, columns] for part in parts])
     correct = answers == batch.targets[:, columns]
     return [_point(task, length, correct[:, index]) for index, length in enumerate(lengths)]
 

@@ -35,7 +35,7 @@ class LSTMLayer(RecurrentLayer):
     """torch's long short-term memory.
 
     Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997). Differs from the source:
-        as torch does, with forget gates and without peepholes.
+        as torch does, with forget gates.
     """
 
     def __init__(self, *, d_model: int) -> None:

@@ -77,10 +77,10 @@ class _DiagonalLayer(RecurrentLayer):
 
 
 class LRULayer(_DiagonalLayer):
-    """a = exp(-exp(nu) + i exp(theta)), B's rows times sqrt(1 - |a|^2); |a| starts between 0.9 and 0.999.
+    """a = exp(-exp(nu) + i exp(theta)), in a ring of 0.9 to 0.999 at first, and gains that start as sqrt(1 - |a|^2).
 
     Source: Orvieto et al., "Resurrecting recurrent neural networks for long sequences" (ICML 2023), section 3.
-    Differs from the source: in nothing.
+    Differs from the source: B and C are drawn a little smaller, so that features keep their size.
     """
 
     scale = 1.0
@@ -89,6 +89,7 @@ class LRULayer(_DiagonalLayer):
         super().__init__(d_model=d_model, num_states=d_state)
         self.nu = nn.Parameter(torch.empty(d_state))
         self.theta = nn.Parameter(torch.empty(d_state))
+        self.log_gain = nn.Parameter(torch.empty(d_state))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Eigenvalues uniform in the ring."""
@@ -98,17 +99,19 @@ class LRULayer(_DiagonalLayer):
         with torch.no_grad():
             self.nu.copy_((-0.5 * self.nu.log()).log())
             self.theta.log_()
+            self.log_gain.copy_(0.5 * (-torch.expm1(-2 * self.nu.exp())).log())
 
     def discrete(self) -> tuple[Tensor, Tensor]:
         exponent = torch.complex(-self.nu.exp(), self.theta.exp())
-        return exponent.exp(), (-torch.expm1(2 * exponent.real)).sqrt()
+        return exponent.exp(), self.log_gain.exp()
 
 
 class S5Layer(_DiagonalLayer):
     """One system with many inputs and outputs: eigenvalues start as the normal part of LegS, the input is held.
 
     Source: Smith et al., "Simplified state space layers for sequence modeling" (ICLR 2023), sections 3.1-3.3.
-    Differs from the source: B and C are drawn in the eigenvectors' basis; one block of eigenvalues.
+    Differs from the source: B and C are drawn in the eigenvectors' basis; one block of eigenvalues, whose real parts
+        stay negative.
     """
 
     scale = 2.0

@@ -36,7 +36,8 @@ class RecurrentLayer(nn.Module, ABC):
 class Gated(RecurrentLayer):
     """A layer, a GELU, a linear map to twice the width, and the gate a * sigmoid(b) of its halves.
 
-    Source: Gu et al., "Efficiently modeling long sequences with structured state spaces" (ICLR 2022), their block.
+    Source: the code published with Gu et al., "Efficiently modeling long sequences with structured state spaces" (ICLR
+        2022). Differs from the source: no dropout.
     """
 
     def __init__(self, layer: RecurrentLayer, *, d_model: int) -> None:

@@ -1,5 +1,7 @@
 """The two layers of an RWKV block, version 4."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -8,7 +10,7 @@ from lengthwise.layers.initialisation import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 
 LEAST = -1e30
-"""The logarithm of nothing; finite, so that differences of two such are."""
+"""Stands for log 0; finite, so that the difference of two is too."""
 
 
 class _Shifted(RecurrentLayer):
@@ -31,14 +33,18 @@ class _Shifted(RecurrentLayer):
 
 
 class TimeMix(_Shifted):
-    r"""o_t = W_o (sigmoid(r_t) * wkv_t) with, for each channel,
+    r"""An average of values, weighted by keys that decay at constant rates: o_t = W_o (sigmoid(r_t) * wkv_t).
+
+    For each channel,
 
     wkv_t = (sum_{i<t} e^{-(t-1-i) w + k_i} v_i + e^{u + k_t} v_t) / (the same without v),
 
     r, k, v from features mixed with those before. The sums are kept with the largest exponent taken out.
 
-    Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023), eq. (11)-(16) and
-        appendix D for the running maximum. Differs from the source: matrices and shares are drawn as elsewhere here.
+    Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023), eq. (11)-(13),
+        (16), (17), and appendix D for the running maximum. Differs from the source: in what parameters start as. All
+        matrices are uniform, where the published code begins with zeros for r, k and o; every layer has the decays and
+        the shares of its first one; all bonuses are log 0.3.
     """
 
     def __init__(self, *, d_model: int) -> None:
@@ -49,12 +55,12 @@ class TimeMix(_Shifted):
         self.bonus = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Decays as in the published code: e^-5 to e^3, most of them slow; bonus log 0.3."""
+        """Rates of decay from e^-5 to e^3, half of them below 0.93; bonuses log 0.3."""
         super().reset_parameters(generator)
         with torch.no_grad():
             share = torch.arange(self.d_model) / max(1, self.d_model - 1)
             self.log_decay.copy_(-5 + 8 * share**0.7)
-        nn.init.constant_(self.bonus, -1.2)
+        nn.init.constant_(self.bonus, math.log(0.3))
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
         """No features, no sums, and the largest exponent of none."""
@@ -82,7 +88,7 @@ class TimeMix(_Shifted):
 class ChannelMix(_Shifted):
     """o_t = sigmoid(r_t) * W_v max(0, k_t)^2, r and k from features mixed with those before.
 
-    Source: Peng et al. (2023), eq. (17)-(19). Differs from the source: as `TimeMix`.
+    Source: Peng et al. (2023), eq. (14), (15), (18). Differs from the source: as `TimeMix`.
     """
 
     def __init__(self, *, d_model: int) -> None:

@@ -1,10 +1,10 @@
 r"""State-space layers with a system of its own for each channel: S4, S4D and Liquid-S4.
 
-A channel u_t, one number a position, drives x' = A x + B u of N states, read out as y = C x + D u and made discrete
-with a step of its own. Eigenvalues of A come in conjugate pairs, so that N / 2 complex numbers stand for a state.
+A channel u_t, one number a position, drives x' = A x + B u of P states, read out as y = C x + D u and made discrete
+with a step of its own. Eigenvalues of A come in conjugate pairs, so that P / 2 complex numbers stand for a state.
 
 HiPPO-LegS: A_nk = -sqrt((2n+1)(2k+1)) below the diagonal, -(n+1) on it, 0 above; B_n = sqrt(2n+1). A is normal but for
-a rank-one term: A = V (L - p p*) V* with L diagonal, real parts -1/2.
+a rank-one term: A = V (Λ - p p*) V* with Λ diagonal, real parts -1/2.
 """
 
 import math
@@ -18,14 +18,16 @@ from torch import Tensor, nn
 from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
 from lengthwise.ops.block_recurrence import check_finite
 from lengthwise.ops.causal_convolution import causal_convolution
+from lengthwise.ops.matrix_powers import powers_times
 
 Eigenvalues = Literal["legs", "lin", "inv"]
 
 
-def legs(size: int) -> tuple[Float[Tensor, "N N"], Float[Tensor, " N"]]:
+def legs(size: int) -> tuple[Float[Tensor, "P P"], Float[Tensor, " P"]]:
     """A and B of HiPPO-LegS, float64.
 
     Source: Gu et al., "HiPPO: recurrent memory with optimal polynomial projections" (NeurIPS 2020), theorem 2.
+    Differs from the source: in nothing.
     """
     n = torch.arange(size, dtype=torch.float64)
     b = (2 * n + 1).sqrt()
@@ -33,9 +35,12 @@ def legs(size: int) -> tuple[Float[Tensor, "N N"], Float[Tensor, " N"]]:
 
 
 def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """L, p = V* P and V* B of HiPPO-LegS, of each conjugate pair the one with positive frequency; `size` is even.
+    """Λ, p = V* P_n and V* B of HiPPO-LegS, of each conjugate pair the one with positive frequency; `size` is even.
+
+    All are complex, of shape [P / 2].
 
     Source: Gu et al. (ICLR 2022), appendix C.1: A + P P^T with P_n = sqrt(n + 1/2) is -1/2 plus a skew matrix.
+    Differs from the source: in nothing.
     """
     a, b = legs(size)
     p = (torch.arange(size, dtype=torch.float64) + 0.5).sqrt()
@@ -47,10 +52,11 @@ def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
-    """The N / 2 eigenvalues that a diagonal system starts with.
+    """The P / 2 eigenvalues that a diagonal system starts with.
 
     Source: Gu et al., "On the parameterization and initialization of diagonal state space models" (NeurIPS 2022): the
-    normal part of LegS (S4D-LegS), -1/2 + i pi n (S4D-Lin), -1/2 + i N/pi (N/(2n+1) - 1) (S4D-Inv).
+    normal part of LegS (S4D-LegS), -1/2 + i pi n (S4D-Lin), -1/2 + i P/pi (P/(2n+1) - 1) (S4D-Inv).
+    Differs from the source: in nothing.
     """
     if name == "legs":
         return legs_pairs(size)[0]
@@ -79,7 +85,7 @@ class _Channels(RecurrentLayer):
 
     @abstractmethod
     def starting_eigenvalues(self) -> Tensor:
-        """Those of every channel, [N / 2]."""
+        """Those of every channel, [P / 2]."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Eigenvalues as given, steps log-uniform, C complex normal of variance 1, D normal."""
@@ -92,11 +98,11 @@ class _Channels(RecurrentLayer):
         nn.init.normal_(self.d, generator=generator)
 
     def continuous(self) -> Tensor:
-        """Eigenvalues, [D, N / 2], in the left half of the plane."""
+        """Eigenvalues, [D, P / 2], in the left half of the plane."""
         return torch.complex(-self.log_decay.exp(), self.frequency)
 
     def held(self, times: Tensor) -> tuple[Tensor, Tensor]:
-        """exp(L h t) of all eigenvalues L and steps h at `times`, [D, N / 2, times], and (exp(L h) - 1) / L."""
+        """exp(λ h t) of all eigenvalues λ and steps h at `times`, [D, P / 2, times], and (exp(λ h) - 1) / λ."""
         exponents = self.continuous() * self.log_step.exp()[:, None]
         return torch.exp(exponents[..., None] * times), torch.expm1(exponents) / self.continuous()
 
@@ -129,13 +135,14 @@ class S4DLayer(_Channels):
 
 
 class S4Layer(_Channels):
-    r"""A = L - p p* with the complex conjugates, starting as HiPPO-LegS, made discrete by the bilinear rule.
+    r"""A = Λ - p p* with the complex conjugates, starting as HiPPO-LegS, made discrete by the bilinear rule.
 
-    In the real and imaginary parts of N / 2 states this is a real matrix: rotations that decay, less 2 q q^T with
+    In the real and imaginary parts of P / 2 states this is a real matrix: rotations that decay, less 2 q q^T with
     q = (Re p, Im p). The kernel is made of its powers, as many at once as there are.
 
-    Source: Gu et al. (ICLR 2022), sections 2.2 and 3.1. Differs from the source: powers instead of the generating
-        function and its Cauchy kernel, which is faster for strings longer than N log N.
+    Source: Gu et al. (ICLR 2022), sections 2.2, 2.3 and 3.2. Differs from the source: A is Λ - p p* instead of
+        Λ - p q*, with real parts that stay negative, as in its follow-ups; the kernel is made of P x P powers, which
+        is short but costs more than the source's generating function.
     """
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
@@ -153,7 +160,7 @@ class S4Layer(_Channels):
             self.p.copy_(torch.view_as_real(p).expand_as(self.p))
             self.b.copy_(torch.view_as_real(b).expand_as(self.b))
 
-    def discrete(self) -> tuple[Float[Tensor, "D N N"], Float[Tensor, "D N"], Float[Tensor, "D N"]]:
+    def discrete(self) -> tuple[Float[Tensor, "D P P"], Float[Tensor, "D P"], Float[Tensor, "D P"]]:
         """A, B and C of the discrete system, of the parts of the states."""
         decay, turn = -self.log_decay.exp().diag_embed(), self.frequency.diag_embed()
         q = self.p.mT.flatten(1)
@@ -182,26 +189,12 @@ class S4Layer(_Channels):
         return outputs, (moved + driven).flatten(1)
 
 
-def powers_times(matrices: Float[Tensor, "D N N"], vectors: Float[Tensor, "D N"], count: int) -> Float[Tensor, "D N T"]:
-    """A^t v for t = 0 ... count - 1, twice as many after each product of matrices.
-
-    Example:
-        >>> powers_times(torch.tensor([[[2.0]]]), torch.ones(1, 1), 5)
-        tensor([[[ 1.,  2.,  4.,  8., 16.]]])
-    """
-    found, power = vectors[..., None], matrices
-    while found.shape[-1] < count:
-        found = torch.cat([found, power @ found[..., : count - found.shape[-1]]], -1)
-        power = power @ power if found.shape[-1] < count else power
-    return found
-
-
 class LiquidS4Layer(S4Layer):
-    """x_t = A x_{t-1} + (B u_t) * x_{t-1} + B u_t, the transitions A + diag(B u_t) depending on the input: eq. (4).
+    """x_t = A x_{t-1} + (B u_t) * x_{t-1} + B u_t, with transitions A + diag(B u_t) that depend on the input.
 
-    Source: Hasani et al., "Liquid structural state-space models" (ICLR 2023), eq. (5). Differs from the source: the
-        recurrence itself, step after step, where the published code adds to S4's convolution a few correlations of
-        inputs; and the product is that of the real and of the imaginary parts.
+    Source: Hasani et al., "Liquid structural state-space models" (ICLR 2023), as in Fan et al. (2024), eq. (4).
+    Differs from the source: the recurrence itself, step after step, where the published code adds to S4's convolution
+        a few correlations of inputs; and the product is that of the real and of the imaginary parts.
     """
 
     def forward(

@@ -45,6 +45,11 @@ class BlockLinearRNNConfig(ModelConfig):
             raise ValueError(
                 f"block_dim: wanted a divisor of d_model={self.d_model}, got {self.block_dim}; choose from {divisors}"
             )
+        if self.block_dim == 1 and self.columns == "rescaled":
+            raise ValueError(
+                "block_dim: wanted at least 2 with columns 'rescaled', which are less their mean, got 1; choose "
+                "'clamped'"
+            )
         return self
 
 

@@ -13,7 +13,8 @@ class S5(StackedRNN):
     """One diagonal linear recurrence with constant transitions for all channels, a gate behind each layer.
 
     Source: Smith, Warrington and Linderman, "Simplified state space layers for sequence modeling" (ICLR 2023).
-    Differs from the source: see `S5Layer`; embedding and read-out are those of `StackedRNN`.
+    Differs from the source: see `S5Layer`; its gate is `Gated`'s, of twice the width; embedding and read-out are those
+        of `StackedRNN`.
     """
 
     Config = StateSpaceConfig

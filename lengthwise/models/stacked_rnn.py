@@ -22,7 +22,7 @@ class StackedConfig(ModelConfig):
 
 
 class StateSpaceConfig(StackedConfig):
-    """Width D, number of layers, and real numbers N of a state: of each channel (S4 and its kin) or of all (S5)."""
+    """Width D, number of layers, and real numbers P of a state: of each channel (S4 and its kin) or of all (S5)."""
 
     d_state: int = Field(64, ge=2, multiple_of=2)
 
@@ -31,8 +31,8 @@ class StackedRNN(RecurrentModel):
     """Embedded symbols, layers z + layer(norm(z)) one on another, a norm, and a read-out with one hidden layer of ReLU.
 
     The state of a string is that of all layers, one after another, and what the last layer made of the latest symbol,
-    from which the answer is read. Embedding, norms and read-out are those of `block-linear-rnn`, so that models differ
-    in their recurrences alone.
+    from which the answer is read. Embedding, norms and read-out are those of `block-linear-rnn`, which has no residual
+    around its last layer, no gates and no mixing of channels beside its recurrence.
     """
 
     positions_at_once: ClassVar[int] = 512

@@ -22,14 +22,22 @@ def causal_convolution_by_definition(
     return torch.stack(sums, 1)
 
 
-def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D T"]) -> Float[Tensor, "B T D"]:
+def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D _"]) -> Float[Tensor, "B T D"]:
     """By Fourier transforms of twice the length, in T log T steps.
+
+    Raises:
+        ValueError: T = 0, or inputs and kernels are not of one length and width.
 
     Example:
         >>> causal_convolution(torch.tensor([[[1.0], [2.0]]]), torch.tensor([[1.0, 10.0]])).flatten()
         tensor([ 1., 12.])
     """
     length = inputs.shape[1]
+    if not length or kernels.shape != (inputs.shape[2], length):
+        raise ValueError(
+            f"kernels: wanted {[inputs.shape[2], length]} for inputs {list(inputs.shape)} with T of at least 1, got "
+            f"{list(kernels.shape)}"
+        )
     spectrum = torch.fft.rfft(inputs, 2 * length, dim=1) * torch.fft.rfft(kernels.T, 2 * length, dim=0)
     outputs: Tensor = torch.fft.irfft(spectrum, 2 * length, dim=1)
     return outputs[:, :length]

@@ -27,7 +27,8 @@ _SCORED = {
 
 _BEST_TEST = (
     f"*Best test*: the mean over runs of the best of the tests that were taken every {TEST_EVERY:,} steps, each on "
-    f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols: the paper's rule, which selects on test data. "
+    f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (one less where the task has no such string): the "
+    "paper's rule, which selects on test data. "
     "*Guesses*: what that rule is expected to give a net that knows nothing but the most frequent answer."
 )
 

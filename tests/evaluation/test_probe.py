@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lengthwise.conventions import Diverged
+from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.probe import TEST_STRINGS, best_of_guesses, fresh_accuracy, probe_accuracy
 from lengthwise.experiments.base import SMOKE_PLAN
 from lengthwise.runs.execute import execute
@@ -38,6 +39,9 @@ def test_states_that_overflow_are_errors(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(type(model), "forward", overflow)
     monkeypatch.setattr(type(model), "last_state", overflow)
     assert probe_accuracy(model, spec.task) == 0.0
+    for protocol in ("independent", "one-pass"):
+        curve = length_curve(model, spec.task, [5, 9], num_strings=4, protocol=protocol)
+        assert [point.num_correct for point in curve.points] == [0, 0]
 
 
 def test_a_run_keeps_its_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,8 @@ def test_the_temperature_follows_the_share_that_is_done() -> None:
 def test_a_block_dimension_that_divides_nothing_is_named() -> None:
     with pytest.raises(ValueError, match=r"block_dim: wanted a divisor of d_model=64, got 7; choose from \[1, 2, 4, 8"):
         make_model("block-linear-rnn", make_task("sum"), block_dim=7)
+    with pytest.raises(ValueError, match="block_dim: wanted at least 2 with columns 'rescaled'"):
+        make_model("block-linear-rnn", make_task("sum"), block_dim=1, columns="rescaled")
     with pytest.raises(ValueError, match=r"model\.p: wanted a number greater than or equal to 1, got 0\.5"):
         make_model("block-linear-rnn", make_task("sum"), p=0.5)
 

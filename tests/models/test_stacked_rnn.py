@@ -3,17 +3,25 @@
 import pytest
 import torch
 
-from lengthwise.layers.rwkv import TimeMix
+from lengthwise.layers.rwkv import ChannelMix, TimeMix
 from lengthwise.models import MODELS
 from lengthwise.models.stacked_rnn import StackedRNN
 
-NAMES = [name for name in MODELS if issubclass(MODELS[name], StackedRNN)]
+MEMBERS = [(name, {}) for name in MODELS if issubclass(MODELS[name], StackedRNN)]
+MEMBERS += [("diagonal-linear-rnn", {"transitions": "input-dependent"}), ("s4d", {"start": "lin"})]
+MEMBERS += [("s4d", {"start": "inv"})]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_parts_of_a_string_leave_no_seam(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = MODELS[name].Config(num_layers=2, d_model=8)
-    model = MODELS[name](config, vocab_size=3, num_classes=4, generator=torch.Generator().manual_seed(0)).double()
+def make(name: str, settings: dict) -> StackedRNN:
+    config = MODELS[name].Config(num_layers=2, d_model=8, **settings)
+    model = MODELS[name](config, vocab_size=3, num_classes=4, generator=torch.Generator().manual_seed(0))
+    assert isinstance(model, StackedRNN)
+    return model.double()
+
+
+@pytest.mark.parametrize(("name", "settings"), MEMBERS)
+def test_parts_of_a_string_leave_no_seam(name: str, settings: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make(name, settings)
     inputs = torch.randint(3, (2, 23), generator=torch.Generator().manual_seed(1))
     whole, last = model(inputs), model.last_state(inputs)
     monkeypatch.setattr(type(model), "positions_at_once", 5)
@@ -21,10 +29,9 @@ def test_parts_of_a_string_leave_no_seam(name: str, monkeypatch: pytest.MonkeyPa
     torch.testing.assert_close(model.last_state(inputs), last)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_states_are_what_answers_are_read_from(name: str) -> None:
-    config = MODELS[name].Config(num_layers=2, d_model=8)
-    model = MODELS[name](config, vocab_size=3, num_classes=4).double()
+@pytest.mark.parametrize(("name", "settings"), MEMBERS)
+def test_states_are_what_answers_are_read_from(name: str, settings: dict) -> None:
+    model = make(name, settings)
     inputs = torch.randint(3, (2, 9), generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(model.readout(torch.cat(list(model.states(inputs)), 1)), model(inputs))
 
@@ -47,3 +54,31 @@ def test_rwkv_averages_values_with_decaying_weights() -> None:
         weights = torch.cat([torch.exp(-ages * decay + k[:, :t]), torch.exp(layer.bonus + k[:, t : t + 1])], 1)
         found.append((weights * v[:, : t + 1]).sum(1) / weights.sum(1))
     torch.testing.assert_close(outputs, layer.output(torch.sigmoid(r) * torch.stack(found, 1)))
+
+
+def test_large_keys_are_no_trouble() -> None:
+    """e^200 is beyond float32: the largest exponent is taken out, and the value of the largest key is what is left."""
+    layer = TimeMix(d_model=4)
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        layer.key.weight.copy_(200 * torch.eye(4))
+        layer.value.weight.copy_(torch.eye(4))
+        layer.output.weight.copy_(torch.eye(4))
+        layer.receptance.weight.zero_()
+        layer.mix.fill_(1.0)
+        layer.log_decay.fill_(-20.0)
+    features = torch.tensor([1.0, 3.0, -3.0, 2.0])[None, :, None].expand(1, 4, 4)
+    outputs, _ = layer(features, layer.initial_state(features[:, 0]))
+    torch.testing.assert_close(2 * outputs[0, :, 0], torch.tensor([1.0, 3.0, 3.0, 3.0]))
+
+
+def test_channels_are_mixed_by_the_equation() -> None:
+    layer = ChannelMix(d_model=4)
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    features = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(1))
+    shifted = torch.cat([torch.zeros(2, 1, 4), features[:, :-1]], 1)
+    r, k = (share * features + (1 - share) * shifted for share in layer.mix)
+    expected = torch.sigmoid(layer.receptance(r)) * layer.value(torch.relu(layer.key(k)) ** 2)
+    outputs, state = layer(features, layer.initial_state(features[:, 0]))
+    torch.testing.assert_close(outputs, expected)
+    assert torch.equal(state, features[:, -1])

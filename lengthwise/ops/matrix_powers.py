@@ -1,0 +1,34 @@
+"""A vector under the powers of a matrix."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def powers_times_by_definition(
+    matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"], count: int
+) -> Float[Tensor, "D P T"]:
+    """A^t v for t = 0 ... count - 1, one after another.
+
+    Example:
+        >>> powers_times_by_definition(torch.tensor([[[2.0]]]), torch.ones(1, 1), 3)
+        tensor([[[1., 2., 4.]]])
+    """
+    found = [vectors]
+    for _ in range(count - 1):
+        found.append((matrices @ found[-1][..., None])[..., 0])
+    return torch.stack(found, -1)
+
+
+def powers_times(matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"], count: int) -> Float[Tensor, "D P T"]:
+    """A^t v for t = 0 ... count - 1, twice as many after each product of matrices.
+
+    Example:
+        >>> powers_times(torch.tensor([[[2.0]]]), torch.ones(1, 1), 5)
+        tensor([[[ 1.,  2.,  4.,  8., 16.]]])
+    """
+    found, power = vectors[..., None], matrices
+    while found.shape[-1] < count:
+        found = torch.cat([found, power @ found[..., : count - found.shape[-1]]], -1)
+        power = power @ power if found.shape[-1] < count else power
+    return found
