@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import vl_convert
-from speed_page import ROOT, environment, provenance, write_files
+from speed_page import ROOT, environment, length_chart, provenance, write_files
 
 from lengthwise.report.markdown import markdown_table
 
@@ -33,6 +32,8 @@ SECTION_4_5 = {
 def save(found: Sequence[Any], memory: Mapping[str, float]) -> list[Path]:
     """Write page, chart and numbers; return their paths."""
     where = environment()
+    long = [m for m in found if m.what == "long"]
+    chart = length_chart(long, "CPU ms, forward and backward, batch 8, 8 blocks of 8 x 8")
     record = {
         "environment": where,
         "cpu_milliseconds": [m._asdict() for m in found],
@@ -40,24 +41,10 @@ def save(found: Sequence[Any], memory: Mapping[str, float]) -> list[Path]:
     }
     files = {
         ROOT / "benchmarks" / "results" / f"recurrence-{where['date']}.json": json.dumps(record, indent=1) + "\n",
-        ROOT / "docs" / "results" / "recurrence-speed.svg": vl_convert.vegalite_to_svg(_chart(found).to_dict()),
+        ROOT / "docs" / "results" / "recurrence-speed.svg": vl_convert.vegalite_to_svg(chart.to_dict()),
         ROOT / "docs" / "results" / "recurrence-speed.md": _page(found, memory, where),
     }
     return write_files(files)
-
-
-def _chart(found: Sequence[Any]) -> alt.Chart:
-    values = [m._asdict() for m in found if m.what == "long"]
-    log = alt.Scale(type="log")
-    return (
-        alt.Chart(alt.Data(values=values), width=520, height=340)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("length:Q", scale=log, title="length"),
-            y=alt.Y("milliseconds:Q", scale=log, title="CPU ms, forward and backward, batch 8, 8 blocks of 8 x 8"),
-            color=alt.Color("form:N", title=None),
-        )
-    )
 
 
 def _page(found: Sequence[Any], memory: Mapping[str, float], where: Mapping[str, str]) -> str:

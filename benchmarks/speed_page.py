@@ -32,6 +32,8 @@ def parse_options(about: str) -> argparse.Namespace:
 def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float]) -> list[Path]:
     """Write page, chart and numbers; return their paths."""
     where = environment()
+    drawn = [m for m in steps if m.what == "training step" and m.width == 64]
+    chart = length_chart(drawn, "CPU ms of a training step, batch 128, D=64")
     record = {
         "environment": where,
         "cpu_milliseconds": [m._asdict() for m in steps],
@@ -40,7 +42,7 @@ def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, fl
     }
     files = {
         ROOT / "benchmarks" / "results" / f"regular_gpt-{where['date']}.json": json.dumps(record, indent=1) + "\n",
-        ROOT / "docs" / "results" / "speed.svg": vl_convert.vegalite_to_svg(_chart(steps).to_dict()),
+        ROOT / "docs" / "results" / "speed.svg": vl_convert.vegalite_to_svg(chart.to_dict()),
         ROOT / "docs" / "results" / "speed.md": _page(steps, evaluations, data, where),
     }
     return write_files(files)
@@ -73,15 +75,15 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _chart(steps: Sequence[Any]) -> alt.Chart:
-    values = [m._asdict() for m in steps if m.what == "training step" and m.width == 64]
+def length_chart(measurements: Sequence[Any], what: str) -> alt.Chart:
+    """A line for each form: its milliseconds (`what` they are) against the length, both axes logarithmic."""
     log = alt.Scale(type="log")
     return (
-        alt.Chart(alt.Data(values=values), width=520, height=340)
+        alt.Chart(alt.Data(values=[m._asdict() for m in measurements]), width=520, height=340)
         .mark_line(point=True)
         .encode(
             x=alt.X("length:Q", scale=log, title="length"),
-            y=alt.Y("milliseconds:Q", scale=log, title="CPU ms of a training step, batch 128, D=64"),
+            y=alt.Y("milliseconds:Q", scale=log, title=what),
             color=alt.Color("form:N", title=None),
         )
     )
