@@ -16,10 +16,12 @@ from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 
 WINDOWS_AT_ONCE = 24
-MOST_BOUNDED = 2_400
-"""Windows times rounds: about 10 seconds for a model of width 64."""
+MOST_BOUNDED = 1_000
+"""Windows times rounds: about 8 seconds for a model of width 64."""
 LEAST_ROUNDS = 4
 """A search that could not take so many rounds is not begun."""
+MOST_ROUNDS = 10
+"""Boxes that are going to close have always done so in half of them."""
 SLACK = 1.05
 
 
@@ -80,7 +82,7 @@ def invariant_boxes(model: TreeModel, extraction: Extraction, most_merges: int =
     reached = torch.zeros(len(points), dtype=torch.bool).index_fill(0, targets, True)
     boxes = _Boxes(points, torch.eye(points.shape[1], dtype=torch.float64).repeat(len(points), 1, 1), 0 * points)
     num_merges = 0
-    while num_merges + len(windows) <= most_merges:
+    while num_merges + len(windows) <= min(most_merges, MOST_ROUNDS * len(windows)):
         num_merges += len(windows)
         merged = [merge_bounds(layer, _parts(boxes, some)) for some in windows.split(WINDOWS_AT_ONCE)]
         if all(_is_inside(boxes, of, bounds) for of, bounds in _pairs(targets, merged)):

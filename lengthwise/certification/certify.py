@@ -31,8 +31,8 @@ from lengthwise.certification.certificate import (
 from lengthwise.certification.counterexample import judge, shortened_error, shortest_error
 from lengthwise.certification.enumeration import enumerate_merges
 from lengthwise.certification.extraction import Extraction, TreeModel, extract, radii
-from lengthwise.certification.following import follow
-from lengthwise.certification.recurrent import extract_recurrent, follow_recurrent
+from lengthwise.certification.reading import Reading
+from lengthwise.certification.recurrent import extract_recurrent
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
 from lengthwise.conventions import IGNORE
 from lengthwise.layers.codebook import Codebook, SnappingLayer
@@ -43,8 +43,6 @@ from lengthwise.validation import under_name
 
 GLANCE = 100
 """Of each of the shorter lengths so many strings decide whether a radius is worth a closer look."""
-
-Strings = Int64[Tensor, "_ _"]  # lists of these hold several lengths
 
 
 @one_thread()
@@ -119,16 +117,16 @@ class _Examination:
         error = shortest_error(self.model, self.task)
         if error is not None:
             return self._refuted(error, "of all strings")
-        strings = self._strings()
-        if len(strings) < len(TESTED_LENGTHS):
+        readings = self._readings()
+        if len(readings) < len(TESTED_LENGTHS):
             return self._certificate("tested", f"the task has no strings near some of the lengths {TESTED_LENGTHS}")
-        wrong = self._test(strings)
+        wrong = self._test(readings)
         if not isinstance(self.model, TreeModel | RecurrentModel):
             reasons = [f"machines are read off tree models and recurrent models, and {self.model.name} is neither"]
         else:
             reasons = []
-            for radius in self._radii(strings[0]):
-                outcome = self._attempt(self.model, radius, strings, wrong is None)
+            for radius in self._radii(readings[0].strings):
+                outcome = self._attempt(self.model, radius, readings, wrong is None)
                 if isinstance(outcome, Certificate):
                     return outcome
                 reasons.append(f"classes of radius {radius:.3g}: {outcome}")
@@ -136,36 +134,38 @@ class _Examination:
             return self._refuted(shortened_error(self.model, self.task, wrong), "as found")
         return self._certificate("tested", "; ".join(reasons))
 
-    def _strings(self) -> list[Strings]:
+    def _readings(self) -> list[Reading]:
         drawn = (tested_strings(self.task, length, NUM_STRINGS, self.seed) for length in TESTED_LENGTHS)
-        return [strings for strings in drawn if strings is not None]
+        return [Reading(self.model, strings) for strings in drawn if strings is not None]
 
-    def _test(self, strings: Sequence[Strings]) -> Int64[Tensor, " T"] | None:
+    def _test(self, readings: Sequence[Reading]) -> Int64[Tensor, " T"] | None:
         """Note how many answers are right; the first string that is answered wrongly."""
         tested, wrong = [], None
-        for some in strings:
-            judged = judge(self.model, self.task, some)
+        for reading in readings:
+            judged = reading.judge(self.task)
             asked, num_wrong = int((judged.wanted != IGNORE).sum()), int(judged.wrong.sum())
             tested.append(
-                Tested(length=some.shape[1], num_strings=len(some), num_asked=asked, num_correct=asked - num_wrong)
+                Tested(
+                    length=reading.length, num_strings=len(judged.wrong), num_asked=asked, num_correct=asked - num_wrong
+                )
             )
             if num_wrong and wrong is None:
-                wrong = some[judged.wrong][0]
+                wrong = reading.strings[judged.wrong][0]
         self.evidence["tested"] = tuple(tested)
         return wrong
 
-    def _radii(self, strings: Strings) -> list[float]:
+    def _radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
         tried = radii(self.model.last_state(strings[:GLANCE]))
         codebook = _codebook(self.model)
         return [min(tried[0], codebook.gap / 2)] if codebook else tried  # a class for each code
 
     def _attempt(
-        self, model: TreeModel | RecurrentModel, radius: float, strings: Sequence[Strings], none_wrong: bool
+        self, model: TreeModel | RecurrentModel, radius: float, readings: Sequence[Reading], none_wrong: bool
     ) -> Certificate | str:
         """A certificate from classes of this radius, or why there is none."""
         try:
             extraction = _extract(model, self.task.symbols, radius)
-            glance = _followed(model, extraction, [some[:: len(some) // GLANCE] for some in strings[:2]])
+            glance = _followed(extraction, [reading.glance(GLANCE) for reading in readings[:2]])
             if missed := _disagreement(glance):
                 return missed
             error = self._error(extraction, radius)
@@ -175,12 +175,12 @@ class _Examination:
             return error
         if not none_wrong:
             return "the machine is right, the model is not"
-        followed = _followed(model, extraction, strings)
+        followed = _followed(extraction, readings)
         if missed := _disagreement(followed):
             return missed
         self._note_machine(extraction, radius)
         self.evidence["followed"] = followed
-        return self._finite(model, extraction, radius, strings)
+        return self._finite(model, extraction, radius, readings)
 
     def _error(self, extraction: Extraction, radius: float) -> Certificate | str | None:
         """What the machine's shortest error comes to: the model's (`refuted`) or its own; None: it makes no error."""
@@ -195,7 +195,7 @@ class _Examination:
         return self._refuted(string, "of the machine")
 
     def _finite(
-        self, model: TreeModel | RecurrentModel, extraction: Extraction, radius: float, strings: Sequence[Strings]
+        self, model: TreeModel | RecurrentModel, extraction: Extraction, radius: float, readings: Sequence[Reading]
     ) -> Certificate:
         """Look for boxes around the representatives, or around those of smaller classes, which are then the machine."""
         if not isinstance(model, TreeModel):
@@ -216,7 +216,7 @@ class _Examination:
                 if found is None:
                     continue
                 if finer is not extraction:
-                    followed = _followed(model, finer, strings)
+                    followed = _followed(finer, readings)
                     if _disagreement(followed):
                         continue
                     self._note_machine(finer, smaller)
@@ -315,14 +315,8 @@ def _finer(
         extraction = finer
 
 
-def _followed(
-    model: TreeModel | RecurrentModel, extraction: Extraction, strings: Iterable[Strings]
-) -> tuple[Followed, ...]:
-    seen = (
-        follow(model, extraction, some) if isinstance(model, TreeModel) else follow_recurrent(model, extraction, some)
-        for some in strings
-    )
-    return tuple(Followed(length=some.shape[1], **f._asdict()) for some, f in zip(strings, seen, strict=True))
+def _followed(extraction: Extraction, readings: Iterable[Reading]) -> tuple[Followed, ...]:
+    return tuple(reading.follow(extraction) for reading in readings)
 
 
 def _disagreement(followed: Iterable[Followed]) -> str:

@@ -1,5 +1,6 @@
 """Whether a model's states stay in the classes that a machine gives them, node by node, on given strings."""
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -8,10 +9,10 @@ from torch import Tensor
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.extraction import MERGES_AT_ONCE, Extraction, TreeModel
-from lengthwise.ops.tree_attention import merge_windows, num_levels
+from lengthwise.ops.tree_attention import Tree, merge_windows, num_levels
 
 SYMBOLS_AT_ONCE = 1 << 21
-"""Strings are read in parts of at most so many symbols: memory does not grow with their number."""
+"""Trees are grown over parts of at most so many symbols."""
 
 
 class Following(NamedTuple):
@@ -37,33 +38,66 @@ class Following(NamedTuple):
         )
 
 
+class Level(NamedTuple):
+    """The merged nodes of one level of some trees, those over equal windows of symbols once, first one over pads only.
+
+    `windows` are places in the level below, oldest first; `counts` says how many nodes each of them is.
+    """
+
+    windows: Int64[Tensor, "R C"]
+    states: Float[Tensor, "R D"]
+    counts: Int64[Tensor, " R"]
+
+
+class Trees(NamedTuple):
+    """The trees that a model grows over some strings: their levels, and the place of each root in the last of them."""
+
+    levels: Sequence[Level]
+    roots: Int64[Tensor, " B"]
+
+
 @torch.no_grad()
-def follow(model: TreeModel, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> Following:
-    """Read strings by the model and by the extracted table side by side, and compare the classes of all merged nodes.
+def grow(model: TreeModel, strings: Int64[Tensor, "B T"]) -> list[Trees]:
+    """All nodes over some strings: at width 64 some 25 MB for a million symbols."""
+    return [_grown(model.tree, part) for part in strings.split(max(1, SYMBOLS_AT_ONCE // strings.shape[1]))]
+
+
+def _grown(tree: Tree, strings: Int64[Tensor, "B T"]) -> Trees:
+    rows, codes, levels = tree.leaves, strings + 1, []
+    for _ in range(num_levels(strings.shape[1], tree.chunk_size)):
+        windows, codes = _distinct_windows(codes, len(rows), tree.chunk_size)
+        rows = torch.cat([merge_windows(tree.layers[0], rows[some]) for some in windows.split(MERGES_AT_ONCE)])
+        counts = codes.flatten().bincount(minlength=len(windows))
+        counts[0].clamp_(min=1)  # the pads, which fill chunks up at higher levels
+        levels.append(Level(windows, rows, counts))
+    return Trees(levels, codes[:, 0])
+
+
+@torch.no_grad()
+def root_answers(model: TreeModel, trees: Iterable[Trees]) -> Int64[Tensor, " B"]:
+    """The model's answers to the strings that the trees are over; -1, which is wrong, where they overflow."""
+    logits = torch.cat([model.readout(some.levels[-1].states[some.roots]) for some in trees])
+    return torch.where(logits.isfinite().all(-1), logits.argmax(-1), -1)
+
+
+@torch.no_grad()
+def follow(model: TreeModel, extraction: Extraction, trees: Iterable[Trees]) -> Following:
+    """Compare the classes of all merged nodes of a model's trees with those that the extracted table gives them.
 
     The class of a state is that of the nearest prototype which gives the same answer (`Extraction.classes_of`), a
     function of the state and the model alone; the class of a node is what the table makes of the classes of its parts.
-    Nodes over equal windows of symbols are computed once.
     """
-    parts = strings.split(max(1, SYMBOLS_AT_ONCE // strings.shape[1]))
-    return sum((_follow_part(model, extraction, part) for part in parts), Following(0, 0, 0, 0.0))
-
-
-def _follow_part(model: TreeModel, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> Following:
-    tree, machine = model.tree, extraction.machine
+    machine, seen = extraction.machine, Following(0, 0, 0, 0.0)
     assert isinstance(machine, TreeMachine)
-    rows, classes, codes = tree.leaves, torch.from_numpy(machine.leaves.copy()), strings + 1
-    seen = Following(len(strings), 0, 0, 0.0)
-    for _ in range(num_levels(strings.shape[1], tree.chunk_size)):
-        windows, codes = _distinct_windows(codes, len(rows), tree.chunk_size)
-        merged = [merge_windows(tree.layers[0], rows[some]) for some in windows.split(MERGES_AT_ONCE)]
-        found, distances = zip(*(extraction.classes_of(model, states) for states in merged), strict=True)
-        rows, classes = torch.cat(merged), torch.from_numpy(machine.merged(classes[windows].numpy()))
-        count = codes.flatten().bincount(minlength=len(windows))
-        count[0] = max(1, int(count[0]))  # the window of pads, which fills chunks up at higher levels
-        distance = torch.cat(distances)
-        wrong = (torch.cat(found) != classes) | (classes < 0) | ~distance.isfinite()
-        seen += Following(0, int(count.sum()), int(count[wrong].sum()), farthest(distance))
+    for levels, roots in trees:
+        seen += Following(len(roots), 0, 0, 0.0)
+        classes = torch.from_numpy(machine.leaves.copy())
+        for level in levels:
+            parts = (extraction.classes_of(model, states) for states in level.states.split(MERGES_AT_ONCE))
+            found, distances = (torch.cat(both) for both in zip(*parts, strict=True))
+            classes = torch.from_numpy(machine.merged(classes[level.windows].numpy()))
+            wrong = (found != classes) | (classes < 0) | ~distances.isfinite()
+            seen += Following(0, int(level.counts.sum()), int(level.counts[wrong].sum()), farthest(distances))
     return seen
 
 

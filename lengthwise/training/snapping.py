@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 import torch
 
 from lengthwise.certification.extraction import TreeModel, extract, radii
-from lengthwise.certification.following import follow
+from lengthwise.certification.following import follow, grow
 from lengthwise.layers.codebook import Codebook
 from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
@@ -45,12 +45,13 @@ def snap_states(model: SequenceModel, task: SymbolTask, *, length: int, seed: in
     """
     assert isinstance(model, SnappingModel)
     strings = task.sample(NUM_STRINGS, length, generator_for(seed, "codes")).inputs
+    trees = grow(model, strings)
     for radius in radii(model.last_state(strings)):
         try:
             found = extract(model, task.symbols, radius=radius, most_classes=len(model.codebook.codes))
         except ValueError:  # too many classes, or too many merges to compare
             continue
-        if not follow(model, found, strings).num_disagreements:
+        if not follow(model, found, trees).num_disagreements:
             model.codebook.fill(found.prototypes[found.num_given :])
             return True
     return False

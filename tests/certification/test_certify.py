@@ -11,7 +11,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.checking import check
 from lengthwise.certification.extraction import extract
-from lengthwise.certification.following import follow
+from lengthwise.certification.following import follow, grow, root_answers
 from lengthwise.certification.snapped import SnappedModel
 from lengthwise.models import make_model
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
@@ -133,8 +133,37 @@ def test_a_state_whose_answer_no_prototype_gives_is_in_no_class() -> None:
     classes, distances = none_of_b.classes_of(model, in_b)
     assert classes.tolist() == [-1]
     assert distances.tolist() == [float("inf")]
-    seen = follow(model, none_of_b, torch.tensor([[1] * 9, [0] * 9]))
+    seen = follow(model, none_of_b, grow(model, torch.tensor([[1] * 9, [0] * 9])))
     assert seen.num_disagreements == 11
+
+
+def test_trees_are_grown_as_the_model_grows_them() -> None:
+    """Nodes over equal windows are one, and yet each root is the model's own state of the whole string."""
+    task = make_task("tomita", index=4)
+    for chunk_size, length in ((2, 1), (2, 37), (3, 100), (2, 500)):
+        model = make_model("regular-gpt", task, d_model=16, num_heads=4, chunk_size=chunk_size)
+        strings = task.sample(30, length, torch.Generator().manual_seed(length)).inputs
+        (trees,) = grow(model, strings)
+        with torch.no_grad():
+            torch.testing.assert_close(trees.levels[-1].states[trees.roots], model.last_state(strings))
+            assert torch.equal(root_answers(model, [trees]), model.last(strings).argmax(-1))
+
+
+class ErrsFarOut(RegularGPT):
+    """Does what its trees do up to 1,000 symbols, and the contrary beyond."""
+
+    def last(self, inputs, perturb=None):
+        logits = super().last(inputs, perturb)
+        return -logits if inputs.shape[1] > 1_000 else logits
+
+
+def test_a_model_that_does_not_do_what_its_trees_do_is_refuted() -> None:
+    honest = last_symbol_net()
+    model = ErrsFarOut(honest.config, vocab_size=2, num_classes=2)
+    model.load_state_dict(honest.state_dict())
+    certificate = certify(model, LastSymbol())
+    assert certificate.level == "refuted"
+    assert len(certificate.counterexample.string) > 1_000
 
 
 @pytest.mark.usefixtures("fewer_strings")
