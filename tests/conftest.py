@@ -1,5 +1,8 @@
 """Shared set-up of the tests: one torch thread, hypothesis without deadlines (a busy machine is no failure)."""
 
+from collections.abc import Generator
+
+import jaxtyping
 import pytest
 import torch
 from hypothesis import settings
@@ -10,6 +13,16 @@ import lengthwise.certification.checking as checking_module
 torch.set_num_threads(1)
 settings.register_profile("lengthwise", deadline=None, derandomize=True)
 settings.load_profile("lengthwise")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Shapes and types of all arguments are checked, except in tests marked `unchecked`."""
+    jaxtyping.config.update("jaxtyping_disable", item.get_closest_marker("unchecked") is not None)
+    try:
+        return (yield)
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

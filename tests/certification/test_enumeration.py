@@ -24,6 +24,8 @@ from lengthwise.tasks import make_task
 from lengthwise.training.loop import train
 from lengthwise.training.recipe import Recipe
 
+pytestmark = pytest.mark.unchecked
+
 PARITY = make_task("parity")
 SMALL = {"d_model": 16, "num_heads": 2}
 

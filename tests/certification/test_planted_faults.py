@@ -26,6 +26,8 @@ from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.regular.parity import Parity
 from lengthwise.training.loop import train
 
+pytestmark = pytest.mark.unchecked
+
 PROVED = ("finite", "robust")
 
 
