@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.runs.folder import RunFolder
 
-NUM_KILLS = 10
+often = pytest.mark.parametrize("num_kills", [3, pytest.param(10, marks=pytest.mark.slow)])
 RUN = [
     *("train", "parity", "regular-gpt", "--longest", "60", "--set", "train.steps=1500", "--set", "train.batch_size=8"),
     *("--set", "train.max_length=8", "--set", "train.checkpoint_every=40"),
@@ -74,13 +74,14 @@ def contents(folder: Path) -> tuple[object, ...]:
     return weights, run.metrics.path.read_text(), probes, list(result.curves)
 
 
-def test_a_run_killed_ten_times_equals_an_undisturbed_one(tmp_path: Path) -> None:
+@often
+def test_a_run_killed_often_equals_an_undisturbed_one(num_kills: int, tmp_path: Path) -> None:
     chance = random.Random(0)
     folders = [tmp_path / name for name in ("killed", "undisturbed")]
     for folder in folders:
         folder.mkdir()
-    killed = [kill_at_random(RUN, folders[0], chance, "state.json", group=True) for _ in range(NUM_KILLS)]
-    assert sum(killed) >= 2, "the run is too short to be killed in"
+    killed = [kill_at_random(RUN, folders[0], chance, "state.json", group=True) for _ in range(num_kills)]
+    assert sum(killed) >= num_kills // 5, "the run is too short to be killed in"
     for folder in folders:
         finish(RUN, folder)
     one, other = (next((folder / "runs").glob("parity-*")) for folder in folders)
@@ -93,11 +94,12 @@ def drafts(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if path.name.startswith(".") and path.name != ".lock"}
 
 
-def test_a_sweep_killed_ten_times_loses_no_finished_run(tmp_path: Path) -> None:
+@often
+def test_a_sweep_killed_often_loses_no_finished_run(num_kills: int, tmp_path: Path) -> None:
     """Only the first process is killed; its workers must notice and let go of their runs."""
     chance = random.Random(1)
     finished: dict[Path, bytes] = {}
-    for _ in range(NUM_KILLS):
+    for _ in range(num_kills):
         kill_at_random(SWEEP, tmp_path, chance, "run.json", group=False)
         for path, content in finished.items():
             assert path.read_bytes() == content, "a finished run was repeated"

@@ -119,6 +119,7 @@ def test_suffixes_have_every_length() -> None:
         assert torch.equal(suffix.targets, suffix.inputs + 1)
 
 
+@pytest.mark.unchecked
 def test_consistency_brings_the_states_of_one_string_together() -> None:
     task, generator = make_task("parity"), generator_for(0, "strings")
     batch = task.sample(200, 9, generator)
@@ -173,6 +174,7 @@ def test_a_recipe_that_asks_too_much_of_a_model_is_refused(changes: dict, senten
         loop.check_model(Plainest, validated(Recipe, unchanged | changes))
 
 
+@pytest.mark.unchecked
 def test_consistency_is_part_of_the_loss_but_does_not_hold_growth_up(monkeypatch: pytest.MonkeyPatch) -> None:
     read = loop._loss_and_states
 
@@ -227,6 +229,7 @@ def test_training_depends_on_the_seed_alone() -> None:
     assert runs[0] != runs[2]
 
 
+@pytest.mark.unchecked
 @pytest.mark.parametrize("supervision", ["last", "prefix"])
 def test_training_lowers_the_loss(supervision: str) -> None:
     task = make_task("cycle-navigation", size=2)
@@ -253,6 +256,7 @@ def test_the_average_follows_the_weights() -> None:
     torch.testing.assert_close(parameter.detach(), expected)
 
 
+@pytest.mark.unchecked
 def test_lengths_are_balanced_and_sampled_as_the_recipe_says() -> None:
     dyck = make_task("bounded-dyck", depth=2)
     assert training_lengths(dyck, small_recipe(lengths="balanced")) == ([2, 4, 6, 8, 10, 12], [])
@@ -298,6 +302,7 @@ def test_short_strings_come_first() -> None:
     assert recipe.length_odds_at(100, [1, 2, 4]) == [1.0, 2.0, 4.0]
 
 
+@pytest.mark.unchecked
 def test_lengths_grow_when_the_loss_at_the_longest_is_small() -> None:
     task, recipe = make_task("parity"), small_recipe(steps=400, length_sampling="growing", max_length=3)
     state = small_state(task, recipe)
