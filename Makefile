@@ -10,10 +10,10 @@ demo: $(VENV)/.ready
 	$(BIN)/lengthwise demo
 
 test: $(VENV)/.ready-test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m "not slow"
 
 test-slow: $(VENV)/.ready-test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m slow
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check

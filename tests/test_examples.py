@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lengthwise.cli import main
 from lengthwise.experiments.base import SMOKE_PLAN
 from lengthwise.runs.execute import execute
 from lengthwise.runs.spec import make_spec
@@ -66,32 +67,53 @@ def test_the_page_about_the_inside_of_nets_is_written(tmp_path: Path) -> None:
     assert all((tmp_path / "pages" / name).stat().st_size > 1_000 for name in pictures)
 
 
-@pytest.mark.parametrize("block", blocks("python"), ids=range(len(blocks("python"))))
-def test_python_of_the_readme_runs(block: str, capsys) -> None:
-    exec(compile(block, "README.md", "exec"), {})
-    lines = capsys.readouterr().out.splitlines()
-    assert lines
-    if "length_curve" in block:
-        assert [line.split()[1] for line in lines] == ["1.000", "1.000", "1.000"], "the README says that it is right"
-    else:
-        assert lines[0] == lines[1], "the README says that both are the same"
+to_the_end = pytest.mark.parametrize("steps", [5, pytest.param(None, marks=pytest.mark.slow)])
+"""Nets are trained for a few steps only, or for as many as the page says, and then what it says of them is true."""
 
 
-@pytest.mark.parametrize("page", ["tutorial", "extending", "constructions", "certificates", "propositions"])
-def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
+def trained_for(steps: int | None, code: str) -> str:
+    return code if steps is None else re.sub(r"Recipe\(steps=\d+\)", f"Recipe(steps={steps})", code)
+
+
+@to_the_end
+def test_python_of_the_readme_runs(steps: int | None, capsys) -> None:
+    trains, asks = blocks("python")
+    exec(compile(trained_for(steps, trains), "README.md", "exec"), {})
+    accuracies = [line.split()[1] for line in capsys.readouterr().out.splitlines()]
+    assert len(accuracies) == 3
+    if steps is None:
+        assert accuracies == ["1.000", "1.000", "1.000"], "the README says that it is right"
+    exec(compile(asks, "README.md", "exec"), {})
+    formula, machine = capsys.readouterr().out.splitlines()
+    assert formula == machine, "the README says that both are the same"
+
+
+def output_of_page(page: str, folder: Path, steps: int | None = None) -> str:
+    """What the Python of a page prints, which must be what the page shows."""
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    script = tmp_path / f"{page}.py"
-    script.write_text("\n".join(blocks("python", text)), encoding="utf-8")
+    script = folder / f"{page}.py"
+    script.write_text(trained_for(steps, "\n".join(blocks("python", text))), encoding="utf-8")
     command = [sys.executable, "-W", "error", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr
     for shown in blocks("text", text):
         assert shown in done.stdout, "the page shows what its code prints"
-    if page == "tutorial":
-        measured = [line for line in done.stdout.splitlines() if " symbols: " in line]
-        assert len(measured) == 5
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", ["extending", "constructions", "certificates", "propositions"])
+def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
+    output_of_page(page, tmp_path)
+
+
+@to_the_end
+def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_path: Path) -> None:
+    output = output_of_page("tutorial", tmp_path, steps)
+    measured = [line for line in output.splitlines() if " symbols: " in line]
+    assert len(measured) == 5
+    if steps is None:
         assert all(" 1.0000 " in line for line in measured), "the page says that the net is right"
-        assert re.search("^(finite|robust) - A finite machine", done.stdout, re.MULTILINE), "and that it is certified"
+        assert re.search("^(finite|robust) - A finite machine", output, re.MULTILINE), "and that it is certified"
 
 
 @pytest.mark.parametrize(
@@ -99,29 +121,26 @@ def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> 
     [README, TUTORIAL, CONSTRUCTIONS, CERTIFICATES],
     ids=["README", "tutorial", "constructions", "certificates"],
 )
-def test_commands_run(document: str, tmp_path: Path) -> None:
+def test_commands_run(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """In order, in one folder, each `train` for a few steps only; a comment says where one is to fail."""
+    monkeypatch.chdir(tmp_path)
     lines = [line for block in blocks("console", document) for line in block.splitlines()]
     commands = [line for line in lines if line.startswith("lengthwise")]
     assert len(commands) >= 2
     for command in commands:
         words = shlex.split(command, comments=True)[1:]
+        words += ["--longest", "60"] if words[0] in ("train", "resume") else []
         if words[0] == "train":
-            words += ["--set", "train.batch_size=4", "--set", "train.max_length=6", "--longest", "60"]
+            words += ["--set", "train.batch_size=4", "--set", "train.max_length=6"]
             words += [] if "stepz" in command else ["--set", "train.steps=5"]
         run = max(tmp_path.glob("runs/*"), default=Path("none"), key=lambda path: path.stat().st_mtime)
         words = [word.replace("runs/RUN", str(run)) for word in words]
         if "predict" in words and run.name.startswith("parity"):
             words = [word.replace("0110", "abba").replace("111000", "b") for word in words]
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-m", "lengthwise", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-        )
+        with pytest.raises(SystemExit) as stopped:
+            main(words)
         expected = int(re.search(r"# exits with (\d)", command + "# exits with 0").group(1))
-        assert done.returncode == expected, f"{command}\n{done.stderr}"
+        assert stopped.value.code == expected, f"{command}\n{capsys.readouterr().err}"
 
 
 def test_make_targets_of_the_readme_exist() -> None:

@@ -100,28 +100,31 @@ class Semiautomaton:
         Raises:
             ValueError: a symbol id lies outside 0 ... V-1, or `start` is no state.
         """
-        flat, columns, state = self._prepare(strings, start)
+        rows, columns, row = self._prepare(strings, start)
         states = np.empty(columns.shape, dtype=np.int64)
         for position, symbols in enumerate(columns):
-            state = flat[state * self.num_symbols + symbols]
-            states[position] = state
-        return states.T
+            row = rows.take(row + symbols)
+            states[position] = row
+        return (states // self.num_symbols).T
 
     def final_states(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, " B"]:
         """State reached at the end of every string (`start` itself where T is 0); errors as in `run`."""
-        flat, columns, state = self._prepare(strings, start)
+        rows, columns, row = self._prepare(strings, start)
         for symbols in columns:
-            state = flat[state * self.num_symbols + symbols]
-        return state
+            row = rows.take(row + symbols)
+        return row // self.num_symbols
 
     def _prepare(
         self, strings: Int64[np.ndarray, "B T"], start: int
     ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, "T B"], Int64[np.ndarray, " B"]]:
-        """Check the input; return the flattened table, the strings position by position, and the first states."""
+        """Check the input; return the flattened table, the strings position by position, and the first states.
+
+        States are given by where their rows begin in the flattened table.
+        """
         self.check_state(start)
         self.check_strings(strings)
-        state = np.full(len(strings), start, dtype=np.int64)
-        return self.table.ravel(), np.ascontiguousarray(strings.T), state
+        row = np.full(len(strings), start * self.num_symbols, dtype=np.int64)
+        return self.table.ravel() * self.num_symbols, np.ascontiguousarray(strings.T), row
 
     def transition_matrix(self, probabilities: Float[np.ndarray, " V"]) -> Float[np.ndarray, "Q Q"]:
         """Markov chain of the states when symbols are drawn independently: ``matrix[q, r] = P(q goes to r)``."""

@@ -44,15 +44,15 @@ def test_near_miss_batches_are_balanced(task: RecognitionTask, batch_size: int) 
 @near_miss
 def test_an_extra_string_falls_to_either_class(task: RecognitionTask) -> None:
     generator = seeded(0)
-    inside = torch.tensor([int(task.sample(3, 12, generator).targets[:, -1].sum()) for _ in range(200)])
+    inside = torch.tensor([int(task.sample(3, 12, generator).targets[:, -1].sum()) for _ in range(60)])
     assert set(inside.tolist()) == {1, 2}
-    assert inside.double().mean().item() == pytest.approx(1.5, abs=0.15)
+    assert inside.double().mean().item() == pytest.approx(1.5, abs=0.2)
 
 
 @near_miss
 def test_near_miss_rows_are_shuffled(task: RecognitionTask) -> None:
-    answers = torch.stack([task.sample(64, 12, seeded(seed)).targets[:, -1] for seed in range(60)])
-    assert answers[:, :32].double().mean().item() == pytest.approx(0.5, abs=0.05)
+    answers = torch.stack([task.sample(64, 12, seeded(seed)).targets[:, -1] for seed in range(20)])
+    assert answers[:, :32].double().mean().item() == pytest.approx(0.5, abs=0.08)
 
 
 @near_miss
