@@ -15,6 +15,16 @@ settings.register_profile("lengthwise", deadline=None, derandomize=True)
 settings.load_profile("lengthwise")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with many cases only the first checks shapes and types of all arguments: that takes a third longer."""
+    seen = set()
+    for item in items:
+        name, _, case = item.nodeid.partition("[")
+        if case and name in seen:
+            item.add_marker("unchecked")
+        seen.add(name)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Shapes and types of all arguments are checked, except in tests marked `unchecked`."""

@@ -35,19 +35,30 @@ def test_makes_complete_and_different_runs(name: str, scale: Scale) -> None:
     assert (EXPERIMENTS[name].__doc__ or "").strip()
 
 
+def reproduce(name: str, folder: Path) -> str:
+    """The page that the experiment makes at smoke scale."""
+    arguments = ["reproduce", name, "--scale", "smoke", "--runs", str(folder / "runs"), "--pages", str(folder)]
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 0
+    return (folder / f"{name.replace('/', '-')}-smoke.md").read_text()
+
+
 def test_runs_at_smoke_scale_and_writes_its_page(name: str, tmp_path: Path) -> None:
-    arguments = ["reproduce", name, "--scale", "smoke", "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path)]
-    for _ in range(2):  # the second time, everything is finished already
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        assert stopped.value.code == 0
-    page = (tmp_path / f"{name.replace('/', '-')}-smoke.md").read_text()
+    page = reproduce(name, tmp_path)
     experiment = EXPERIMENTS[name]("smoke")
     assert all(f"| {cell.row} | {cell.column} | 1 |" in page for cell in experiment.cells)
     assert all(cell.published in page for cell in experiment.cells)
     assert f"lengthwise reproduce {name} --scale smoke" in page
     assert "commit:" in page
     assert "## Without a result" not in page
+
+
+def test_a_second_time_everything_is_finished_already(tmp_path: Path) -> None:
+    page = reproduce("regular-gpt/table-2", tmp_path)
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/[!.]*")}
+    assert reproduce("regular-gpt/table-2", tmp_path) == page
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/[!.]*")} == written
 
 
 @pytest.mark.parametrize("name", ["regular-gpt/table-1", "regular-gpt/table-2"])
