@@ -20,10 +20,6 @@ Level = Literal["refuted", "tested", "finite", "robust"]
 
 Shortest = Literal["of all strings", "of the machine", "as found"]
 
-LEAST_STRINGS = 1_000
-LEAST_LENGTHS = (40, 500, 10_000)
-"""What level `finite` asks for: at each of these lengths (or one symbol off, where a task has none) so many strings."""
-
 CLAIMS: Mapping[Level, str] = {
     "refuted": "The model answers a string wrongly.",
     "tested": "No wrong answer was confirmed; nothing is proved.",

@@ -7,14 +7,16 @@ import numpy as np
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import (
-    LEAST_LENGTHS,
-    LEAST_STRINGS,
     Certificate,
     Codes,
     first_error,
     machine_from_json,
 )
 from lengthwise.conventions import IGNORE
+
+LEAST_STRINGS = 1_000
+LEAST_LENGTHS = (40, 500, 10_000)
+"""What level `finite` asks for: at each of these lengths (or one symbol off, where a task has none) so many strings."""
 
 
 class Checked(NamedTuple):
