@@ -77,8 +77,8 @@ def reproduce(
 ) -> int:
     """Carry out an experiment and write its page: our numbers beside the paper's.
 
-    Finished runs are not repeated; after an interruption the same command goes on. All results are kept beside the
-    page, in records/, compressed.
+    Finished runs are not repeated; after an interruption the same command goes on. The page is written anew. All
+    results are kept beside it, in records/, compressed, with those that stood there of runs that this time have none.
     """
     from datetime import UTC, datetime
 
@@ -89,14 +89,15 @@ def reproduce(
     from lengthwise.report.results_page import cell_lines, file_stem, markdown_page
     from lengthwise.report.terminal import print_failures, print_grid
     from lengthwise.runs.pool import finished
-    from lengthwise.runs.records import read_records, restore, write_records
+    from lengthwise.runs.records import read_records, restore, with_earlier, write_records
 
     console = Console()
     experiment = EXPERIMENTS[name](parse_scale(scale))
     stem = file_stem(name, scale)
     records = pages / "records" / f"{stem}.jsonl.gz"
+    before = read_records(records) if recorded or records.exists() else []
     if recorded:
-        console.print(f"{restore(read_records(records), runs)} runs taken from {records}", soft_wrap=True)
+        console.print(f"{restore(before, runs)} runs taken from {records}", soft_wrap=True)
     if page_only:
         outcomes = finished(experiment.specs, runs, experiment.plan)
     else:
@@ -104,7 +105,8 @@ def reproduce(
     print_grid(console, experiment.title, *cell_lines(experiment, outcomes))
     failed = print_failures(console, outcomes)
     page = pages / f"{stem}.md"
-    write_records(records, [outcome.result for outcome in outcomes if outcome.result is not None])
+    found = [outcome.result for outcome in outcomes if outcome.result is not None]
+    write_records(records, with_earlier(found, before, experiment.specs))
     write_by_rename(page, markdown_page(name, scale, experiment, outcomes, datetime.now(UTC).date()).encode())
     console.print(f"wrote {page}", soft_wrap=True)
     return 1 if failed else 0

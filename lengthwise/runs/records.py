@@ -2,14 +2,14 @@
 
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from lengthwise.files import write_by_rename
 from lengthwise.runs.folder import RunFolder, RunResult
-from lengthwise.runs.spec import spec_from_json
+from lengthwise.runs.spec import RunSpec, spec_from_json
 
 
 def write_records(path: Path, results: Iterable[RunResult]) -> None:
@@ -37,6 +37,14 @@ def read_records(path: Path) -> list[RunResult]:
     except (OSError, EOFError, UnicodeDecodeError, ValidationError) as error:
         kind = "not results of this version" if isinstance(error, ValidationError) else "damaged file"
         raise ValueError(f"{path}: {kind} ({type(error).__name__}); carry the experiment out again") from None
+
+
+def with_earlier(
+    results: Iterable[RunResult], earlier: Iterable[RunResult], specs: Sequence[RunSpec]
+) -> list[RunResult]:
+    """Results, and earlier ones of those runs of the experiment that have none now, in the order of the experiment."""
+    found = {result.run_id: result for result in (*earlier, *results)}
+    return [found[spec.id] for spec in specs if spec.id in found]
 
 
 def restore(results: Iterable[RunResult], root: Path) -> int:

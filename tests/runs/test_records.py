@@ -42,6 +42,9 @@ def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path
     assert "## Without a result" in page.read_text()
     assert len(read_records(records)) == 3
 
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "none"), "--page-only") == 1
+    assert [result.run_id for result in read_records(records)] == [result.run_id for result in found[:3]]
+
     assert reproduce(tmp_path, "--runs", str(tmp_path / "third")) == 0
     assert [result.run_id for result in read_records(records)] == [result.run_id for result in found]
 
