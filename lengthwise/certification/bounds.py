@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.affine import ULPS, Affine, Inputs
 from lengthwise.certification.extraction import Extraction, TreeModel
+from lengthwise.layers.codebook import Codebook
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
@@ -70,8 +71,12 @@ def invariant_boxes(model: TreeModel, extraction: Extraction, most_merges: int =
         names = f"{type(model).__name__} with a {type(layer).__name__}"
         raise ValueError(f"model: bounds are known for a RegularGPT of variant merge only, got a {names}")
     assert isinstance(layer, MergeLayer)
-    assert isinstance(readout, nn.Sequential)
-    check_parts(layer, readout)
+    assert isinstance(model, nn.Module)
+    if type(readout) is not nn.Sequential:
+        raise ValueError(
+            f"model: bounds are known for its usual parts only, got a {type(readout).__name__} as read-out"
+        )
+    check_parts(model, layer, readout)
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))
@@ -96,21 +101,24 @@ def invariant_boxes(model: TreeModel, extraction: Extraction, most_merges: int =
     return Search(None, num_merges)
 
 
-def check_parts(layer: MergeLayer, readout: nn.Module) -> None:
-    """Refuse a merge layer or a read-out that has parts other than those whose formulas are bounded.
+def check_parts(model: nn.Module, layer: MergeLayer, *others: nn.Module) -> None:
+    """Refuse a merge layer, a read-out or a codebook that has parts other than those whose formulas are bounded.
 
     Raises:
         ValueError: a part is of another type or a subclass, a projection has a bias, or a hook may change a result.
     """
-    kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear}
-    modules = [*layer.modules(), *readout.modules()]
+    kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, Codebook}
+    modules = [module for part in (layer, *others) for module in part.modules()]
     foreign = sorted({type(module).__name__ for module in modules if type(module) not in kinds})
     if foreign:
         raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
     if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
         raise ValueError("model: bounds are known for projections without biases, got one with a bias")
-    if any(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module) for module in modules):
+    if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
         raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
+    own = {name for module in (model, *modules) for name in vars(module) if callable(getattr(type(module), name, None))}
+    if own:
+        raise ValueError(f"model: bounds are known for its usual methods only, got another {min(own)}; remove it")
 
 
 def _pairs(targets: Int64[Tensor, " M"], merged: list[Affine]) -> Iterable[tuple[Int64[Tensor, " _"], Affine]]:

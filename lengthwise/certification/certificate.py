@@ -68,7 +68,10 @@ class TreeMachineFields(TypedDict):
 
 
 class Tested(_Part):
-    """Final answers to strings of one length, a part of them structured; only what the task asks counts."""
+    """Final answers to strings of one length, a part of them structured; only what the task asks counts.
+
+    Of a RegularGPT's answers to very many symbols most are those of the roots of trees that were grown for `Followed`.
+    """
 
     length: Count
     num_strings: Count
@@ -117,35 +120,39 @@ class Laws(_Part):
 
 
 class Boxes(_Part):
-    """Boxes around the representatives that the model maps into one another; by how much answers are ahead in them."""
+    """Boxes around the representatives that the model maps into one another; by how much answers are ahead in them.
+
+    `margin` is None where there is one answer only.
+    """
 
     num_representatives: Count
     half_width: float
-    margin: float
+    margin: float | None
 
 
 class Codes(_Part):
     """Merges of codes, all of which float32 is certain to give the code that the machine says.
 
     `room`: how far every merged state is, rounding allowed for, from where another code were the nearest (None: there
-    is one code only). `margin`: by how much the logits of answers are ahead.
+    is one code only). `margin`: by how much the logits of answers are ahead (None: there is one answer only).
     """
 
     num_codes: int
     num_merges: int
     room: float | None
-    margin: float
+    margin: float | None
 
 
 class Counterexample(_Part):
     """A string that the model, run on it, answers wrongly.
 
-    `shortest`: among all strings (every shorter one was tried), for the machine, or only as short as it was made.
+    `got` is None where the model's states overflow. `shortest`: among all strings (every shorter one was tried), for
+    the machine, or only as short as it was made.
     """
 
     string: tuple[str, ...]
     wanted: str
-    got: str
+    got: str | None
     shortest: Shortest
 
 

@@ -34,7 +34,7 @@ from lengthwise.certification.extraction import Extraction, TreeModel, extract, 
 from lengthwise.certification.reading import Reading
 from lengthwise.certification.recurrent import extract_recurrent
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
-from lengthwise.conventions import IGNORE
+from lengthwise.conventions import IGNORE, Diverged
 from lengthwise.layers.codebook import Codebook, SnappingLayer
 from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.tasks.base import RegularTask, SymbolTask
@@ -88,20 +88,33 @@ def certify(model: SequenceModel, task: SymbolTask, *, seed: int = 0) -> Certifi
 
 
 def _check_model(model: SequenceModel, task: RegularTask) -> None:
-    found = {tensor.dtype for tensor in model.state_dict().values() if tensor.is_floating_point()}
-    if not found <= {torch.float32, torch.float64}:
-        names = ", ".join(sorted(map(str, found)))
+    tensors = model.state_dict().values()
+    dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
+    if dtypes not in ({torch.float32}, {torch.float64}, set()):
+        names = ", ".join(sorted(map(str, dtypes)))
         raise ValueError(f"model: wanted weights in float32 or float64, got {names}; certify model.float()")
-    if (precision := torch.get_float32_matmul_precision()) != "highest":
-        raise ValueError(
-            f"precision: wanted 'highest', got {precision!r}; call torch.set_float32_matmul_precision('highest')"
-        )
+    if devices := {tensor.device.type for tensor in tensors} - {"cpu"}:
+        raise ValueError(f"model: wanted weights on the CPU, got some on {min(devices)}; certify model.cpu()")
+    _check_precision()
     num_answers = model.last(torch.zeros(1, 1, dtype=torch.int64)).shape[1]
     if num_answers != len(task.classes):
         raise ValueError(
             f"model: wanted one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
             "this task"
         )
+
+
+def _check_precision() -> None:
+    try:
+        precision = torch.get_float32_matmul_precision()
+    except RuntimeError:  # where backends were given precisions of their own
+        precision = "mixed"
+    if precision != "highest":
+        raise ValueError(
+            f"precision: wanted 'highest', got {precision!r}; call torch.set_float32_matmul_precision('highest')"
+        )
+    if torch.is_autocast_enabled("cpu"):
+        raise ValueError("precision: wanted no autocast, got one on the CPU; certify outside of it")
 
 
 @dataclass
@@ -125,7 +138,7 @@ class _Examination:
             reasons = [f"machines are read off tree models and recurrent models, and {self.model.name} is neither"]
         else:
             reasons = []
-            for radius in self._radii(readings[0].strings):
+            for radius in self._radii(readings[0]):
                 outcome = self._attempt(self.model, radius, readings, wrong is None)
                 if isinstance(outcome, Certificate):
                     return outcome
@@ -154,8 +167,8 @@ class _Examination:
         self.evidence["tested"] = tuple(tested)
         return wrong
 
-    def _radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
-        tried = radii(self.model.last_state(strings[:GLANCE]))
+    def _radii(self, reading: Reading) -> list[float]:
+        tried = radii(self.model.last_state(reading.strings[:GLANCE]))
         codebook = _codebook(self.model)
         return [min(tried[0], codebook.gap / 2)] if codebook else tried  # a class for each code
 
@@ -169,13 +182,13 @@ class _Examination:
             if missed := _disagreement(glance):
                 return missed
             error = self._error(extraction, radius)
-        except ValueError as problem:  # too many classes, or too many merges to compare
+            if error is not None:
+                return error
+            if not none_wrong:
+                return "the machine is right, the model is not"
+            followed = _followed(extraction, readings)
+        except (ValueError, Diverged) as problem:  # too many classes, too many merges to compare, or an overflow
             return str(problem)
-        if error is not None:
-            return error
-        if not none_wrong:
-            return "the machine is right, the model is not"
-        followed = _followed(extraction, readings)
         if missed := _disagreement(followed):
             return missed
         self._note_machine(extraction, radius)
@@ -202,7 +215,7 @@ class _Examination:
             return self._certificate("finite", "bounds are known for tree models only")
         if _codebook(model):
             return self._finite_of_codes(model, extraction)
-        reason = "no boxes were found that the model maps into one another"
+        reason = "no boxes were found that the model maps into one another, with a margin between answers"
         left = MOST_BOUNDED
         try:
             for smaller, finer in _finer(model, self.task.symbols, extraction, radius):
@@ -217,12 +230,15 @@ class _Examination:
                     continue
                 if finer is not extraction:
                     followed = _followed(finer, readings)
-                    if _disagreement(followed):
+                    if missed := _disagreement(followed):
+                        reason = f"boxes were found around smaller classes only, of which {missed}"
                         continue
                     self._note_machine(finer, smaller)
                     self.evidence["followed"] = followed
                 self.evidence["boxes"] = Boxes(
-                    num_representatives=len(finer.prototypes), half_width=found.half_width, margin=found.margin
+                    num_representatives=len(finer.prototypes),
+                    half_width=found.half_width,
+                    margin=_or_none(found.margin),
                 )
                 return self._certificate("robust", "")
         except ValueError as problem:
@@ -240,8 +256,8 @@ class _Examination:
         self.evidence["codes"] = Codes(
             num_codes=len(extraction.prototypes) - extraction.num_given,
             num_merges=found.num_merges,
-            room=found.room if math.isfinite(found.room) else None,
-            margin=found.margin,
+            room=_or_none(found.room),
+            margin=_or_none(found.margin),
         )
         return self._certificate("robust", "")
 
@@ -254,7 +270,7 @@ class _Examination:
             representatives=_hash({"prototypes": extraction.prototypes}),
             asked_radius=radius,
             radius=extraction.radius,
-            gap=extraction.gap if math.isfinite(extraction.gap) else None,
+            gap=_or_none(extraction.gap),
             num_levels=extraction.num_levels,
             points=_map(extraction),
         )
@@ -267,7 +283,7 @@ class _Examination:
         self.evidence["counterexample"] = Counterexample(
             string=tuple(self.task.symbols[v] for v in string.tolist()),
             wanted=self.task.classes[int(judged.wanted)],
-            got=self.task.classes[int(judged.answers)],
+            got=None if int(judged.answers) < 0 else self.task.classes[int(judged.answers)],
             shortest=shortest,
         )
         return self._certificate("refuted", "the model errs")
@@ -330,11 +346,16 @@ def _disagreement(followed: Iterable[Followed]) -> str:
     return ""
 
 
+def _or_none(number: float) -> float | None:
+    """A number, or None for an infinite one, which stands for a distance to something that there is not."""
+    return number if math.isfinite(number) else None
+
+
 def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
     """The representatives along their first two principal axes, and their classes."""
     centered = (extraction.prototypes - extraction.prototypes.mean(0)).double()
-    _, _, axes = torch.linalg.svd(centered, full_matrices=False)
-    places = (centered @ axes[:2].T).tolist()
+    _, _, axes = torch.linalg.svd(torch.nn.functional.pad(centered, (0, 1)), full_matrices=False)  # of width 1, too
+    places = (centered @ axes[:2, :-1].T).tolist()
     return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(places, extraction.classes, strict=True))
 
 

@@ -87,14 +87,19 @@ def _check_robust(certificate: Certificate) -> str:
     assert closure is not None  # as for level finite
     if certificate.machine is not None and "leaves" in certificate.machine:
         same = boxes is not None and boxes.num_representatives == closure.num_representatives > 0
-        if boxes is not None and same and boxes.margin > 0 and boxes.half_width >= 0:
+        if boxes is not None and same and _is_ahead(boxes.margin, certificate) and boxes.half_width >= 0:
             return "the model maps the boxes into one another"
-        if codes is not None and codes.margin > 0 and codes.num_merges > 0 and _has_room(codes):
+        if codes is not None and _is_ahead(codes.margin, certificate) and codes.num_merges > 0 and _has_room(codes):
             return "the model merges codes as the machine says"
     raise ValueError(
         "certificate: level robust wants a tree machine and boxes with a positive margin, one for each representative, "
         "or merges of codes with one and with room, got neither; certify again"
     )
+
+
+def _is_ahead(margin: float | None, certificate: Certificate) -> bool:
+    """Whether the right answer is ahead of all others; of a single answer there is no other."""
+    return len(certificate.classes) == 1 if margin is None else margin > 0
 
 
 def _has_room(codes: Codes) -> bool:
@@ -155,7 +160,7 @@ def _check_refuted(certificate: Certificate, task: Transducer) -> list[str]:
         raise ValueError(
             f"certificate: the transducer does not answer its counterexample with {found.wanted!r}; certify again"
         )
-    if found.got == found.wanted or found.got not in certificate.classes:
+    if found.got == found.wanted or found.got not in (None, *certificate.classes):
         raise ValueError(f"certificate: {found.got!r} is no wrong answer to its counterexample; certify again")
     if found.shortest == "of the machine":
         machine = None if certificate.machine is None else machine_from_json(certificate.machine)

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
-from lengthwise.evaluation.length_curve import final_answers
+from lengthwise.evaluation.length_curve import final_answers, prefix_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask
 
@@ -68,7 +68,7 @@ def shortened_error(model: SequenceModel, task: OracleTask, string: String) -> S
 
 
 def _shortest_wrong_prefix(model: SequenceModel, task: OracleTask, string: String) -> String:
-    every = Judged(model(string[None])[0].argmax(-1), task.solve(string[None])[0])
+    every = Judged(prefix_answers(model, string[None])[0], task.solve(string[None])[0])
     places = torch.nonzero(every.wrong)[:, 0]
     # Reading all prefixes at once may round otherwise than reading the whole string: only what holds of `last` counts.
     for place in places[:CUTS_AT_ONCE].tolist():

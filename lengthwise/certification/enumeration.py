@@ -51,7 +51,8 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | 
         raise ValueError(f"model: wanted a CodebookGPT that has codes, got a {names}")
     assert isinstance(layer, SnappingLayer)
     assert isinstance(layer.layer, MergeLayer)
-    check_parts(layer.layer, model.readout)
+    assert isinstance(model, CodebookGPT)
+    check_parts(model, layer.layer, model.readout, layer.codebook)
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))

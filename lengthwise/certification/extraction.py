@@ -151,6 +151,20 @@ def radii(states: Float[Tensor, "N D"]) -> list[float]:
     return [share * norm for share in RADII]
 
 
+def can_be_followed(tree: Tree) -> bool:
+    """Whether a node is the value of one layer on its parts alone, pads among them."""
+    return len(tree.layers) == 1 and tree.pad_rule == "merged"
+
+
+def check_tree(tree: Tree) -> None:
+    """Refuse trees that apply more than one layer a level, or in which a pad is another one at every level."""
+    if not can_be_followed(tree):
+        raise ValueError(
+            f"model: wanted a tree of thickness 1 whose pads are merged, got thickness {len(tree.layers)} and "
+            f"{tree.pad_rule} pads; take variant merge or paper"
+        )
+
+
 @torch.no_grad()
 def extract(model: TreeModel, symbols: tuple[str, ...], *, radius: float, most_classes: int = 500) -> Extraction:
     """Close the model's states into classes, without looking at the task.
@@ -165,12 +179,7 @@ def extract(model: TreeModel, symbols: tuple[str, ...], *, radius: float, most_c
             their table more than 20,000,000 entries.
         ValueError: the model is not a tree of one layer a level (thickness 1) whose pads are merged.
     """
-    tree = model.tree
-    if len(tree.layers) != 1 or tree.pad_rule != "merged":
-        raise ValueError(
-            f"model: wanted a tree of thickness 1 whose pads are merged, got thickness {len(tree.layers)} and "
-            f"{tree.pad_rule} pads; take variant merge or paper"
-        )
+    check_tree(tree := model.tree)
     classes = _Windows(model, Prototypes(model, tree.leaves, radius=radius, most=most_classes))
     pad, full = 0, list(range(1, len(symbols) + 1))
     mixed: list[int] = []

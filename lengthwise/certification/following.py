@@ -8,8 +8,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.extraction import MERGES_AT_ONCE, Extraction, TreeModel
-from lengthwise.ops.tree_attention import Tree, merge_windows, num_levels
+from lengthwise.certification.extraction import MERGES_AT_ONCE, Extraction, TreeModel, check_tree
+from lengthwise.evaluation.length_curve import answers_of
+from lengthwise.ops.tree_attention import merge_windows, num_levels
 
 SYMBOLS_AT_ONCE = 1 << 21
 """Trees are grown over parts of at most so many symbols."""
@@ -38,8 +39,8 @@ class Following(NamedTuple):
         )
 
 
-class Level(NamedTuple):
-    """The merged nodes of one level of some trees, those over equal windows of symbols once, first one over pads only.
+class TreeLevel(NamedTuple):
+    """The merged nodes of one level of some trees, first one over pads only; equal ones are one where they are many.
 
     `windows` are places in the level below, oldest first; `counts` says how many nodes each of them is.
     """
@@ -52,32 +53,43 @@ class Level(NamedTuple):
 class Trees(NamedTuple):
     """The trees that a model grows over some strings: their levels, and the place of each root in the last of them."""
 
-    levels: Sequence[Level]
+    levels: Sequence[TreeLevel]
     roots: Int64[Tensor, " B"]
+
+    @property
+    def num_numbers(self) -> int:
+        """How many numbers the states of all nodes have."""
+        return sum(level.states.numel() for level in self.levels)
+
+
+def parts_to_grow(strings: Int64[Tensor, "B T"]) -> Sequence[Int64[Tensor, "_ T"]]:
+    """Strings in parts whose trees fit into memory, one part at a time."""
+    parts: Sequence[Tensor] = strings.split(max(1, SYMBOLS_AT_ONCE // strings.shape[1]))
+    return parts
 
 
 @torch.no_grad()
-def grow(model: TreeModel, strings: Int64[Tensor, "B T"]) -> list[Trees]:
-    """All nodes over some strings: at width 64 some 25 MB for a million symbols."""
-    return [_grown(model.tree, part) for part in strings.split(max(1, SYMBOLS_AT_ONCE // strings.shape[1]))]
+def grow(model: TreeModel, strings: Int64[Tensor, "B T"]) -> Trees:
+    """All nodes over some strings: at width 64 and of two symbols some 25 MB for a million symbols.
 
-
-def _grown(tree: Tree, strings: Int64[Tensor, "B T"]) -> Trees:
+    Raises:
+        ValueError: the model is not a tree of one layer a level whose pads are merged.
+    """
+    check_tree(tree := model.tree)
     rows, codes, levels = tree.leaves, strings + 1, []
     for _ in range(num_levels(strings.shape[1], tree.chunk_size)):
         windows, codes = _distinct_windows(codes, len(rows), tree.chunk_size)
         rows = torch.cat([merge_windows(tree.layers[0], rows[some]) for some in windows.split(MERGES_AT_ONCE)])
         counts = codes.flatten().bincount(minlength=len(windows))
         counts[0].clamp_(min=1)  # the pads, which fill chunks up at higher levels
-        levels.append(Level(windows, rows, counts))
+        levels.append(TreeLevel(windows, rows, counts))
     return Trees(levels, codes[:, 0])
 
 
 @torch.no_grad()
 def root_answers(model: TreeModel, trees: Iterable[Trees]) -> Int64[Tensor, " B"]:
     """The model's answers to the strings that the trees are over; -1, which is wrong, where they overflow."""
-    logits = torch.cat([model.readout(some.levels[-1].states[some.roots]) for some in trees])
-    return torch.where(logits.isfinite().all(-1), logits.argmax(-1), -1)
+    return answers_of(torch.cat([model.readout(some.levels[-1].states[some.roots]) for some in trees]))
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, cast, get_args
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
@@ -133,20 +133,43 @@ def length_curve(
 
 
 def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """The model's answer to each whole string, computed in parts of bounded size.
-
-    Where states overflow there is no answer (-1), to any string of the part.
-    """
+    """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
     at_once = max(1, SYMBOLS_AT_ONCE // inputs.shape[1])
     return torch.cat([_answered(model.last, part)[:, 0] for part in inputs.split(at_once)])
 
 
+def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+    """The model's answers to all prefixes; -1 from where on its states overflow."""
+    answers = _answered(model, inputs).expand(inputs.shape).clone()
+    for row in torch.nonzero((answers < 0).all(1))[:, 0].tolist():
+        read, overflows = 0, inputs.shape[1]
+        while overflows - read > 1:
+            middle = (read + overflows) // 2
+            found = _answered(model, inputs[row : row + 1, :middle])
+            if bool((found < 0).all()):
+                overflows = middle
+            else:
+                read, answers[row, :middle] = middle, found[0]
+    return answers
+
+
+def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
+    """The place of the largest logit, or -1, which is wrong, where not all of them are finite."""
+    return torch.where(logits.isfinite().all(-1), logits.argmax(-1), -1)
+
+
 def _answered(read: Callable[[Tensor], Tensor], inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B _"]:
-    """The answers of `last` or `forward`, or -1 where the states overflow: an error, and not a number by chance."""
+    """The answers of `last` or `forward`; -1 to strings whose states overflow: an error, and no number by chance.
+
+    Has one column where all of its rows have one answer each.
+    """
     try:
-        return read(inputs).argmax(-1).view(len(inputs), -1)
+        return answers_of(read(inputs)).view(len(inputs), -1)
     except Diverged:
-        return torch.full_like(inputs, -1)
+        if len(inputs) == 1:
+            return inputs.new_full((1, 1), -1)
+    halves = [_answered(read, half) for half in inputs.chunk(2)]
+    return torch.cat([half.expand(-1, max(half.shape[1] for half in halves)) for half in halves])
 
 
 def _independent(
@@ -175,7 +198,7 @@ def _one_pass(
     batch = task.sample(num_strings, longest, generator_for(seed, "evaluation", longest))
     columns = torch.tensor(lengths) - 1
     parts = batch.inputs.split(max(1, SYMBOLS_AT_ONCE // (8 * longest)))
-    answers = torch.cat([_answered(model, part)[:, columns] for part in parts])
+    answers = torch.cat([prefix_answers(model, part)[:, columns] for part in parts])
     correct = answers == batch.targets[:, columns]
     return [_point(task, length, correct[:, index]) for index, length in enumerate(lengths)]
 

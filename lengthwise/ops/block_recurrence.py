@@ -79,7 +79,8 @@ def final_state(transitions: Tensor, inputs: Tensor, initial: Tensor | None = No
         return recurrence(transitions, inputs, state)[:, -1]
     for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
         state = applied(a, state) + v
-    check_finite(state[:, None], transitions=transitions, inputs=inputs, initial=state if initial is None else initial)
+    given = {} if initial is None else {"initial": initial}
+    check_finite(state[:, None], transitions=transitions, inputs=inputs, **given)
     return state
 
 
@@ -239,9 +240,9 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
 def check_finite(states: Tensor, **given: Tensor) -> None:
     """Raise where states are not finite: a ValueError that names the first such number given, else `Diverged`.
 
-    The last state tells: what is not finite stays so. Time is dimension 1 of everything but `initial`.
+    Time is dimension 1 of everything but `initial`.
     """
-    if bool(states[:, -1].isfinite().all()):
+    if bool(states.isfinite().all()):
         return
     for name, tensor in given.items():
         if not bool(tensor.isfinite().all()):

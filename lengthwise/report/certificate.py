@@ -29,7 +29,8 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
             "of the machine": "the shortest on which the machine read off the model errs",
             "as found": "made as short as leaving out parts allows",
         }[found.shortest]
-        yield "counterexample", f"{shown}: the model says {found.got}, right is {found.wanted} ({how})"
+        said = "overflows" if found.got is None else f"says {found.got}"
+        yield "counterexample", f"{shown}: the model {said}, right is {found.wanted} ({how})"
     yield from _machine(certificate)
     if certificate.tested:
         counts = (
@@ -45,16 +46,19 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
     if boxes := certificate.boxes:
         yield (
             "boxes",
-            f"around {boxes.num_representatives} representatives, half-widths up to {boxes.half_width:.2g}; the right "
-            f"logit is at least {boxes.margin:.2g} ahead",
+            f"around {boxes.num_representatives} representatives, half-widths up to {boxes.half_width:.2g}; "
+            f"{_ahead(boxes.margin)}",
         )
     if codes := certificate.codes:
         room = "" if codes.room is None else f"states lie at least {codes.room:.2g} within the reach of their code, "
         yield (
             "codes",
-            f"{codes.num_codes}, all {codes.num_merges:,} merges gone through; {room}the right logit is at least "
-            f"{codes.margin:.2g} ahead",
+            f"{codes.num_codes}, all {codes.num_merges:,} merges gone through; {room}{_ahead(codes.margin)}",
         )
+
+
+def _ahead(margin: float | None) -> str:
+    return "there is one answer only" if margin is None else f"the right logit is at least {margin:.2g} ahead"
 
 
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:

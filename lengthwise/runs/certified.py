@@ -7,6 +7,7 @@ import torch
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify, weights_digest
+from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
@@ -43,7 +44,8 @@ def check_is_of(certificate: Certificate, folder: Path) -> str:
     if certificate.counterexample is not None:
         string = task.encode("".join(certificate.counterexample.string))
         with torch.no_grad():
-            answer = task.classes[int(model.eval().last(string[None]).argmax())]
+            place = int(final_answers(model.eval(), string[None]))
+        answer = task.classes[place] if place >= 0 else None
         if answer != certificate.counterexample.got:
             raise ValueError(f"{folder}: its model answers the counterexample with {answer!r}; certify {folder} anew")
     return f"the certificate is about the model and the task in {folder}"

@@ -45,7 +45,7 @@ def snap_states(model: SequenceModel, task: SymbolTask, *, length: int, seed: in
     """
     assert isinstance(model, SnappingModel)
     strings = task.sample(NUM_STRINGS, length, generator_for(seed, "codes")).inputs
-    trees = grow(model, strings)
+    trees = [grow(model, strings)]
     for radius in radii(model.last_state(strings)):
         try:
             found = extract(model, task.symbols, radius=radius, most_classes=len(model.codebook.codes))

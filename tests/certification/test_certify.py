@@ -6,15 +6,20 @@ from last_symbol import LastSymbol, last_symbol_net
 from table_model import right_machine, table_model
 
 import lengthwise.certification.extraction as extraction_module
+import lengthwise.certification.reading as reading_module
 from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.bounds import invariant_boxes
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.checking import check
 from lengthwise.certification.extraction import extract
 from lengthwise.certification.following import follow, grow, root_answers
+from lengthwise.certification.reading import Reading
 from lengthwise.certification.snapped import SnappedModel
+from lengthwise.constructions import construct
 from lengthwise.models import make_model
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
+from lengthwise.report.certificate import certificate_lines
 from lengthwise.tasks import make_task
 
 
@@ -133,7 +138,7 @@ def test_a_state_whose_answer_no_prototype_gives_is_in_no_class() -> None:
     classes, distances = none_of_b.classes_of(model, in_b)
     assert classes.tolist() == [-1]
     assert distances.tolist() == [float("inf")]
-    seen = follow(model, none_of_b, grow(model, torch.tensor([[1] * 9, [0] * 9])))
+    seen = follow(model, none_of_b, [grow(model, torch.tensor([[1] * 9, [0] * 9]))])
     assert seen.num_disagreements == 11
 
 
@@ -143,18 +148,41 @@ def test_trees_are_grown_as_the_model_grows_them() -> None:
     for chunk_size, length in ((2, 1), (2, 37), (3, 100), (2, 500)):
         model = make_model("regular-gpt", task, d_model=16, num_heads=4, chunk_size=chunk_size)
         strings = task.sample(30, length, torch.Generator().manual_seed(length)).inputs
-        (trees,) = grow(model, strings)
+        trees = grow(model, strings)
         with torch.no_grad():
             torch.testing.assert_close(trees.levels[-1].states[trees.roots], model.last_state(strings))
             assert torch.equal(root_answers(model, [trees]), model.last(strings).argmax(-1))
 
 
+@pytest.mark.parametrize("config", [{"thickness": 2}, {"variant": "code"}, {}])
+def test_answers_to_many_symbols_are_the_models_own(config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read off trees where these are followed, and from the model where they are others than its own."""
+    monkeypatch.setattr(reading_module, "SYMBOLS_READ", 1_000)
+    model, task = make_model("regular-gpt", make_task("parity"), d_model=16, num_heads=4, **config), make_task("parity")
+    strings = task.sample(200, 37, torch.Generator().manual_seed(0)).inputs
+    with torch.no_grad():
+        assert torch.equal(Reading(model, strings).judge(task).answers, model.last(strings).argmax(-1))
+
+
+def test_trees_are_kept_only_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, task = last_symbol_net(), LastSymbol()
+    monkeypatch.setattr("lengthwise.certification.following.SYMBOLS_AT_ONCE", 400)
+    reading = Reading(model, torch.randint(2, (30, 40), generator=torch.Generator().manual_seed(0)))
+    found = extract(model, task.symbols, radius=1.0)
+    kept = [reading.follow(found) for _ in range(2)]
+    monkeypatch.setattr(reading_module, "NUMBERS_KEPT", 0)
+    grown = Reading(model, reading.strings)
+    assert [grown.follow(found) for _ in range(2)] == kept
+    assert (len(list(reading.trees)), len(reading._kept), len(grown._kept)) == (3, 3, 0)
+
+
 class ErrsFarOut(RegularGPT):
-    """Does what its trees do up to 1,000 symbols, and the contrary beyond."""
+    """Does what its trees do, but for strings of more than 1,000 symbols that begin with eight b."""
 
     def last(self, inputs, perturb=None):
         logits = super().last(inputs, perturb)
-        return -logits if inputs.shape[1] > 1_000 else logits
+        errs = inputs.shape[1] > 1_000 and inputs[:, :8].all(1)
+        return torch.where(torch.as_tensor(errs)[..., None], -logits, logits)
 
 
 def test_a_model_that_does_not_do_what_its_trees_do_is_refuted() -> None:
@@ -164,6 +192,55 @@ def test_a_model_that_does_not_do_what_its_trees_do_is_refuted() -> None:
     certificate = certify(model, LastSymbol())
     assert certificate.level == "refuted"
     assert len(certificate.counterexample.string) > 1_000
+
+
+def test_a_method_of_a_models_own_is_never_bounded() -> None:
+    for part in ("", "layers.0"):
+        model = last_symbol_net()
+        module = model.get_submodule(part)
+        name = "output" if part else "last_state"
+        setattr(module, name, getattr(module, name))
+        with pytest.raises(ValueError, match=f"usual methods only, got another {name}; remove it"):
+            invariant_boxes(model, extract(model, ("a", "b"), radius=1.0))
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_a_state_that_overflows_answers_nothing() -> None:
+    """A compiled net with one more unit, which nobody reads and which doubles with every symbol: 2^128 is too much."""
+    task = make_task("parity")
+    compiled = construct("rnn", task).model
+    width = compiled.config.d_model
+    model = make_model("rnn", task, d_model=width + 1)
+    for parameter, known in zip(model.parameters(), compiled.parameters(), strict=True):
+        parameter.detach().zero_()[tuple(map(slice, known.shape))] = known.detach()
+    with torch.no_grad():
+        model.hidden_weight[width, width], model.first_state[width] = 2.0, 1.0
+    certificate = certify(model, task)
+    assert certificate.level == "refuted"
+    assert certificate.counterexample.got is None
+    assert len(certificate.counterexample.string) == 128
+    assert Certificate.from_text(certificate.to_text()) == certificate
+    check(certificate)
+    assert "the model overflows, right is" in dict(certificate_lines(certificate))["counterexample"]
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_a_state_of_one_number_has_a_place_on_the_map() -> None:
+    """The sign of it says whether the last symbol is b."""
+    model = make_model("rnn", LastSymbol(), d_model=1)
+    with torch.no_grad():
+        model.hidden_weight.zero_()
+        model.input_weight.copy_(torch.tensor([[0.0, 1.0]]))
+        model.readout.weight.copy_(torch.tensor([[-1.0], [1.0]]))
+        model.readout.bias.copy_(torch.tensor([1.0, 0.0]))
+    certificate = certify(model, LastSymbol())
+    assert certificate.level == "finite"
+    assert {y for _, y, _ in certificate.closure.points} == {0.0}
+
+
+def test_autocast_is_refused() -> None:
+    with torch.autocast("cpu"), pytest.raises(ValueError, match="wanted no autocast, got one on the CPU"):
+        certify(last_symbol_net(), LastSymbol())
 
 
 @pytest.mark.usefixtures("fewer_strings")

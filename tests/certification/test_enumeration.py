@@ -157,6 +157,27 @@ def test_one_code_leaves_all_the_room_there_is() -> None:
     assert found.room == math.inf
 
 
+@pytest.mark.usefixtures("fewer_strings")
+def test_a_task_of_one_answer_has_no_margin() -> None:
+    task = make_task("cycle-navigation", size=1)
+    model = make_model("codebook-gpt", task, **SMALL)
+    codes = torch.randn(3, 16, generator=torch.Generator().manual_seed(0))
+    model.codebook.fill(torch.nn.functional.layer_norm(codes, (16,)))
+    certificate = certify(model, task)
+    assert certificate.level == "robust"
+    assert certificate.codes.margin is None
+    check(certificate)
+    assert "there is one answer only" in dict(certificate_lines(certificate))["codes"]
+
+
+def test_a_codebook_of_a_models_own_is_refused() -> None:
+    model = with_random_codes(0, 6)
+    extraction = extracted(model)
+    model.codebook.forward = lambda states: states
+    with pytest.raises(ValueError, match="usual methods only, got another forward; remove it"):
+        enumerate_merges(model, extraction)
+
+
 def test_too_many_merges_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lengthwise.certification.enumeration.MOST_ENUMERATED", 10)
     model = with_random_codes(0, 6)

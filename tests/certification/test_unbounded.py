@@ -53,7 +53,7 @@ def test_what_overflows_in_float32_is_never_bounded() -> None:
     model, task = overflowing_net(), LastSymbol()
     extraction = extract(model, task.symbols, radius=radii(model.last_state(torch.zeros(1, 40, dtype=torch.int64)))[0])
     assert first_error(extraction.machine, task.transducer) is None
-    assert follow(model, extraction, grow(model, torch.randint(2, (20, 10_000)))).num_disagreements == 0
+    assert follow(model, extraction, [grow(model, torch.randint(2, (20, 10_000)))]).num_disagreements == 0
     assert int(model.last(torch.ones(1, 1 << 19, dtype=torch.int64)).argmax()) == 0
     assert invariant_boxes(model, extraction).found is None
 
