@@ -9,11 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lengthwise.conventions import Diverged
 from lengthwise.evaluation.interval import wilson_interval
-from lengthwise.evaluation.length_curve import LengthCurve, length_curve, parse_protocol
+from lengthwise.evaluation.length_curve import LengthCurve, answers_of, length_curve, parse_protocol
 from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import SequenceModel
+from lengthwise.randomness import generator_for
 from lengthwise.tasks import make_task
 
 
@@ -51,6 +53,32 @@ def test_an_oracle_is_always_right(protocol: str) -> None:
     curve = length_curve(Oracle(task), task, [1, 7, 40, 99], num_strings=32, protocol=protocol)
     assert curve.mean() == curve.min() == 1.0
     assert {point.length for point in curve.points} == {1, 7, 40, 99}
+
+
+class Overflows(Oracle):
+    """Its states overflow at symbol 21 of strings that begin with b."""
+
+    def forward(self, inputs, perturb=None):
+        if inputs.shape[1] > 20 and bool((inputs[:, 0] == 1).any()):
+            raise Diverged("states overflow")
+        return super().forward(inputs)
+
+
+@pytest.mark.parametrize("protocol", ["independent", "one-pass"])
+def test_an_overflow_costs_its_own_string_from_there_on(protocol: str) -> None:
+    task = make_task("parity")
+    curve = length_curve(Overflows(task), task, [1, 20, 21, 50], num_strings=64, protocol=protocol)
+    accuracy = {point.length: point.accuracy for point in curve.points}
+    assert accuracy[1] == accuracy[20] == 1.0
+    for length in (21, 50):
+        drawn = length if protocol == "independent" else 50
+        strings = task.sample(64, drawn, generator_for(0, "evaluation", drawn)).inputs
+        assert accuracy[length] == float((strings[:, 0] == 0).double().mean())
+
+
+def test_a_logit_that_is_not_finite_answers_nothing() -> None:
+    logits = torch.tensor([[0.0, 1.0], [math.inf, 0.0], [math.nan, 0.0]])
+    assert answers_of(logits).tolist() == [1, -1, -1]
 
 
 @pytest.mark.parametrize("protocol", ["independent", "one-pass"])

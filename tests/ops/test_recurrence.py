@@ -252,3 +252,15 @@ def test_states_that_overflow_are_a_divergence_with_its_step() -> None:
     table = torch.full((1, 1, 1, 1), 2.0)
     with pytest.raises(Diverged, match="at step 128"):
         symbol_recurrence(table, torch.zeros(1, 1, 1), torch.zeros(1, 200).long(), torch.ones(1, 1, 1))
+
+
+@pytest.mark.parametrize("form", FORMS[:3])
+def test_an_overflow_that_a_zero_hides_is_a_divergence_too(form: str) -> None:
+    transitions = torch.full((1, 150, 1), 2.0).index_fill(1, torch.tensor([140]), 0.0)
+    with pytest.raises(Diverged, match="states overflow at step 128"):
+        recurrence(transitions, torch.ones(1, 150, 1), form=form)
+
+
+def test_a_final_state_that_overflows_is_a_divergence() -> None:
+    with pytest.raises(Diverged, match="states overflow although"):
+        final_state(torch.full((1, 200, 1), 2.0), torch.ones(1, 200, 1))
