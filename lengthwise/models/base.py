@@ -113,6 +113,15 @@ class RecurrentModel(SequenceModel):
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
         """Read one symbol of every string: the answers to the strings so far, and the next state."""
 
+    def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:
+        """Raise a ValueError unless these are symbols 0 ... num_symbols - 1, and the states of as many strings."""
+        self.check_inputs(token[:, None], num_symbols)
+        wanted = self.initial_state(len(token)).shape
+        if state.shape != wanted:
+            raise ValueError(
+                f"state: wanted shape {list(wanted)}, got {list(state.shape)}; begin with initial_state({len(token)})"
+            )
+
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """The states at every position, some positions at a time; here one by one, by `step`."""
         state = self.initial_state(len(inputs))

@@ -117,7 +117,7 @@ class BlockLinearRNN(RecurrentModel):
     def step(
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
-        self.check_inputs(token[:, None], self.embedding.num_embeddings)
+        self.check_step(token, state, self.embedding.num_embeddings)
         lowest, *others = self._split(state)
         after = [symbol_final_state(*self._tables(), token[:, None], lowest).flatten(1)]
         stream = self.embedding(token)

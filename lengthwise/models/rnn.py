@@ -76,7 +76,7 @@ class RNN(RecurrentModel):
     def step(
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
-        self.check_inputs(token[:, None], self.recurrence.input_size)
+        self.check_step(token, state, self.recurrence.input_size)
         between = {"tanh": torch.tanh, "relu": torch.relu}[self.config.activation]
         state = between(state @ self.hidden_weight.T + self.input_weight.T[token])
         return self.readout(state), state

@@ -78,7 +78,7 @@ class StackedRNN(RecurrentModel):
     def step(
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B Z"]]:
-        self.check_inputs(token[:, None], self.embedding.num_embeddings)
+        self.check_step(token, state, self.embedding.num_embeddings)
         ((_, state),) = self._parts(token[:, None], state)
         return self.readout(state), state
 

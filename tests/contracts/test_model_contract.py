@@ -131,6 +131,17 @@ def test_presets_change_settings_that_exist(name: str) -> None:
         MODELS[name].Config(**changes)
 
 
+@pytest.mark.unchecked
+def test_steps_refuse_states_of_other_strings(name: str) -> None:
+    if not issubclass(MODELS[name], RecurrentModel):
+        return
+    model = make(name)
+    state = model.initial_state(2)
+    for wrong in (state[:1], state[:, 1:], state[0]):
+        with pytest.raises(ValueError, match=r"state: wanted shape \[2, \d+\], got .*; begin with initial_state\(2\)"):
+            model.step(torch.tensor([0, 1]), wrong)
+
+
 @pytest.mark.parametrize("foreign", [3, 99, PAD - 1])
 def test_foreign_symbols_are_refused(name: str, foreign: int) -> None:
     inputs = draw(9)
