@@ -30,7 +30,7 @@ class Reading:
 
     model: SequenceModel
     strings: Int64[Tensor, "B T"]
-    _kept: dict[int, Trees] = field(default_factory=dict)
+    _kept: dict[int, Trees] = field(default_factory=dict, init=False)
 
     @property
     def length(self) -> int:

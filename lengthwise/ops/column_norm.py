@@ -35,7 +35,7 @@ def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
 
     The columns sum to 0, so that the matrix has rank S - 1 at most. A permutation, centred, has columns of p-norm
     ((1 - 1/S)^p + (S - 1) / S^p)^(1/p), for S = 8 and p = 1.2 that is 1.347: what it rotates shrinks to 0.743 of its
-    size at every step, to nothing in float32 after about 290.
+    size at every step, below float32's normal numbers after 295 of them and to 0 after about 350.
 
     Raises:
         ValueError: p is below 1, where it is no norm.
