@@ -27,8 +27,10 @@ format: $(VENV)/.ready-test
 docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-benchmark: $(VENV)/.ready
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/regular_gpt.py --save
+# Peers that nothing else needs are installed into an environment of the benchmarks' own.
+benchmark: $(VENV)-benchmark/.ready
+	OMP_NUM_THREADS=1 $(VENV)-benchmark/bin/python benchmarks/regular_gpt.py --save
+	OMP_NUM_THREADS=1 $(VENV)-benchmark/bin/python benchmarks/recurrence.py --save
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lengthwise needs Python 3.11 or newer; run make PYTHON=python3.11")'
@@ -46,5 +48,10 @@ $(VENV)/.ready-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(INSTALL) --editable '.[docs]'
 	touch $@ $(VENV)/.ready
 
+$(VENV)-benchmark/.ready: pyproject.toml constraints.txt
+	$(MAKE) VENV=$(VENV)-benchmark $(VENV)-benchmark/bin/python
+	$(VENV)-benchmark/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[benchmark]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-benchmark site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -236,6 +236,7 @@ def _jax_step(matrices: Matrices) -> Callable[[], object] | None:
     try:
         import jax
     except ImportError:
+        print("jax is not installed: its associative_scan is not measured", flush=True)
         return None
     *given, weight = (jax.numpy.asarray(tensor.detach().numpy()) for tensor in (*matrices.given, matrices.weight))
 

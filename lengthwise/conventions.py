@@ -1,5 +1,8 @@
 """What tasks, models and training agree on."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 IGNORE = -100
 """Target where nothing is asked (integer targets; NaN in float targets)."""
 
@@ -8,4 +11,25 @@ PAD = -1
 
 
 class Diverged(RuntimeError):
-    """A state, a loss or a gradient is no longer finite, although all that it was computed from was."""
+    """A state, a loss or a gradient is no longer finite, although all that it was computed from was.
+
+    `step`: the first symbol of a string, counted from 1, whose state is not finite; None where there is no such thing.
+    """
+
+    def __init__(self, message: str, step: int | None = None) -> None:
+        super().__init__(message)
+        self.step = step
+
+    def __str__(self) -> str:
+        return super().__str__() + (f" (step {self.step:,})" if self.step else "")
+
+
+@contextmanager
+def counting_from(steps: int) -> Iterator[None]:
+    """Within it, the step of a `Diverged` is counted from the beginning of a string, of which so many are read."""
+    try:
+        yield
+    except Diverged as error:
+        if error.step:
+            error.step += steps
+        raise

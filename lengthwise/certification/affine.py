@@ -179,6 +179,11 @@ class Affine:
         image = self.smooth(torch.nn.functional.gelu, slope, most_curved)
         return image.rounded(self.center.abs() + self.radius, ULPS)
 
+    def relu(self) -> "Affine":
+        """max(0, x), which is exact; what is left of the slope is in the remainder."""
+        low, high = ((self.center + sign * self.radius).clamp(min=0) for sign in (-1, 1))
+        return Affine((low + high) / 2, torch.zeros_like(self.slope), (high - low) / 2)
+
     def sigmoid(self) -> "Affine":
         """1 / (1 + e^-x). The second derivative's size s (1 - s) |1 - 2 s| is at most 0.0963 and falls beyond 1.32."""
 

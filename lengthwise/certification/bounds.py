@@ -108,13 +108,22 @@ def check_parts(model: nn.Module, layer: MergeLayer, *others: nn.Module) -> None
         ValueError: a part is of another type or a subclass, a projection has a bias, or a hook may change a result.
     """
     kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, Codebook}
-    modules = [module for part in (layer, *others) for module in part.modules()]
+    check_usual(model, kinds, layer, *others)
+    if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
+        raise ValueError("model: bounds are known for projections without biases, got one with a bias")
+
+
+def check_usual(model: nn.Module, kinds: set[type[nn.Module]], *parts: nn.Module) -> None:
+    """Refuse parts of a model that are of other kinds, a hook that may change a result, or a method put in its place.
+
+    Raises:
+        ValueError: as above.
+    """
+    modules = [module for part in parts for module in part.modules()]
     foreign = sorted({type(module).__name__ for module in modules if type(module) not in kinds})
     if foreign:
         raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
-    if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
-        raise ValueError("model: bounds are known for projections without biases, got one with a bias")
-    if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
+    if any(module._forward_hooks or module._forward_pre_hooks for module in (model, *modules)):
         raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
     own = {name for module in (model, *modules) for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:
@@ -203,7 +212,7 @@ def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
     for norm, feed_forward in zip(layer.norms, layer.feed_forwards, strict=True):
         assert isinstance(norm, nn.LayerNorm)
         assert isinstance(feed_forward, FeedForward)
-        normed_state = _layer_norm(merged, norm).with_remainder_as_inputs(inputs)
+        normed_state = layer_norm_bounds(merged, norm).with_remainder_as_inputs(inputs)
         hidden = normed_state.linear(feed_forward.widen.weight, feed_forward.widen.bias).gelu()
         merged = merged + hidden.with_remainder_as_inputs(inputs).linear(
             feed_forward.narrow.weight, feed_forward.narrow.bias
@@ -232,7 +241,8 @@ def _halves(both: Affine) -> tuple[Affine, Affine]:
     return Affine(*one), Affine(*another)
 
 
-def _layer_norm(values: Affine, norm: nn.LayerNorm) -> Affine:
+def layer_norm_bounds(values: Affine, norm: nn.LayerNorm) -> Affine:
+    """What a LayerNorm with weights and biases makes of values."""
     return values.layer_norm(norm.eps).scaled(norm.weight.double()).shifted(norm.bias.double())
 
 
@@ -241,7 +251,7 @@ def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tenso
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
-    normed = _layer_norm(states, norm)
+    normed = layer_norm_bounds(states, norm)
     logits = normed.linear(linear.weight, linear.bias)
     answers = outputs[:, None]
     weights = linear.weight.double()

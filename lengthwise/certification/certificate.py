@@ -134,7 +134,9 @@ class Codes(_Part):
     """Merges of codes, all of which float32 is certain to give the code that the machine says.
 
     `room`: how far every merged state is, rounding allowed for, from where another code were the nearest (None: there
-    is one code only). `margin`: by how much the logits of answers are ahead (None: there is one answer only).
+    is one code only). `margin`: by how much the logits of answers are ahead (None: there is one answer only). Of a
+    recurrence with one-hot columns: its states, its steps, and how far the logits of every column are from those of
+    another one-hot vector.
     """
 
     num_codes: int

@@ -29,8 +29,9 @@ from lengthwise.certification.certificate import (
     first_error,
 )
 from lengthwise.certification.counterexample import judge, shortened_error, shortest_error
-from lengthwise.certification.enumeration import enumerate_merges
+from lengthwise.certification.enumeration import Enumeration, enumerate_merges
 from lengthwise.certification.extraction import Extraction, TreeModel, extract, radii
+from lengthwise.certification.one_hot import enumerate_states
 from lengthwise.certification.reading import Reading
 from lengthwise.certification.recurrent import extract_recurrent
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
@@ -58,7 +59,8 @@ def certify(model: SequenceModel, task: SymbolTask, *, seed: int = 0) -> Certifi
     3. The machine is compared with the task's transducer for all lengths. Where they differ the model is run on the
        shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``finite``.
     4. Boxes around the representatives that the model maps into one another (`invariant_boxes`) make it ``robust``;
-       for a model that moves its states to codes, going through all merges of codes does (`enumerate_merges`).
+       for a model that moves its states to codes, going through all merges of codes does (`enumerate_merges`), and for
+       a recurrence with one-hot columns going through all of its states (`enumerate_states`).
 
     Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
 
@@ -212,7 +214,7 @@ class _Examination:
     ) -> Certificate:
         """Look for boxes around the representatives, or around those of smaller classes, which are then the machine."""
         if not isinstance(model, TreeModel):
-            return self._certificate("finite", "bounds are known for tree models only")
+            return self._finite_of_states(model)
         if _codebook(model):
             return self._finite_of_codes(model, extraction)
         reason = "no boxes were found that the model maps into one another, with a margin between answers"
@@ -253,8 +255,23 @@ class _Examination:
             return self._certificate("finite", str(problem))
         if found is None:
             return self._certificate("finite", "rounding may decide which code is the nearest to some merged state")
+        return self._robust_by_codes(len(extraction.prototypes) - extraction.num_given, found)
+
+    def _finite_of_states(self, model: RecurrentModel) -> Certificate:
+        """Go through all states, which may be finer than classes: it is they that have to answer as the task does."""
+        try:
+            found = enumerate_states(model, self.task.symbols)
+        except ValueError as problem:
+            return self._certificate("finite", str(problem))
+        if found is None:
+            return self._certificate("finite", "columns are not one-hot vectors, or rounding may decide which")
+        if first_error(found.machine, self.task.transducer) is not None:
+            return self._certificate("finite", "the model's states, one by one, do not answer as the task does")
+        return self._robust_by_codes(found.machine.num_states, found.evidence)
+
+    def _robust_by_codes(self, num_codes: int, found: Enumeration) -> Certificate:
         self.evidence["codes"] = Codes(
-            num_codes=len(extraction.prototypes) - extraction.num_given,
+            num_codes=num_codes,
             num_merges=found.num_merges,
             room=_or_none(found.room),
             margin=_or_none(found.margin),

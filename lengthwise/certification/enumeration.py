@@ -60,13 +60,13 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | 
         raise ValueError(f"extraction: wanted at most {MOST_ENUMERATED:,} merges to go through, got {len(windows):,}")
     targets = _codes_of(extraction, model.tree.leaves, layer.codebook)[table[tuple(windows.T.numpy())]]
     points = extraction.prototypes.double()
-    parts = (_points(points[some.T]) for some in windows.split(WINDOWS_AT_ONCE))
+    parts = (exact_points(points[some.T]) for some in windows.split(WINDOWS_AT_ONCE))
     rooms = [
         _rooms(layer.codebook, merge_bounds(layer.layer, some), of)
         for some, of in zip(parts, targets.split(WINDOWS_AT_ONCE), strict=True)
     ]
     room = float(torch.cat(rooms).min())
-    (of_codes,) = _points(points[None, extraction.num_given :])
+    (of_codes,) = exact_points(points[None, extraction.num_given :])
     answers = torch.tensor(extraction.fine.outputs[extraction.num_given :])
     margin = smallest_margin(model.readout, of_codes, answers)
     return Enumeration(len(windows), room, margin) if room > 0 and margin > 0 else None
@@ -81,7 +81,7 @@ def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int
     return torch.cat([torch.full((len(leaves),), -1), same.int().argmax(1)])
 
 
-def _points(states: Float64[Tensor, "C N D"]) -> list[Affine]:
+def exact_points(states: Float64[Tensor, "C N D"]) -> list[Affine]:
     """States that are known exactly, for each part of a window."""
     return [Affine(some, some.new_zeros(*some.shape, 0), torch.zeros_like(some)) for some in states]
 

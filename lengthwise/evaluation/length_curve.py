@@ -34,7 +34,10 @@ SYMBOLS_AT_ONCE = 1 << 18
 
 
 class LengthPoint(BaseModel):
-    """Final answers at one length: how many were asked, how many were right, and what a constant answer would score."""
+    """Final answers at one length: how many were asked, how many were right, and what a constant answer would score.
+
+    `num_overflowed` of the wrong ones are of strings on which the model's states overflow.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,11 +47,15 @@ class LengthPoint(BaseModel):
     baseline: float
     balanced: bool = True
     family: str = "random"
+    num_overflowed: int = Field(0, ge=0)
 
     @model_validator(mode="after")
     def _not_more_right_than_asked(self) -> "LengthPoint":
-        if self.num_correct > self.num_strings:
-            raise ValueError(f"num_correct: wanted at most num_strings={self.num_strings}, got {self.num_correct}")
+        if self.num_correct + self.num_overflowed > self.num_strings:
+            raise ValueError(
+                f"num_correct: wanted at most num_strings={self.num_strings}, got {self.num_correct}, and "
+                f"{self.num_overflowed} that overflow"
+            )
         return self
 
     @property
@@ -179,8 +186,7 @@ def _independent(
     for length in lengths:
         task.check_length(length)
         batch = task.sample(num_strings, length, generator_for(seed, "evaluation", length))
-        correct = final_answers(model, batch.inputs) == batch.targets[:, -1]
-        points.append(_point(task, length, correct))
+        points.append(_point(task, length, final_answers(model, batch.inputs), batch.targets[:, -1]))
     return points
 
 
@@ -199,8 +205,8 @@ def _one_pass(
     columns = torch.tensor(lengths) - 1
     parts = batch.inputs.split(max(1, SYMBOLS_AT_ONCE // (8 * longest)))
     answers = torch.cat([prefix_answers(model, part)[:, columns] for part in parts])
-    correct = answers == batch.targets[:, columns]
-    return [_point(task, length, correct[:, index]) for index, length in enumerate(lengths)]
+    targets = batch.targets[:, columns]
+    return [_point(task, length, answers[:, index], targets[:, index]) for index, length in enumerate(lengths)]
 
 
 def _structured(
@@ -219,20 +225,27 @@ def _structured(
             if not asked.any():
                 continue  # no string of this family is well-formed for the task
             inputs, targets = inputs[asked], targets[asked]
-            correct = final_answers(model, inputs) == targets
+            answers = final_answers(model, inputs)
             majority = targets.bincount().max().item() / len(targets)
-            points.append(_point(task, length, correct, baseline=majority, family=family))
+            points.append(_point(task, length, answers, targets, baseline=majority, family=family))
     return points
 
 
 def _point(
-    task: SymbolTask, length: int, correct: Tensor, *, baseline: float | None = None, family: str = "random"
+    task: SymbolTask,
+    length: int,
+    answers: Int64[Tensor, " B"],
+    targets: Int64[Tensor, " B"],
+    *,
+    baseline: float | None = None,
+    family: str = "random",
 ) -> LengthPoint:
     return LengthPoint(
         length=length,
-        num_strings=len(correct),
-        num_correct=int(correct.sum()),
+        num_strings=len(answers),
+        num_correct=int((answers == targets).sum()),
         baseline=task.baseline(length) if baseline is None else baseline,
         balanced=task.is_balanced_length(length),
         family=family,
+        num_overflowed=int((answers < 0).sum()),
     )

@@ -56,5 +56,5 @@ class BlockLinearLayer(nn.Module):
     def initial_state(self, batch_size: int) -> Float[Tensor, "B N S"]:
         first: Tensor = self.first_state
         if self.columns == "stochastic":
-            first = torch.softmax(first / self.temperature, -1)
+            first = stochastic_columns(first[..., None], float(self.temperature))[..., 0]
         return first.expand(batch_size, -1, -1)

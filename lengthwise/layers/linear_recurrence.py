@@ -34,13 +34,13 @@ class DenseLinearLayer(RecurrentLayer):
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         """Step after step: with one A for all strings, a step is a single product of matrices."""
-        states = []
-        for driven in self.b(features).unbind(1):
-            state = torch.addmm(driven, state, self.a.T)
-            states.append(state)
+        inputs, latest, states = self.b(features), state, []
+        for driven in inputs.unbind(1):
+            latest = torch.addmm(driven, latest, self.a.T)
+            states.append(latest)
         found = torch.stack(states, 1)
-        check_finite(found, features=features)
-        return self.c(found), state
+        check_finite(found, features=features, inputs=inputs, transitions=self.a, state=state)
+        return self.c(found), latest
 
 
 class _DiagonalLayer(RecurrentLayer):
@@ -80,7 +80,7 @@ class LRULayer(_DiagonalLayer):
     """a = exp(-exp(nu) + i exp(theta)), in a ring of 0.9 to 0.999 at first, and gains that start as sqrt(1 - |a|^2).
 
     Source: Orvieto et al., "Resurrecting recurrent neural networks for long sequences" (ICML 2023), section 3.
-    Differs from the source: B and C are drawn a little smaller, so that features keep their size.
+    Differs from the source: C is drawn smaller by a factor of sqrt(2), so that features keep their size.
     """
 
     scale = 1.0

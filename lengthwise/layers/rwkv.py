@@ -44,7 +44,7 @@ class TimeMix(_Shifted):
     Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023), eq. (11)-(13),
         (16), (17), and appendix D for the running maximum. Differs from the source: in what parameters start as. All
         matrices are uniform, where the published code begins with zeros for r, k and o; every layer has the decays and
-        the shares of its first one; all bonuses are log 0.3.
+        the shares of its first one; all bonuses are log 0.3, where those of the code alternate around it.
     """
 
     def __init__(self, *, d_model: int) -> None:
@@ -58,6 +58,7 @@ class TimeMix(_Shifted):
         """Rates of decay from e^-5 to e^3, half of them below 0.93; bonuses log 0.3."""
         super().reset_parameters(generator)
         with torch.no_grad():
+            self.mix[0].sqrt_()  # the published code's share for r
             share = torch.arange(self.d_model) / max(1, self.d_model - 1)
             self.log_decay.copy_(-5 + 8 * share**0.7)
         nn.init.constant_(self.bonus, math.log(0.3))

@@ -208,6 +208,6 @@ class LiquidS4Layer(S4Layer):
             latest = torch.baddbmm(torch.addcmul(driven, driven, latest), latest, a.mT)
             found.append(latest)
         states = torch.stack(found, 2)
-        check_finite(states.movedim(0, 2), features=features)
+        check_finite(states.movedim(0, 2), features=features, transitions=a, inputs=b, state=state)
         outputs = torch.einsum("dn,dbtn->btd", c, states) + self.d * features
         return outputs, latest.transpose(0, 1).flatten(1)

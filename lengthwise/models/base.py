@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
-from lengthwise.conventions import PAD
+from lengthwise.conventions import PAD, counting_from
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry
 from lengthwise.validation import validated
@@ -125,8 +125,9 @@ class RecurrentModel(SequenceModel):
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """The states at every position, some positions at a time; here one by one, by `step`."""
         state = self.initial_state(len(inputs))
-        for token in inputs.unbind(1):
-            _, state = self.step(token, state)
+        for t, token in enumerate(inputs.unbind(1)):
+            with counting_from(t):
+                _, state = self.step(token, state)
             yield state[:, None]
 
     def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:

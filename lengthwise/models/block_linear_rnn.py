@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from lengthwise.conventions import counting_from
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.initialisation import draw_linears
 from lengthwise.layers.recurrent_layer import hidden_layer_readout
@@ -16,8 +17,8 @@ from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
 from lengthwise.ops.block_recurrence import applied, recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
-POSITIONS_AT_ONCE = 1024
-"""Transitions of a layer above the first are held for so many positions at a time."""
+NUMBERS_AT_ONCE = 1 << 24
+"""Transitions of a layer above the first are held for so many positions at a time that they are so many numbers."""
 
 
 class BlockLinearRNNConfig(ModelConfig):
@@ -25,8 +26,8 @@ class BlockLinearRNNConfig(ModelConfig):
 
     `columns` and `p` as in `BlockLinearLayer`; `hidden` units make the transitions; answers are read from the states of
     all layers or of the last one. With `"stochastic"` columns the temperature is 1 in the first 40 % of training, falls
-    to `end_temperature` until 80 % (each step by the same factor), and stays there: columns end as one-hot vectors, and
-    the net as a finite machine.
+    to `end_temperature` until 90 % (each step by the same factor), and is 0 in the last 10 %, in which the first layer
+    learns no more: columns are one-hot vectors then, and the net is a finite machine.
     """
 
     d_model: int = Field(64, ge=1)
@@ -36,7 +37,7 @@ class BlockLinearRNNConfig(ModelConfig):
     p: float = Field(1.2, ge=1)
     hidden: int = Field(512, ge=1)
     read: Literal["all", "last"] = "all"
-    end_temperature: float = Field(0.02, gt=0, le=1)
+    end_temperature: float = Field(0.001, gt=0, le=1)
 
     @model_validator(mode="after")
     def _blocks_divide_width(self) -> "BlockLinearRNNConfig":
@@ -107,9 +108,10 @@ class BlockLinearRNN(RecurrentModel):
 
     def advance(self, share: float) -> None:
         """Let the temperature of the columns follow the share of training that is done."""
-        fallen = min(1.0, max(0.0, (share - 0.4) / 0.4))
-        for layer in self.layers:
-            layer.temperature.fill_(self.config.end_temperature**fallen)  # type: ignore[operator]
+        fallen = max(0.0, (share - 0.4) / 0.5)
+        temperature = self.config.end_temperature**fallen if share < 0.9 else 0.0
+        for layer in self._layers():
+            layer.temperature.fill_(temperature)
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
         return torch.cat([layer.initial_state(batch_size).flatten(1) for layer in self._layers()], 1)
@@ -134,16 +136,28 @@ class BlockLinearRNN(RecurrentModel):
         self.check_inputs(inputs, self.embedding.num_embeddings)
         latest = self._split(self.initial_state(len(inputs)))
         tables = self._tables()
-        others = list(zip(self.norms[1:], self._layers()[1:], strict=True))
-        for tokens in inputs.split(POSITIONS_AT_ONCE, 1):
-            found = [symbol_recurrence(*tables, tokens, latest[0])]
-            stream = self.embedding(tokens)
-            for (norm, layer), before in zip(others, latest[1:], strict=True):
-                stream = stream + found[-1].flatten(2)
-                features = norm(stream)
-                found.append(recurrence(layer.transitions(features), layer.inputs(features), before))
+        at_once = max(1, NUMBERS_AT_ONCE // max(1, len(inputs) * self.config.d_model * self.config.block_dim))
+        for part, tokens in enumerate(inputs.split(at_once, 1)):
+            with counting_from(part * at_once):
+                found = self._found(tables, tokens, latest)
             latest = [states[:, -1] for states in found]
             yield torch.cat([states.flatten(2) for states in found], 2)
+
+    def _found(
+        self,
+        tables: tuple[Float[Tensor, "V N S S"], Float[Tensor, "V N S"]],
+        tokens: Int64[Tensor, "B T"],
+        before: Sequence[Float[Tensor, "B N S"]],
+    ) -> list[Float[Tensor, "B T N S"]]:
+        """The states of all layers at these positions, from those before them."""
+        lowest, *others = before
+        found = [symbol_recurrence(*tables, tokens, lowest)]
+        stream = self.embedding(tokens)
+        for norm, layer, state in zip(self.norms[1:], self._layers()[1:], others, strict=True):
+            stream = stream + found[-1].flatten(2)
+            features = norm(stream)
+            found.append(recurrence(layer.transitions(features), layer.inputs(features), state))
+        return found
 
     def _tables(self) -> tuple[Float[Tensor, "V N S S"], Float[Tensor, "V N S"]]:
         """Transitions and inputs of the first layer, for each symbol."""

@@ -74,13 +74,13 @@ def recurrence(
 
 def final_state(transitions: Tensor, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
     """The last state alone, ``recurrence(...)[:, -1]``; without a gradient no other one is kept."""
-    state = _initial(transitions, inputs, initial)
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, inputs, state)):
-        return recurrence(transitions, inputs, state)[:, -1]
+    state = initial = _initial(transitions, inputs, initial)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, inputs, initial)):
+        return recurrence(transitions, inputs, initial)[:, -1]
     for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
         state = applied(a, state) + v
-    given = {} if initial is None else {"initial": initial}
-    check_finite(state[:, None], transitions=transitions, inputs=inputs, **given)
+    if not bool(state.isfinite().all()):  # all states are needed to say which was the first one
+        return recurrence(transitions, inputs, initial, form="sequential")[:, -1]
     return state
 
 
@@ -238,17 +238,13 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
 
 
 def check_finite(states: Tensor, **given: Tensor) -> None:
-    """Raise where states are not finite: a ValueError that names the first such number given, else `Diverged`.
-
-    Time is dimension 1 of everything but `initial`.
-    """
+    """Raise where states [B, T, ...] are not finite: a ValueError that names such a number given, else `Diverged`."""
     if bool(states.isfinite().all()):
         return
     for name, tensor in given.items():
         if not bool(tensor.isfinite().all()):
             place = torch.nonzero(~tensor.isfinite())[0].tolist()
             raise ValueError(f"{name}: wanted finite numbers, got {tensor[tuple(place)].item()} at {place}")
-    at = f"at step {int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1}, " * (states.shape[1] > 1)
-    raise Diverged(
-        f"recurrence: states overflow {at}although all that is given is finite; lower the norm of transitions"
-    )
+    first = int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1
+    message = "recurrence: states overflow although all that is given is finite; lower the norm of transitions"
+    raise Diverged(message, first)

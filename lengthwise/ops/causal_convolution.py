@@ -26,7 +26,7 @@ def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D
     """By Fourier transforms of twice the length, in T log T steps.
 
     Raises:
-        ValueError: T = 0, or inputs and kernels are not of one length and width.
+        ValueError: T = 0, inputs and kernels are not of one length and width, or one of them is not real.
 
     Example:
         >>> causal_convolution(torch.tensor([[[1.0], [2.0]]]), torch.tensor([[1.0, 10.0]])).flatten()
@@ -38,6 +38,8 @@ def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D
             f"kernels: wanted {[inputs.shape[2], length]} for inputs {list(inputs.shape)} with T of at least 1, got "
             f"{list(kernels.shape)}"
         )
+    if not (inputs.is_floating_point() and kernels.is_floating_point()):
+        raise ValueError(f"dtypes: wanted real inputs and kernels, got {inputs.dtype} and {kernels.dtype}")
     spectrum = torch.fft.rfft(inputs, 2 * length, dim=1) * torch.fft.rfft(kernels.T, 2 * length, dim=0)
     outputs: Tensor = torch.fft.irfft(spectrum, 2 * length, dim=1)
     return outputs[:, :length]

@@ -48,14 +48,15 @@ def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     return rescaled
 
 
-def stochastic_columns(logits: Float[Tensor, "*N S S"], temperature: float = 1.0) -> Float[Tensor, "*N S S"]:
+def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0) -> Float[Tensor, "*N S M"]:
     """Every column is a distribution: softmax(column / temperature).
 
     Products of such matrices are such matrices, so that nothing grows or dies over any number of steps; as the
-    temperature goes to 0 columns become one-hot vectors, and the matrices the maps of a finite machine.
+    temperature goes to 0 columns become one-hot vectors, and the matrices the maps of a finite machine. At 0 they are
+    the one-hot vectors of their largest logits, and have no gradient.
 
     Raises:
-        ValueError: the temperature is not positive.
+        ValueError: the temperature is negative, or logits are not real numbers.
 
     Example:
         >>> stochastic_columns(torch.tensor([[2.0, 0.0], [1.0, 5.0]]), temperature=0.01).round().tolist()
@@ -63,8 +64,12 @@ def stochastic_columns(logits: Float[Tensor, "*N S S"], temperature: float = 1.0
 
     Source: ours. Differs from eq. (6): the norm is exactly 1, and entries are not negative.
     """
-    if not temperature > 0:
-        raise ValueError(f"temperature: wanted a positive number, got {temperature}")
+    if not temperature >= 0:
+        raise ValueError(f"temperature: wanted at least 0, got {temperature}")
+    if not logits.is_floating_point():
+        raise ValueError(f"logits: wanted real numbers, got {logits.dtype}")
+    if temperature == 0:
+        return torch.zeros_like(logits).scatter_(-2, logits.argmax(-2, keepdim=True), 1.0)
     return torch.softmax(logits / temperature, dim=-2)
 
 

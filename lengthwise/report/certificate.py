@@ -50,11 +50,14 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
             f"{_ahead(boxes.margin)}",
         )
     if codes := certificate.codes:
-        room = "" if codes.room is None else f"states lie at least {codes.room:.2g} within the reach of their code, "
-        yield (
-            "codes",
-            f"{codes.num_codes}, all {codes.num_merges:,} merges gone through; {room}{_ahead(codes.margin)}",
+        is_tree = certificate.machine is not None and "leaves" in certificate.machine
+        name, moves, place = (
+            ("codes", "merges", "states lie at least {} within the reach of their code, ")
+            if is_tree
+            else ("states", "steps", "columns are one-hot vectors with {} to spare, ")
         )
+        room = "" if codes.room is None else place.format(f"{codes.room:.2g}")
+        yield name, f"{codes.num_codes:,}, all {codes.num_merges:,} {moves} gone through; {room}{_ahead(codes.margin)}"
 
 
 def _ahead(margin: float | None) -> str:

@@ -121,6 +121,7 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         *([_BEST_TEST] if experiment.best_test else []),
         *_certificates(experiment, outcomes),
         *_failures(outcomes),
+        *_overflows(results),
         *_measured(results, run_rows(results)),
         _provenance(results, today),
         f"All results, a line of JSON for each run: [{file_stem(name, scale)}.jsonl.gz](records/"
@@ -177,6 +178,18 @@ def _failures(outcomes: Sequence[Outcome]) -> list[str]:
     failed = [outcome for outcome in outcomes if outcome.result is None]
     lines = [f"- {outcome.spec.id}: {outcome.reason}" for outcome in failed]
     return ["## Without a result\n\n" + "\n".join(lines)] if failed else []
+
+
+def _overflows(results: Sequence[RunResult]) -> list[str]:
+    """Which runs have states that overflow, and on how many of the strings that they were measured on."""
+    lines = []
+    for result in results:
+        points = [point for curve in result.curves for point in curve.points]
+        if affected := [point for point in points if point.num_overflowed]:
+            strings, asked = sum(p.num_overflowed for p in points), sum(p.num_strings for p in points)
+            shortest = min(point.length for point in affected)
+            lines.append(f"- {result.run_id}: on {strings:,} of {asked:,} strings, of {shortest:,} symbols or more")
+    return ["## States that overflow\n\nCounted as wrong answers.\n\n" + "\n".join(lines)] if lines else []
 
 
 def _measured(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[str]:

@@ -43,6 +43,7 @@ OPERATIONS = {
     "gelu": (Affine.gelu, torch.nn.functional.gelu),
     "sigmoid": (Affine.sigmoid, torch.sigmoid),
     "softplus": (Affine.softplus, torch.nn.functional.softplus),
+    "relu": (Affine.relu, torch.relu),
     "rsqrt": (
         lambda x: (x * x + box(torch.ones(6, dtype=torch.float64), 0)).power(-0.5),
         lambda x: (x * x + 1).rsqrt(),

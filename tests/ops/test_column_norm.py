@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.ops.column_norm import clamped_columns, rescaled_blocks, stochastic_columns
+from lengthwise.ops.symbol_recurrence import symbol_final_state
 
 seeds = st.integers(0, 10_000)
 norms = st.sampled_from([1.0, 1.2, 2.0, 3.0])
@@ -67,16 +68,16 @@ def test_a_permutation_shrinks_to_three_quarters_a_step() -> None:
 
 
 def test_distributions_keep_their_size_over_a_million_steps() -> None:
-    """2^20 steps by squaring; sharp columns are the maps of a finite machine, to the last bit."""
-    logits = draw(0, count=1)[0].float()
-    soft, sharp = stochastic_columns(logits), stochastic_columns(logits, 1e-5)
-    assert torch.equal(sharp, sharp.round())
-    for _ in range(20):
-        soft, sharp = soft @ soft, sharp @ sharp
-        soft = soft / soft.sum(0)  # rounding alone: without it, it doubles with every squaring
-    torch.testing.assert_close(soft.sum(0), torch.ones(8))
-    assert torch.equal(sharp.sum(0), torch.ones(8))
-    assert set(sharp.unique().tolist()) == {0.0, 1.0}
+    """Rounding moves the size of soft columns a little; sharp ones are a finite machine's maps, to the last bit."""
+    logits = draw(0, count=5).float()[:, None]
+    symbols = torch.randint(5, (1, 1_000_000), generator=torch.Generator().manual_seed(0))
+    for temperature in (1.0, 0.0):
+        columns = stochastic_columns(logits, temperature)
+        state = symbol_final_state(columns, torch.zeros(5, 1, 8), symbols, torch.eye(8)[:1, None])
+        if temperature:
+            torch.testing.assert_close(state.sum(), torch.tensor(1.0), rtol=0.05, atol=0)
+        else:
+            assert sorted(state.flatten().tolist()) == [0.0] * 7 + [1.0]
 
 
 @pytest.mark.parametrize("p", [0.5, 0.0, -1.0, float("nan")])
@@ -86,7 +87,22 @@ def test_what_is_no_norm_is_refused(p: float) -> None:
             function(torch.eye(2), p)
 
 
-@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan")])
+@pytest.mark.parametrize("temperature", [-1.0, float("nan")])
 def test_what_is_no_temperature_is_refused(temperature: float) -> None:
-    with pytest.raises(ValueError, match="temperature: wanted a positive number, got"):
+    with pytest.raises(ValueError, match="temperature: wanted at least 0, got"):
         stochastic_columns(torch.eye(2), temperature)
+
+
+@pytest.mark.unchecked
+def test_logits_that_are_not_real_are_refused() -> None:
+    for dtype in (torch.complex64, torch.int64):
+        with pytest.raises(ValueError, match=f"logits: wanted real numbers, got {dtype}"):
+            stochastic_columns(torch.eye(2, dtype=dtype))
+
+
+@given(seeds)
+@settings(deadline=None)
+def test_at_temperature_zero_columns_are_what_they_go_to(seed: int) -> None:
+    logits = draw(seed)
+    torch.testing.assert_close(stochastic_columns(logits, 0.0), stochastic_columns(logits, 1e-6), atol=1e-3, rtol=0)
+    assert torch.equal(stochastic_columns(logits, 0.0).sum(-2), torch.ones(3, 8, dtype=torch.float64))

@@ -1,0 +1,148 @@
+"""The states of a block-diagonal recurrence with one-hot columns, one by one, whatever float32 rounds."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor, nn
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.affine import Affine
+from lengthwise.certification.bounds import check_usual, layer_norm_bounds
+from lengthwise.certification.enumeration import Enumeration, exact_points
+from lengthwise.conventions import IGNORE
+from lengthwise.layers.block_linear import BlockLinearLayer
+from lengthwise.layers.recurrent_layer import Topmost
+from lengthwise.models.base import RecurrentModel
+from lengthwise.models.block_linear_rnn import BlockLinearRNN
+
+MOST_STATES = 200_000
+
+NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
+"""A softmax gives exactly 0 to a logit that is so much below the largest one."""
+
+
+class OneHotMachine(NamedTuple):
+    """A model's own states as a machine, and how certain it is.
+
+    Outputs are the answers, and `IGNORE` in states in which rounding may decide which. Of the evidence, `room` is how
+    much closer logits of a column could come to the largest one before the column were another; `margin` is about the
+    states that have an answer.
+    """
+
+    machine: Transducer
+    evidence: Enumeration
+
+
+@torch.no_grad()
+def enumerate_states(model: RecurrentModel, symbols: tuple[str, ...]) -> OneHotMachine | None:
+    """The machine that the model is; None where float32 may give other columns than computed here, or no answer.
+
+    If every column of every symbol's A is a one-hot vector, to the last bit, and v = 0, then so are all blocks of all
+    states: a product with a matrix adds zeros to one number, exactly, in any order, and so does one of two matrices.
+    States are then finitely many, and where the largest logit of every column is ahead by more than rounding can change
+    the float32 model steps through them, for every string of every length.
+
+    Raises:
+        ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has parts of its
+            own; it has more than 200,000 states.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> from lengthwise.constructions import construct
+        >>> enumerate_states(construct("block-linear-rnn", library.cycle(5)).model, ("0", "1", "2")).machine.num_states
+        5
+    """
+    layer = _checked_layer(model)
+    assert isinstance(model, BlockLinearRNN)
+    (features,) = exact_points(model.embedding.weight.double()[None])
+    (norm,) = model.norms
+    logits = _through(nn.Sequential(norm, *layer.transition_map), features)
+    of_columns = Bounds(*(part.unflatten(-1, (*layer.blocks, -1)).mT for part in (logits.center, logits.radius)))
+    first = layer.first_state.double()
+    closest = torch.cat([of_columns.lead().flatten(), Bounds(first, torch.zeros_like(first)).lead()]).min()
+    room = float(closest) - NEVER_SEEN[layer.first_state.dtype] * float(layer.temperature)
+    table, states = _closed(of_columns.center.argmax(-1), first.argmax(-1))
+    (one_hot,) = exact_points(nn.functional.one_hot(states, layer.blocks[1]).flatten(1).double()[None])
+    answers = _through(model.readout, one_hot)
+    margins = Bounds(answers.center, answers.radius).lead()
+    certain = margins > 0
+    if not (room > 0 and bool(certain.any())):
+        return None
+    outputs = torch.where(certain, answers.center.argmax(-1), IGNORE)
+    machine = Transducer(Semiautomaton(table.numpy(), symbols), 0, outputs.numpy())
+    return OneHotMachine(machine, Enumeration(table.numel(), room, float(margins[certain].min())))
+
+
+class Bounds(NamedTuple):
+    """Numbers, and how far each may be from where it is."""
+
+    center: Float64[Tensor, "*M K"]
+    radius: Float64[Tensor, "*M K"]
+
+    def lead(self) -> Float64[Tensor, "*M"]:
+        """By how much the largest of each K numbers is ahead of the others, at least; infinite if there are none."""
+        largest = self.center.argmax(-1, keepdim=True)
+        low = (self.center - self.radius).gather(-1, largest)
+        ahead: Tensor = (low - (self.center + self.radius).scatter(-1, largest, -torch.inf)).amin(-1)
+        return ahead
+
+
+def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
+    """The layer of a model whose states can be one-hot vectors, if nothing in it is foreign."""
+    # Of a subclass nobody knows whether it still computes what is bounded here.
+    if type(model) is not BlockLinearRNN:
+        raise ValueError(f"model: states are gone through of a BlockLinearRNN only, got a {type(model).__name__}")
+    if model.config.columns != "stochastic" or model.config.num_layers != 1:
+        raise ValueError(
+            "model: states are gone through of one layer with columns 'stochastic', got "
+            f"{model.config.num_layers} with {model.config.columns!r}"
+        )
+    kinds = {BlockLinearLayer, Topmost, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, nn.ReLU, nn.Embedding}
+    check_usual(model, kinds, *model.children())
+    (layer,) = model.layers
+    assert isinstance(layer, BlockLinearLayer)
+    return layer
+
+
+def _through(parts: nn.Sequential, values: Affine) -> Affine:
+    """What a chain of norms, linear maps and ReLUs makes of values."""
+    for part in parts:
+        if isinstance(part, nn.Linear):
+            values = values.linear(part.weight, part.bias)
+        elif isinstance(part, nn.LayerNorm):
+            values = layer_norm_bounds(values, part)
+        elif isinstance(part, nn.ReLU):
+            values = values.relu()
+        else:
+            assert isinstance(part, Topmost)
+            assert values.center.shape[-1] == part.width
+    return values
+
+
+def _closed(
+    maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]
+) -> tuple[Int64[Tensor, "Q V"], Int64[Tensor, "Q N"]]:
+    """All states that are reached, the start first, and where each symbol leads from each of them."""
+    size = maps.shape[-1]
+    if len(start) * math.log2(size) > 62:
+        raise ValueError(f"model: wanted at most 2^62 states that blocks could have together, got {size}^{len(start)}")
+    places = size ** torch.arange(len(start))
+    of_digits = maps * places[:, None]  # a block's part of the number of the state that it leads to
+
+    def following(numbers: Int64[Tensor, " F"]) -> Int64[Tensor, "F V"]:
+        digits = numbers[:, None] // places % size
+        return of_digits.gather(2, digits.T.expand(len(maps), -1, -1)).sum(1).T
+
+    reached = new = (start * places).sum()[None]
+    while len(new):
+        found = following(new).unique()
+        new = found[~torch.isin(found, reached)]
+        reached = torch.cat([reached, new])
+        if len(reached) > MOST_STATES:
+            raise ValueError(f"model: wanted at most {MOST_STATES:,} states to go through, got more")
+    in_order, order = reached.sort()
+    table = order[torch.searchsorted(in_order, following(reached).contiguous())]
+    return table, reached[:, None] // places % size

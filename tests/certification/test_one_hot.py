@@ -1,0 +1,162 @@
+"""The states of recurrences with one-hot columns, gone through one by one: against the model, and with faults."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthwise.certification import one_hot
+from lengthwise.certification.certificate import Certificate, first_error
+from lengthwise.certification.certify import certify
+from lengthwise.certification.checking import check
+from lengthwise.certification.one_hot import NEVER_SEEN, enumerate_states
+from lengthwise.constructions import construct
+from lengthwise.conventions import IGNORE
+from lengthwise.models import make_model
+from lengthwise.models.block_linear_rnn import BlockLinearRNN
+from lengthwise.report.certificate import certificate_lines
+from lengthwise.tasks import make_task
+
+SUM = make_task("sum", modulus=3)
+
+
+def finished(seed: int, **config) -> BlockLinearRNN:
+    """A random net with the columns that it would have after training."""
+    settings = {"d_model": 6, "block_dim": 3, "hidden": 8} | config
+    model = make_model("block-linear-rnn", SUM, seed=seed, **settings)
+    assert isinstance(model, BlockLinearRNN)
+    model.advance(1.0)
+    return model
+
+
+def compiled() -> BlockLinearRNN:
+    model = copy.deepcopy(construct("block-linear-rnn", SUM).model)
+    assert isinstance(model, BlockLinearRNN)
+    return model
+
+
+@given(seed=st.integers(0, 10_000), block_dim=st.sampled_from([1, 2, 3, 6]), dtype=st.sampled_from(list(NEVER_SEEN)))
+@settings(max_examples=60, deadline=None)
+@torch.no_grad()
+def test_the_machine_answers_and_moves_as_the_model_does(seed: int, block_dim: int, dtype: torch.dtype) -> None:
+    model = finished(seed, block_dim=block_dim).to(dtype)
+    found = enumerate_states(model, SUM.symbols)
+    assert found is not None
+    strings = torch.randint(3, (20, 150), generator=torch.Generator().manual_seed(seed))
+    states = torch.cat(list(model.states(strings)), 1)
+    assert set(states.unique().tolist()) <= {0.0, 1.0}
+    assert len(states.flatten(0, 1).unique(dim=0)) <= found.machine.num_states
+    answers = torch.from_numpy(found.machine.run(strings.numpy()))
+    certain = answers != IGNORE
+    assert torch.equal(answers[certain], model(strings).argmax(-1)[certain])
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+@torch.no_grad()
+def test_room_and_margin_are_differences_of_logits(seed: int) -> None:
+    model = finished(seed)
+    found = enumerate_states(model, SUM.symbols)
+    assert found is not None
+    exact, (layer,) = copy.deepcopy(model).double(), model.double().layers
+    blocks = layer.transition_map(exact.norms[0](exact.embedding.weight)).unflatten(-1, (2, 3, 3))
+    highest = torch.cat([blocks.mT.reshape(-1, 3), layer.first_state]).topk(2, -1).values
+    closest = float((highest[:, 0] - highest[:, 1]).min())
+    assert closest - 1e-4 <= found.evidence.room <= closest
+    states = exact.states(torch.randint(3, (50, 100), generator=torch.Generator().manual_seed(0)))
+    logits = exact.readout(torch.cat(list(states), 1).flatten(0, 1).unique(dim=0)).topk(2, -1).values
+    assert found.evidence.margin <= float((logits[:, 0] - logits[:, 1]).min())
+
+
+def test_columns_that_are_not_one_hot_have_no_machine() -> None:
+    model = finished(0)
+    for share in (0.0, 0.5):
+        model.advance(share)
+        assert enumerate_states(model, SUM.symbols) is None
+
+
+@torch.no_grad()
+def test_a_softmax_counts_as_one_hot_only_where_it_is_exactly() -> None:
+    model = compiled()
+    layer = model.layers[0]
+    assert enumerate_states(model, SUM.symbols) is not None
+    layer.temperature.fill_(8.9)  # logits 1,000 apart, less than 110 temperatures more than that
+    assert set(model._tables()[0].unique().tolist()) == {0.0, 1.0}
+    assert enumerate_states(model, SUM.symbols) is not None
+    layer.temperature.fill_(12.0)
+    assert enumerate_states(model, SUM.symbols) is None
+
+
+@torch.no_grad()
+def test_one_wrong_column_is_found() -> None:
+    model = compiled()
+    last = model.layers[0].transition_map[2]
+    blocks = last.weight.view(3, 3, 3)
+    blocks[:, 1, 2] = blocks[:, 1, 2].roll(1)  # of symbol 2, in state 1
+    found = enumerate_states(model, SUM.symbols)
+    assert found is not None
+    assert first_error(found.machine, SUM.transducer) == ("1", "2")
+
+
+@torch.no_grad()
+def test_an_answer_that_rounding_decides_is_none() -> None:
+    model = compiled()
+    answer = model.readout[4]
+    answer.weight.zero_()
+    answer.bias.copy_(torch.tensor([1.0, 1.0 + 1e-7, 0.0]))
+    assert enumerate_states(model, SUM.symbols) is None  # no state has a certain answer
+    answer.weight[:, 0] = torch.tensor([50.0, 0.0, 0.0])
+    found = enumerate_states(model, SUM.symbols)
+    assert found is not None
+    assert sorted(found.machine.outputs.tolist()) == [IGNORE, IGNORE, 0]
+
+
+def test_more_states_than_can_be_gone_through_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_hot, "MOST_STATES", 2)
+    with pytest.raises(ValueError, match="model: wanted at most 2 states to go through, got more"):
+        enumerate_states(compiled(), SUM.symbols)
+    with pytest.raises(ValueError, match=r"at most 2\^62 states that blocks could have together, got 8\^32"):
+        enumerate_states(finished(0, d_model=256, block_dim=8), SUM.symbols)
+
+
+def test_what_is_not_known_is_refused() -> None:
+    class Other(BlockLinearRNN):
+        pass
+
+    def refused(model, said: str) -> None:
+        with pytest.raises(ValueError, match=said):
+            enumerate_states(model, SUM.symbols)
+
+    refused(make_model("rnn", SUM), "states are gone through of a BlockLinearRNN only, got a RNN")
+    refused(Other(finished(0).config, vocab_size=3, num_classes=3), "BlockLinearRNN only, got a Other")
+    refused(finished(0, columns="clamped"), "one layer with columns 'stochastic', got 1 with 'clamped'")
+    refused(finished(0, num_layers=2), "one layer with columns 'stochastic', got 2 with 'stochastic'")
+    hooked, patched, foreign = finished(0), finished(0), finished(0)
+    hooked.register_forward_hook(lambda *given: None)
+    refused(hooked, "bounds are known for forward passes without hooks, got one")
+    patched.layers[0].inputs = lambda features: features
+    refused(patched, "bounds are known for its usual methods only, got another inputs")
+    foreign.readout[3] = torch.nn.GELU()
+    refused(foreign, "bounds are known for its usual parts only, got GELU")
+
+
+def test_a_compiled_net_is_robust_and_says_so() -> None:
+    certificate = certify(compiled(), SUM)
+    assert (certificate.level, certificate.reason) == ("robust", "")
+    assert certificate.codes is not None
+    assert (certificate.codes.num_codes, certificate.codes.num_merges) == (3, 9)
+    checked = check(Certificate.from_text(certificate.to_text()))
+    assert "the model's states are those gone through" in checked.taken_on_trust
+    said = dict(certificate_lines(certificate))["states"]
+    assert said.startswith("3, all 9 steps gone through; columns are one-hot vectors with 8.9e+02 to spare, the right")
+
+
+@torch.no_grad()
+def test_a_net_whose_columns_are_soft_is_finite_and_says_why() -> None:
+    model = compiled()
+    model.layers[0].temperature.fill_(12.0)
+    certificate = certify(model, SUM)
+    assert certificate.level == "finite"
+    assert certificate.reason == "columns are not one-hot vectors, or rounding may decide which"
