@@ -203,7 +203,7 @@ def test_a_trained_net_is_right_at_every_length(trained: CodebookGPT) -> None:
     assert Certificate.from_text(certificate.to_text()) == certificate
     assert "codes" in dict(certificate_lines(certificate))
     for codes in (None, *(certificate.codes.model_copy(update={name: -1e-9}) for name in ("room", "margin"))):
-        with pytest.raises(ValueError, match="or merges of codes .* with one and with room, got neither"):
+        with pytest.raises(ValueError, match=r"or merges of codes .* with one and with room, got neither"):
             check(certificate.model_copy(update={"codes": codes}))
 
 
