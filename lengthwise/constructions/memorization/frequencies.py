@@ -55,8 +55,8 @@ def blocks(frequencies: Frequencies, period: int) -> list[slice]:
     return [slice(int(low), int(high)) for low, high in zip(ends, ends[1:], strict=False)]
 
 
-def sets_of_dimension(period: int, d: int) -> Iterator[Frequencies]:
-    """All S with d(S) = d whose orbit has period p, and no shorter one: gcd(S, p) = 1.
+def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterator[Frequencies]:
+    """All S with d(S) = d; if `primitive`, those whose orbit has period p, and no shorter one: gcd(S, p) = 1.
 
     Example:
         >>> list(sets_of_dimension(8, 2)), list(sets_of_dimension(6, 3))
@@ -66,7 +66,7 @@ def sets_of_dimension(period: int, d: int) -> Iterator[Frequencies]:
         return
     half = (period // 2,) * (d % 2)
     for rotations in combinations(range(1, (period + 1) // 2), d // 2):
-        if gcd(*rotations, *half, period) == 1:
+        if not primitive or gcd(*rotations, *half, period) == 1:
             yield rotations + half
 
 
