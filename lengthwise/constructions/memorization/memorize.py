@@ -55,7 +55,7 @@ def memorize(text: str, *, robust: bool = False, at_most: int | None = None, bud
     Example:
         >>> found = memorize("abacabad")
         >>> found.upper, found.frequencies, found.generator.generate(16)
-        (4, (1, 2), 'abacabadabacabad')
+        (3, (1, 4), 'abacabadabacabad')
 
     Source: "update on rnn memorization", section "How small can we make d?".
     Differs from the source: which asks only what order W_h can have; here the word is read out, too.
