@@ -24,6 +24,7 @@ import numpy as np
 from lengthwise.constructions.memorization.cyclotomic import is_zero, null_vector, sign
 from lengthwise.constructions.memorization.frequencies import Frequencies, dimension, orbit, sets_of_dimension
 from lengthwise.constructions.memorization.memorize import Memorization
+from lengthwise.constructions.memorization.rational import RationalMemorization, frequencies_of, sets_of_orders
 from lengthwise.constructions.memorization.separation import constraints, dual_weights, pairs
 from lengthwise.constructions.memorization.words import Word
 
@@ -67,14 +68,27 @@ def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> Fa
     return None
 
 
-def refute_below(found: Memorization) -> list[FarkasCertificate]:
-    """Certificates for every maximal set of frequencies of dimension below `found.lower`, so for every set below.
+def refute_below(found: Memorization | RationalMemorization) -> list[FarkasCertificate]:
+    """Certificates for every maximal set of frequencies of a dimension below the smallest, so for every set below.
+
+    Of a rational W_h the sets are those of its orders.
 
     Raises:
         RuntimeError: one of them could not be certified.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.memorize import memorize
+        >>> [(certificate.frequencies, certificate.kind) for certificate in refute_below(memorize("abcabd"))]
+        [((1,), 'exact'), ((2,), 'coincidence'), ((3,), 'coincidence')]
     """
     word, certificates = found.word, []
-    for frequencies in maximal_sets(word.period, found.lower):
+    if isinstance(found, RationalMemorization):
+        smaller = [
+            frequencies_of(orders, word.period) for d, orders in sets_of_orders(word.period) if d < found.dimension
+        ]
+    else:
+        smaller = maximal_sets(word.period, found.lower)
+    for frequencies in smaller:
         certificate = refute(word, frequencies)
         if certificate is None:
             raise RuntimeError(f"frequencies {frequencies}: wanted a certificate that they do not suffice, found none")
@@ -90,7 +104,7 @@ def maximal_sets(period: int, below: int) -> list[Frequencies]:
         ([(1, 3), (2, 3)], [(1,), (2,)])
     """
     every = [set(S) for d in (below - 2, below - 1) if d > 0 for S in sets_of_dimension(period, d, primitive=False)]
-    return sorted(tuple(sorted(S)) for S in every if not any(S < other for other in every))
+    return sorted(tuple(sorted(S)) for S in every if not any(other > S for other in every))
 
 
 def holds(word: Word, certificate: FarkasCertificate) -> bool:

@@ -12,7 +12,7 @@ from math import gcd
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 
 from lengthwise.constructions.memorization.words import Word, alternations, at_stride, num_runs, units
 

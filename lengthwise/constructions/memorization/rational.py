@@ -81,8 +81,8 @@ def memorize_rationally(text: str, *, at_most: int | None = None) -> RationalMem
             break
     if at_most is not None and at_most < d:
         raise ValueError(
-            f"at_most: wanted at least {d}, which {word.text!r} needs with a rational matrix, got {at_most}; allow "
-            f"more{f', or a real matrix' if at_most >= 2 else ''} (order {p} alone needs {psi(p)})"
+            f"at_most: wanted at least {d}, which {word.text!r} needs with a rational matrix (order {p} alone needs "
+            f"{psi(p)}), got {at_most}; allow more, or real numbers"
         )
     return RationalMemorization(word, orders, psi(p), _written(word, orders))
 
