@@ -30,7 +30,7 @@ class LinearRNNGeneratorConfig(ModelConfig):
 
 @MODELS.register("linear-rnn-generator")
 class LinearRNNGenerator(RecurrentModel):
-    """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` makes x_{i+1} the one-hot argmax of y_i.
+    """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` makes x_{i+1} the argmax of y_i.
 
     As every model it answers strings that are given to it. To generate, its classes are its symbols, in the same
     order, and the last symbol of its vocabulary is START, with which generating begins: h_1 is START's column of W_x.
@@ -94,8 +94,9 @@ class LinearRNNGenerator(RecurrentModel):
 
         Example:
             >>> model = LinearRNNGenerator(LinearRNNGeneratorConfig(d_model=1), vocab_size=3, num_classes=2)
-            >>> for weight, numbers in zip(model.parameters(), ([[-1.0]], [[0.0, 0.0, 1.0]], [[1.0], [-1.0]], [0.0, 0.0])):
-            ...     weight.data = torch.tensor(numbers)
+            >>> alternating = ([[-1.0]], [[0.0, 0.0, 1.0]], [[1.0], [-1.0]], [0.0, 0.0])
+            >>> for parameter, numbers in zip(model.parameters(), alternating):
+            ...     parameter.data = torch.tensor(numbers)
             >>> model.generate(5).tolist()
             [0, 1, 0, 1, 0]
         """

@@ -40,8 +40,8 @@ def _word_lines(word: Word) -> Iterator[str]:
 def _real_lines(found: Memorization) -> Iterator[str]:
     if found.lower < found.upper:
         yield (
-            f"BOUNDS ONLY: the smallest dimension is at least {found.lower} and at most {found.upper}; the search ended "
-            f"after {found.programs:,} linear programs (--budget)"
+            f"BOUNDS ONLY: the smallest dimension is at least {found.lower} and at most {found.upper}; the search "
+            f"ended after {found.programs:,} linear programs (--budget)"
         )
         yield f"dimension: {found.generator.dimension} here, which need not be the smallest"
     elif found.generator.dimension > found.upper:
@@ -119,8 +119,8 @@ def proof_line(certificates: Sequence[FarkasCertificate], found: Found) -> str:
         return f"proof: no set of frequencies with this period has a dimension below {below}"
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(c.kind for c in certificates).items()))
     return (
-        f"proof: no dimension below {below} will do; largest sets of frequencies there: {len(certificates)}, each refuted "
-        f"by a Farkas certificate that was verified ({kinds})"
+        f"proof: no dimension below {below} will do; largest sets of frequencies there: {len(certificates)}, each "
+        f"refuted by a Farkas certificate that was verified ({kinds})"
     )
 
 

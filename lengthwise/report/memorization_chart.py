@@ -1,6 +1,7 @@
 """The orbit of a generator with its decision regions: in the plane where it has one, and along one period."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -11,6 +12,8 @@ from lengthwise.constructions.memorization.generator import Array
 from lengthwise.constructions.memorization.memorize import Memorization
 from lengthwise.constructions.memorization.rational import RationalMemorization, frequencies_of
 from lengthwise.report.colours import GREY, PALETTE
+
+Values = list[dict[str, Any]]
 
 SIZE = 260
 """Pixels of a plane; a period is drawn two planes wide."""
@@ -36,14 +39,14 @@ def memorization_chart(found: Memorization | RationalMemorization) -> alt.VConca
     too: below them the bar says which symbol is read, which is where the orbit passes from region to region.
     """
     if not found.generator.dimension:
-        raise ValueError("word: wanted two different symbols or more for a picture, got one; there is no state to draw")
+        raise ValueError("word: wanted two different symbols or more, got one; there is no state to draw")
     planes = [_square(found.word.symbols, *content) for content in _plane_contents(found)]
     columns = 2 if len(planes) > 1 else 1
     rows = [alt.hconcat(*planes[start : start + columns]) for start in range(0, len(planes), columns)]
     return alt.vconcat(*rows, _period_chart(found), center=True).configure_view(stroke=None)
 
 
-def _plane_contents(found: Memorization | RationalMemorization) -> list[tuple[str, Array, list[list[Any]]]]:
+def _plane_contents(found: Memorization | RationalMemorization) -> list[tuple[str, Values, list[Values]]]:
     """Title, states and regions of each plane."""
     generator, word = found.generator, found.word
     text = word.text if len(word.text) <= 20 else f"{word.text[:17]}..."
@@ -67,7 +70,7 @@ def _frequencies(found: Memorization | RationalMemorization) -> tuple[int, ...]:
     return frequencies_of(found.orders, found.word.period)
 
 
-def _named(states: Array, found: Memorization | RationalMemorization) -> Any:
+def _named(states: Array, found: Memorization | RationalMemorization) -> Values:
     """A point for every state; those of one place share a name, and show the symbol of the first."""
     word = found.word
     places: dict[tuple[float, ...], list[int]] = {}
@@ -95,7 +98,7 @@ def _same(places: dict[tuple[float, ...], list[int]], state: Array) -> list[int]
     return places[tuple(np.round(state, 9).tolist())]
 
 
-def _square(symbols: Sequence[str], title: str, values: Any, regions: list[list[Any]]) -> alt.LayerChart:
+def _square(symbols: Sequence[str], title: str, values: Values, regions: list[Values]) -> alt.LayerChart:
     scale = alt.Scale(domain=[-EDGE, EDGE])
     x, y = alt.X("x:Q", axis=None, scale=scale), alt.Y("y:Q", axis=None, scale=scale)
     layers: list[alt.Chart] = []
@@ -118,7 +121,7 @@ def _square(symbols: Sequence[str], title: str, values: Any, regions: list[list[
     return alt.LayerChart(layer=layers, width=SIZE, height=SIZE, title=alt.Title(title, fontSize=12))
 
 
-def _regions(weights: Array, bias: Array, symbols: Sequence[str]) -> list[list[Any]]:
+def _regions(weights: Array, bias: Array, symbols: Sequence[str]) -> list[Values]:
     """The polygon of the square in which each symbol has the largest logit: half-planes cut off one after another."""
     polygons = []
     for one, symbol in enumerate(symbols):
@@ -167,7 +170,8 @@ def _period_chart(found: Memorization | RationalMemorization) -> alt.LayerChart:
     y_scale = alt.Scale(domain=[bottom, float(high + 0.05 * (high - low))], nice=False)
     colour, layers = _colour(word.symbols), []
     for place, symbol in enumerate(symbols):
-        values = [{"step": t + 1, "y": v, "symbol": symbol} for t, v in zip(times.tolist(), curves[:, place].tolist())]
+        points = zip(times.tolist(), curves[:, place].tolist(), strict=True)
+        values = [{"step": time + 1, "y": logit, "symbol": symbol} for time, logit in points]
         base = alt.Chart(alt.InlineData(values=values))
         layers.append(
             base.mark_line(strokeWidth=1.5).encode(x=x, y=alt.Y("y:Q", title="logit", scale=y_scale), color=colour)
@@ -182,7 +186,7 @@ def _period_chart(found: Memorization | RationalMemorization) -> alt.LayerChart:
     starts = [0, *(np.flatnonzero(np.diff(best)) + 1).tolist(), len(best) - 1]
     bands = [
         {"from": times[a] + 1, "to": times[b] + 1, "low": bottom, "high": top, "symbol": symbols[best[a]]}
-        for a, b in zip(starts, starts[1:], strict=False)
+        for a, b in pairwise(starts)
     ]
     band = alt.Chart(alt.InlineData(values=bands)).mark_rect()
     layers.append(

@@ -7,7 +7,7 @@ planes. Every superset of a set that can be read out can be read out, too.
 """
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import gcd
 from typing import NamedTuple
 
@@ -52,7 +52,7 @@ def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
 def blocks(frequencies: Frequencies, period: int) -> list[slice]:
     """Where each frequency stands in a state."""
     ends = np.cumsum([0, *(dimension((k,), period) for k in frequencies)])
-    return [slice(int(low), int(high)) for low, high in zip(ends, ends[1:], strict=False)]
+    return [slice(int(low), int(high)) for low, high in pairwise(ends)]
 
 
 def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterator[Frequencies]:

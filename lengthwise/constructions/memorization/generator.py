@@ -20,8 +20,8 @@ class LinearGenerator(NamedTuple):
     for what follows. Arrays are of floats, of complex numbers or of objects, such as fractions and integers.
 
     Example:
-        >>> alternating = LinearGenerator(np.array([[-1]]), np.array([[1], [-1]]), np.zeros(2), np.array([1]), ("a", "b"))
-        >>> alternating.generate(5)
+        >>> one, two = np.ones(1), np.zeros(2)
+        >>> LinearGenerator(-np.eye(1), np.array([[1], [-1]]), two, one, ("a", "b")).generate(5)
         'ababa'
 
     Source: "update on rnn memorization" (20 November 2023), its definition.

@@ -76,9 +76,11 @@ def memorize_rationally(text: str, *, at_most: int | None = None) -> RationalMem
     """
     word = parse_word(text)
     p = word.period
-    for d, orders in sets_of_orders(p):
-        if p == 1 or read_out(word.letters, orbit(frequencies_of(orders, p), p)) is not None:
-            break
+    d, orders = next(
+        (d, orders)
+        for d, orders in sets_of_orders(p)
+        if p == 1 or read_out(word.letters, orbit(frequencies_of(orders, p), p)) is not None
+    )
     if at_most is not None and at_most < d:
         raise ValueError(
             f"at_most: wanted at least {d}, which {word.text!r} needs with a rational matrix (order {p} alone needs "
