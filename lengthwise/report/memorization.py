@@ -97,7 +97,7 @@ def lifetime_text(lifetime: Lifetime) -> str:
     return f"right up to step {_count(lifetime.looked_to)}, no further looked"
 
 
-def _count(number: float) -> str:
+def _count(number: float | int) -> str:
     return f"{number:,.0f}" if number < 1e9 else f"{number:.3g}"
 
 
