@@ -1,4 +1,4 @@
-""" "update on rnn memorization" (2023): whether training finds what the theory says is there, and for how long it lasts.
+"""Memorising words with linear RNNs (2023): whether training finds what is there, and for how long it lasts.
 
 Not registered as an experiment: nets of a few numbers are trained hundreds at a time, not as runs with folders.
 """

@@ -1,6 +1,6 @@
 """The page about memorising words: what training finds, with which frequencies, and how long it lasts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 import altair as alt
@@ -34,7 +34,7 @@ def memorization_page(size: Size, where_from: str) -> tuple[str, alt.LayerChart]
         "## Learnt eigenvalues and the frequencies of linear programs",
         _frequency_text(learnt_frequencies(trained, size)),
         "## Lifetime at low precision",
-        _lifetime_text(lifetimes(words, size)),
+        _lifetime_text(lifetimes(words, size), size),
         _trained_lifetime_text(trained, size),
         where_from,
     ]
@@ -58,10 +58,8 @@ def _success_text(trained: Sequence[Trained], size: Size) -> str:
     lines = []
     for learns, name in MODES.items():
         below, at, above = (
-            _share(
-                [net for net in trained if net.learns_inputs == learns and test(net.dimension - net.word.upper)], size
-            )
-            for test in (lambda gap: gap < 0, lambda gap: gap == 0, lambda gap: gap > 0)
+            _share([net for net in trained if net.learns_inputs == learns and _side(net) == side], size)
+            for side in (-1, 0, 1)
         )
         lines.append(f"- {name}: {below} below d_min, {at} at d_min, {above} above it.")
     longer = [net for net in trained if net.is_right(size.length)]
@@ -70,8 +68,14 @@ def _success_text(trained: Sequence[Trained], size: Size) -> str:
         "Shares of nets that are right on the symbols they were trained on; d_min is that of generators with W_x = 0, "
         "for any length. With W_x learnt less can do.\n\n"
         + "\n".join(lines)
-        + f"\n- Of {len(longer):,} nets that are right at {size.length} symbols, {lasting:,} are right at {size.longest}."
+        + f"\n- Of {len(longer):,} nets that are right at {size.length} symbols, {lasting:,} are right at "
+        f"{size.longest}."
     )
+
+
+def _side(net: Trained) -> int:
+    """Whether the dimension is below, at or above the smallest: -1, 0 or 1."""
+    return (net.dimension > net.word.upper) - (net.dimension < net.word.upper)
 
 
 def _share(nets: Sequence[Trained], size: Size) -> str:
@@ -115,15 +119,15 @@ def _frequency_text(rows: Sequence[Learnt]) -> str:
     right, readable, robust = (sum(getattr(row, name) for row in rows) for name in ("num_right", "readable", "robust"))
     header = ["word", "d_min", "most robust", "right", "off", "readable", "robust", "readable sets"]
     return (
-        "Nets of dimension d_min with W_x = 0 that are right: each eigenvalue of W_h is taken for the nearest frequency "
-        "k / p. *Off*: how far the farthest eigenvalue is from it, in units of 1 / p, in the median net. *Readable*: "
+        "Nets of dimension d_min with W_x = 0 that are right: each eigenvalue of W_h is taken for the nearest k / p. "
+        "*Off*: how far the farthest eigenvalue is from it, in units of 1 / p, in the median net. *Readable*: "
         "nets whose frequencies can read the word for ever; *robust*: those with the set of the widest margin. "
         "*Readable sets*: of all sets of that dimension, which is what a guess would hit.\n\n"
         f"In all {right} nets: {readable} readable, {robust} most robust.\n\n{markdown_table(header, lines)}"
     )
 
 
-def _lifetime_text(rows: Sequence[Lasting]) -> str:
+def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
     lines = [
         [
             row.word.word.text,
@@ -136,14 +140,15 @@ def _lifetime_text(rows: Sequence[Lasting]) -> str:
         for row in rows
     ]
     header = ["word", "precision", "d", "threshold", "formula", "predicted", "measured", "wholly in it"]
-    agree = sum(row.measured == row.predicted for row in rows if row.measured is not None)
-    known = sum(row.measured is not None for row in rows)
+    soon = [row for row in rows if row.measured or (row.predicted or size.steps_looked_at + 1) <= size.steps_looked_at]
+    agree = sum(row.measured == row.predicted for row in soon)
     return (
         "First wrong steps of the most robust generators, the entries of W_h rounded, states and read-out in float64. "
-        "*Formula*: (pi / p) / |dtheta| of the plane that drifts fastest, right where the threshold (the spread of b_y) "
-        "is 0 and there is one plane. *Predicted*: from the drift of all planes. *Wholly in it*: states and read-out in "
-        f"bfloat16, too. inf: never, or not in the steps looked at.\n\nPredicted to the step: {agree} of {known} that "
-        f"went wrong.\n\n{markdown_table(header, lines)}"
+        "*Formula*: (pi / p) / |dtheta| of the plane that drifts fastest, right where there is one plane and the "
+        "threshold (the spread of b_y) is 0. *Predicted*: from the drift of all planes. *Wholly in it*: states and "
+        f"read-out in bfloat16, too. inf: never or, of the last two, not in {size.steps_looked_at:,} steps.\n\n"
+        f"Of {len(soon)} that were measured or predicted to go wrong in these, {agree} were predicted to the step.\n\n"
+        f"{markdown_table(header, lines)}"
     )
 
 
@@ -154,22 +159,25 @@ def _steps(number: float | int | None) -> str:
 def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
     """Median first wrong steps of trained nets, in float64 and with W_h rounded."""
     right = [net for net in trained if net.is_right(size.length)]
-    middle: Callable[[list[int]], str] = lambda steps: f"{median(steps):,.0f}" if steps else NOTHING  # noqa: E731
     lines = [
         [
             name,
             str(len(own)),
-            middle([net.first_wrong or size.longest + 1 for net in own]),
-            middle([net.when_rounded or size.longest + 1 for net in own]),
+            _middle([net.first_wrong or size.longest + 1 for net in own]),
+            _middle([net.when_rounded or size.longest + 1 for net in own]),
         ]
         for learns, name in MODES.items()
         for own in [[net for net in right if net.learns_inputs == learns]]
     ]
     return (
-        f"Trained nets that are right at {size.length} symbols: the median of their first wrong steps, of {size.longest} "
-        "at most, with W_h as learnt and rounded to bfloat16.\n\n"
+        f"Trained nets that are right at {size.length} symbols: the median of their first wrong steps "
+        f"({size.longest + 1}: none was seen), with W_h as learnt and rounded to bfloat16.\n\n"
         + markdown_table(["", "nets", "first wrong step", "W_h in bfloat16"], lines)
     )
+
+
+def _middle(steps: list[int]) -> str:
+    return f"{median(steps):,.0f}" if steps else NOTHING
 
 
 def success_chart(trained: Sequence[Trained], size: Size) -> alt.LayerChart:
