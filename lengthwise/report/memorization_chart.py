@@ -43,20 +43,21 @@ def memorization_chart(found: Memorization | RationalMemorization) -> alt.VConca
     planes = [_square(found.word.symbols, *content) for content in _plane_contents(found)]
     columns = 2 if len(planes) > 1 else 1
     rows = [alt.hconcat(*planes[start : start + columns]) for start in range(0, len(planes), columns)]
-    return alt.vconcat(*rows, _period_chart(found), center=True).configure_view(stroke=None)
+    chart: alt.VConcatChart = alt.vconcat(*rows, _period_chart(found), center=True).configure_view(stroke=None)
+    return chart
 
 
 def _plane_contents(found: Memorization | RationalMemorization) -> list[tuple[str, Values, list[Values]]]:
     """Title, states and regions of each plane."""
     generator, word = found.generator, found.word
     text = word.text if len(word.text) <= 20 else f"{word.text[:17]}..."
-    if generator.dimension == 2 and not (isinstance(found, Memorization) and len(found.frequencies) == 2):
+    if generator.dimension == 2:
         states = generator.states(word.period).astype(float)
         scale = np.linalg.norm(states, axis=1).max()
         regions = _regions(generator.readout * scale, generator.bias, word.symbols)
         return [(f"{text} for ever, d = 2", _named(states / scale, found), regions)]
     circles = orbit(frequencies := _frequencies(found), word.period)
-    contents = []
+    contents: list[tuple[str, Values, list[Values]]] = []
     for k, block in list(zip(frequencies, blocks(frequencies, word.period), strict=True))[:MOST_PLANES]:
         plane = circles[:, block]
         plane = plane if plane.shape[1] == 2 else np.pad(plane, ((0, 0), (0, 1)))

@@ -75,10 +75,11 @@ class LinearGenerator(NamedTuple):
     def exactly(self) -> "LinearGenerator":
         """The same numbers as fractions, so that everything is computed without rounding."""
         to_fraction = np.vectorize(Fraction, otypes=[object])
-        arrays = (self.hidden, self.readout, self.bias, self.first)
-        exact = (to_fraction(array) if array.size else array.astype(object) for array in arrays)
+        hidden, readout, bias, first = (
+            to_fraction(array) if array.size else array.astype(object) for array in self[:4]
+        )
         inputs = None if self.inputs is None else to_fraction(self.inputs)
-        return LinearGenerator(*exact, self.symbols, inputs)
+        return LinearGenerator(hidden, readout, bias, first, self.symbols, inputs)
 
     def margin(self, count: int) -> float:
         """The smallest distance of the first so many states from where another symbol is answered.
@@ -100,7 +101,7 @@ class LinearGenerator(NamedTuple):
 
 def strict_argmax(logits: Array) -> Array:
     """The place of the largest logit of each row; a tie is an error."""
-    best = np.argmax(logits, axis=1)
+    best: Array = np.argmax(logits, axis=1)
     if logits.shape[1] > 1:
         largest = logits[np.arange(len(logits)), best][:, None]
         clear = (logits < largest).sum(1) == logits.shape[1] - 1

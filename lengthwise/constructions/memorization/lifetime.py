@@ -151,4 +151,4 @@ def _first_after(ahead: _Ahead, position: int, period: int, horizon: float) -> i
         middle = (low + high) / 2
         is_behind = ahead(np.array([middle]), np.array([position]))[0] <= 0
         low, high = (low, middle) if is_behind else (middle, high)
-    return position + period * math.ceil((high - position) / period)
+    return position + period * math.ceil((float(high) - position) / period)

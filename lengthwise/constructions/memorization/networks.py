@@ -79,7 +79,8 @@ def _beyond(generator: LinearGenerator, count: int) -> np.ndarray:
         for letter in said[:-1]:
             followed.append(generator.hidden @ followed[-1] + generator.inputs[:, letter])
         states = np.stack(followed)
-    return 1.0 - np.minimum(states.min(0), 0)
+    shift: np.ndarray = 1.0 - np.minimum(states.min(0), 0)
+    return shift
 
 
 def _check(generator: LinearGenerator) -> None:
