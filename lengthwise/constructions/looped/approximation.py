@@ -103,7 +103,7 @@ def timed_approximation(
     """The same with a factor for every loop, and `timed_memory` in the third step: exact at the centres of cubes.
 
     The error is at most w(delta sqrt(T d)) + O(delta^(d/p)): how much outputs change with a token, or with its context
-    alone, does not matter any more. State 4 d + 4, width 2 d + 11, and one loop more.
+    alone, does not matter any more. State 3 d + 4, width 2 d + 11, and one loop more.
 
     Raises:
         ValueError: as `looped_approximation`.
@@ -226,11 +226,13 @@ def _at_centres(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> n
     centres = torch.from_numpy((tokens[..., None] // places % grid.num_bins + 0.5) / grid.num_bins)
     with torch.no_grad():
         values = function(centres)
-        turned = function(centres.roll(1, 1)).roll(-1, 1), function(centres.flip(1)).flip(1)
     if values.shape[:2] != centres.shape[:2] or values.ndim != 3 or not bool(values.isfinite().all()):
         raise ValueError(
-            f"function: wanted finite outputs of shape [{len(centres)}, {grid.num_tokens}, Y], got {list(values.shape)}"
+            f"function: wanted finite outputs of shape [{len(centres)}, {grid.num_tokens}, Y], got shape "
+            f"{list(values.shape)}, largest {float(values.abs().max())}"
         )
+    with torch.no_grad():
+        turned = function(centres.roll(1, 1)).roll(-1, 1), function(centres.flip(1)).flip(1)
     if not all(torch.allclose(values, other, rtol=1e-9, atol=1e-9) for other in turned):
         raise ValueError(
             "function: wanted a permutation-equivariant one, got other outputs for the same tokens in another order"

@@ -8,7 +8,10 @@ import numpy as np
 from jaxtyping import Shaped
 
 from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assembled, passed_at, step
-from lengthwise.constructions.looped.network import LoopedNetwork, Number
+from lengthwise.constructions.looped.network import LoopedNetwork
+
+Targets = Sequence[Sequence[int | float | Fraction]] | Shaped[np.ndarray, "K Y"]
+"""Values to remember, a row each; floats are taken for what they exactly are."""
 
 MOST_VALUES = 1 << 18
 """More values are refused: so many loops over numbers of so many bits take hours."""
@@ -47,7 +50,7 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
     )
 
 
-def stepwise_memory(targets: Sequence[Sequence[Number]] | Shaped[np.ndarray, "K Y"]) -> LoopedNetwork:
+def stepwise_memory(targets: Targets) -> LoopedNetwork:
     """Remember y_0 ... y_{K-1}: input k gives y_k in K - 1 loops, up to half of the largest step in each dimension.
 
     With eps_i the largest of |(y_k - y_{k-1})_i|, outputs are y_0 + eps a_k with whole numbers a_k, the nearest. Those
@@ -93,7 +96,7 @@ class Rounded(NamedTuple):
         return [s * Form.of(name) + y for y, s, name in zip(self.first, self.size, names, strict=True)]
 
 
-def rounded(targets: Sequence[Sequence[Number]] | Shaped[np.ndarray, "K Y"]) -> Rounded:
+def rounded(targets: Targets) -> Rounded:
     """Whole numbers that differ by at most 1 from one value to the next, and the size of their steps.
 
     Raises:
@@ -106,8 +109,8 @@ def rounded(targets: Sequence[Sequence[Number]] | Shaped[np.ndarray, "K Y"]) -> 
     return Rounded(values[0], size, levels)
 
 
-def table_of(targets: Sequence[Sequence[Number]] | Shaped[np.ndarray, "K Y"]) -> Shaped[np.ndarray, "K Y"]:
-    """Values as fractions, exactly what floats are.
+def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
+    """Values as fractions.
 
     Raises:
         ValueError: no value, values of different dimensions, or more than 2^18.

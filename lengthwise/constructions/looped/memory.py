@@ -1,16 +1,11 @@
 """With a factor for every loop, any values are remembered exactly."""
 
-from collections.abc import Sequence
-
-import numpy as np
-from jaxtyping import Shaped
-
-from lengthwise.constructions.looped.bits import table_of
+from lengthwise.constructions.looped.bits import Targets, table_of
 from lengthwise.constructions.looped.forms import CLOCK, Form, assembled, impulse
-from lengthwise.constructions.looped.network import LoopedNetwork, Number
+from lengthwise.constructions.looped.network import LoopedNetwork
 
 
-def timed_memory(targets: Sequence[Sequence[Number]] | Shaped[np.ndarray, "K Y"]) -> LoopedNetwork:
+def timed_memory(targets: Targets) -> LoopedNetwork:
     """Remember any y_0 ... y_{K-1}: input k gives exactly y_k in K loops, of which loop t has the factors eta_t.
 
     In loop k + 1 an impulse is 1, and eta_{k+1} = y_k multiplies what it adds to the output: y + eta_t * [k = t - 1].

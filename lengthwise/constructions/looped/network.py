@@ -212,9 +212,9 @@ def _check_inputs(network: LoopedNetwork, shape: tuple[int, ...]) -> None:
 
 def _check_countable(array: np.ndarray) -> None:
     for number in array.flat:
-        exact = abs(Fraction(number))
-        if exact > 2**FLOAT_BITS or exact.numerator.bit_length() > FLOAT_BITS or exact.denominator.bit_count() != 1:
+        exact = Fraction(number)
+        if abs(exact.numerator) > 2**FLOAT_BITS or exact.denominator.bit_count() != 1:
             raise ValueError(
-                f"network: wanted weights that float64 can count with, of at most {FLOAT_BITS} bits, got one of "
-                f"{exact.numerator.bit_length()}; use evaluate_exactly"
+                f"network: wanted weights with which float64 counts exactly, whole numbers up to 2^{FLOAT_BITS} or "
+                f"these halved a few times, got one of {exact.numerator.bit_length()} bits; use evaluate_exactly"
             )

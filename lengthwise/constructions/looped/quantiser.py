@@ -30,8 +30,6 @@ def quantiser(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
         after the last loop every further one adds 1 to all coordinates alike, the input 1 included.
     """
     check_grid(num_bins, token_dim)
-    if sharpness < 1:
-        raise ValueError(f"sharpness: wanted at least 1, got {sharpness}; a gap is delta / sharpness wide")
     inputs = [f"x{i}" for i in range(token_dim)]
     starts, units = quantising(num_bins, inputs, sharpness)
     outputs = [Form.of(f"bin_{name}") for name in inputs]
@@ -40,6 +38,8 @@ def quantiser(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
 
 def quantising(num_bins: int, inputs: Sequence[str], sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
     """Coordinates and units: at the beginning of loop t >= num_bins, `bin_x` is the interval of x plus t - num_bins."""
+    if sharpness < 1:
+        raise ValueError(f"sharpness: wanted at least 1, got {sharpness}; a gap is delta / sharpness wide")
     starts: dict[str, Form] = {}
     units: list[Unit] = []
     for name in inputs:
