@@ -66,6 +66,9 @@ def sequence(t: float) -> float:
 
 
 MODULI: dict[Kind, Any] = {"sequence": sequence, "contextual": contextual, "token": token}
+CONSTANT = math.sqrt(2 * (1 + SHARE**2) / 8)
+"""The L^2 error of the best constant answer: s has variance 1/8."""
+
 LARGEST = math.sqrt(2) * (1 + SHARE)
 """Outputs, and values of the function, lie in [0, 1 + c]: so much is the 2-norm of their difference at most."""
 
@@ -155,7 +158,12 @@ def chart(measured: Sequence[Measurement]) -> alt.LayerChart:
         scale=alt.Scale(type="log", domain=[0.8 * min(loops), 1.3 * max(loops)], nice=False),
         axis=alt.Axis(format=",d", values=log_ticks(min(loops), 1.3 * max(loops)), grid=False),
     )
-    y = alt.Y("error:Q", title="L² error", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g", tickCount=6))
+    y = alt.Y(
+        "error:Q",
+        title="L² error",
+        scale=alt.Scale(type="log", domain=[0.05, 7], nice=False),
+        axis=alt.Axis(format="~g", values=[0.05, 0.1, 0.2, 0.5, 1, 2, 5]),
+    )
     top = {"orient": "top", "direction": "horizontal", "titleOrient": "left", "symbolOpacity": 1}
     colour = alt.Color(
         "network:N",
@@ -211,7 +219,7 @@ def _page(measured: Sequence[Measurement], found: Sequence[tuple[Kind, float, fl
         "error, which is most of both.\n"
         "- *Bound*: with that part worked out, √δ times the largest difference of outputs and values, 1.5 √2. Gaps of "
         "the quantiser, a thousandth of an interval here and as narrow as one likes, are left out of the integral.",
-        _reading(measured),
+        f"The best constant answer has an error of {CONSTANT:.4f}. " + _reading(measured),
         "## Moduli by search",
         "`lengthwise.analysis.continuity` looks for pairs of inputs whose outputs are far apart: lower bounds of the "
         "three moduli, for any function or model. For this function they are known:",

@@ -121,8 +121,8 @@ def timed_approximation(
     ids, values = occurring(function, grid)
     starts, units = _token_ids_in_context(grid, sharpness)
     names, ready = [f"y{i}" for i in range(values.shape[1])], num_bins + num_tokens + 1
-    table = np.full((ready + ids[-1] - ids[0], len(names)), 0, dtype=object)
-    table[ready - 1 + ids - ids[0]] = values
+    remembered = between(ids, values)
+    table = np.concatenate([np.full((ready - 1, len(names)), 0, dtype=object), remembered])
     network = assembled(
         inputs=_inputs(grid),
         starts=starts | {name: Form({}) for name in names},
@@ -152,8 +152,8 @@ def error_bound(
     """
     delta, size = 1 / grid.num_bins, grid.num_tokens * grid.token_dim
     bound = sequence(delta * size**0.5) + largest * (comb(grid.num_tokens, 2) * delta**grid.token_dim) ** (1 / p)
-    if token is not None and contextual is not None:
-        bound += size ** (1 / p) * (token(delta * grid.token_dim**0.5) + contextual(delta * size**0.5))
+    for modulus, distance in ((token, delta * grid.token_dim**0.5), (contextual, delta * size**0.5)):
+        bound += 0.0 if modulus is None else size ** (1 / p) * modulus(distance)
     return float(bound)
 
 

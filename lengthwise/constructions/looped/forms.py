@@ -81,7 +81,8 @@ def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
 def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
     """1 where an integer form is 0, else 0: three units.
 
-    Source: Xu and Sato (2024), Appendix B. Differs from the source: in nothing but its scale.
+    Source: Xu and Sato (2024), Appendix B. Differs from the source: Proposition A.3 takes four units, which for a
+        value of 1 on integers are three.
     """
     return [Unit(at + 1, writes), Unit(at, _times(-2, writes)), Unit(at + -1, writes)]
 
