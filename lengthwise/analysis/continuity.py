@@ -85,7 +85,8 @@ def continuity_modulus(
 
     Raises:
         ValueError: an unknown kind, no distance or one that is not positive and finite, a box that is none, no start,
-            p below 1, outputs that are not [B, T, Y], or `contextual` for a single token, which has no context.
+            p below 1, outputs that are not finite or not [B, T, Y], or `contextual` for a single token, which has no
+            context.
 
     Example:
         >>> def mean(x):
@@ -252,6 +253,8 @@ class _Search(NamedTuple):
                 f"function: wanted outputs of shape {[*inputs.shape[:2]]} and one more dimension, got "
                 f"{list(outputs.shape)}; there is one for each token"
             )
+        if not bool(outputs.isfinite().all()):
+            raise ValueError("function: wanted finite outputs everywhere in the box, got others; take a smaller box")
         return outputs
 
     def _may_differ(self, tokens: Tensor) -> Bool[Tensor, "S T"]:

@@ -139,6 +139,7 @@ def test_models_that_read_their_embeddings_otherwise_are_refused() -> None:
         ({"box": unit_box(1, 4), "kind": "contextual"}, "box: wanted at least 2 tokens for a context, got 1"),
         ({"num_starts": 0}, "num_starts: wanted at least 1 pair to begin with, got 0"),
         ({"p": 0.5}, "p: wanted at least 1, got 0.5"),
+        ({"function": lambda x: x / 0}, "function: wanted finite outputs everywhere in the box, got others"),
         ({"function": lambda x: x.sum((1, 2))}, r"function: wanted outputs of shape \[\d+, 2\] and one more dimension"),
     ],
 )
