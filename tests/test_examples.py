@@ -45,6 +45,7 @@ def test_examples_run(script: Path) -> None:
         ("depth_cost", "layers_measured"),
         ("snapped", "tree machine"),
         ("recurrence", "torch's associative_scan"),
+        ("looped_approximation", "with factors | 3"),
     ],
 )
 def test_benchmarks_run(script: str, said: str) -> None:
@@ -113,7 +114,7 @@ def output_of_page(page: str, folder: Path, steps: int | None = None) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", ["extending", "constructions", "certificates", "propositions", "memorization"])
+@pytest.mark.parametrize("page", ["extending", "constructions", "certificates", "propositions", "memorization", "looped"])
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     output_of_page(page, tmp_path)
 
