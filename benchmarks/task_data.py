@@ -133,9 +133,12 @@ def learner_errors(quick: bool) -> dict[str, float]:
         "mean so far": mean_so_far(inputs)[:, -1],
         "nearest neighbour": nearest_neighbour(inputs)[:, -1],
     }
-    greedy = _greedy_trees(inputs)
-    if greedy is not None:
-        answers["greedy tree (scikit-learn)"] = greedy
+    signs = inputs.clone()
+    signs[:, ::2] = signs[:, ::2].sign()
+    for name, given in (("greedy tree", inputs), ("greedy tree on signs", signs)):
+        greedy = _greedy_trees(given)
+        if greedy is not None:
+            answers[f"{name} (scikit-learn)"] = greedy
     found = {name: (answer - last).square().double() for name, answer in answers.items()}
     print("\ndecision-tree, squared error at point 101 (and divided by 20), with its standard error")
     for name, errors in found.items():

@@ -75,6 +75,14 @@ def test_no_cheap_predictor_answers_over_60_percent_of_hard_problems(length: int
     assert max(rates.values()) < 0.6
 
 
+@pytest.mark.parametrize(("length", "accuracy"), [(6, 1.0), (10, 0.79)])
+def test_trying_all_sums_of_three_items_is_not_cheap_but_helps(length: int, accuracy: float) -> None:
+    items, targets, answers = problems(HARD, 4_000, length)
+    sums = items[:, torch.combinations(torch.arange(length), 3)].sum(2)
+    found = [(sums == part[:, None]).any(1) for part in (targets, items.sum(1) - targets)]
+    assert ((found[0] | found[1]) == (answers == 1)).double().mean().item() == pytest.approx(accuracy, abs=0.02)
+
+
 @pytest.mark.parametrize(
     ("task", "solved"), [(make_task("subset-sum"), True), (HARD, False)], ids=["published", "hard"]
 )
