@@ -18,6 +18,9 @@ from lengthwise.validation import validated
 Perturbation = Callable[[Tensor], Tensor]
 """What training does to hidden states (for one, adding noise); returns a tensor of the same shape."""
 
+Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
+"""Ids of symbols or, for models that accept them, vectors."""
+
 
 class ModelConfig(BaseModel):
     """A frozen, validated description of a model; unknown fields are refused."""
@@ -31,7 +34,8 @@ class SequenceModel(nn.Module, ABC):
     Built as ``Model(config, vocab_size=..., num_classes=..., generator=...)``, its parameters drawn from `generator`.
     Its answers are what the module `readout` makes of hidden states. Class attributes say what it accepts:
     `accepts_pad`, whether inputs may hold `PAD` ("no symbol"); `accepts_perturbation`, whether `perturb` may be given,
-    which the model applies to the hidden states it passes on.
+    which the model applies to the hidden states it passes on; `accepts_vectors`, whether it can be made with
+    `input_dim` instead of `vocab_size`, for inputs [B, T, input_dim] of real numbers.
     `default_preset` names the training preset for it; `presets` holds, for names of presets, what they change in the
     model's configuration.
     """
@@ -40,6 +44,7 @@ class SequenceModel(nn.Module, ABC):
     Config: ClassVar[type[ModelConfig]]
     accepts_pad: ClassVar[bool] = False
     accepts_perturbation: ClassVar[bool] = False
+    accepts_vectors: ClassVar[bool] = False
     default_preset: ClassVar[str] = "fast"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     config: ModelConfig
@@ -63,12 +68,19 @@ class SequenceModel(nn.Module, ABC):
         """Draw all parameters anew."""
 
     @abstractmethod
-    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
+    def forward(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
         """Logits at every position: position t answers the prefix that ends at t."""
 
     @abstractmethod
-    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
+    def last_state(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
         """The hidden state that the answer for the whole string is read from, as cheaply as the model can."""
+
+    def logits_at(
+        self, inputs: Inputs, places: Int64[Tensor, " B"], perturb: Perturbation | None = None
+    ) -> Float[Tensor, "B Y"]:
+        """The same numbers as ``forward(inputs)`` at one place of each row, as cheaply as the model can."""
+        logits: Tensor = self(inputs, perturb)
+        return logits[torch.arange(len(places)), places]
 
     def last_states(
         self, batches: Sequence[Int64[Tensor, "_ _"]], perturb: Perturbation | None = None
@@ -88,7 +100,22 @@ class SequenceModel(nn.Module, ABC):
                 f"{int(inputs.min())}..{int(inputs.max())}; encode strings with the model's own task"
             )
 
-    def last(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
+    def check_vectors(self, inputs: Float[Tensor, "B T V"], input_dim: int) -> None:
+        """Raise a ValueError unless these are sequences of vectors of `input_dim` finite numbers."""
+        if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[1]:
+            raise ValueError(
+                f"inputs: wanted shape [B, T, {input_dim}] with T of at least 1, got {list(inputs.shape)}; sample them "
+                "from the model's own task"
+            )
+        if not inputs.isfinite().all():
+            raise ValueError("inputs: wanted finite numbers, got some that are not; look for what made them so")
+
+    def refuse(self, perturb: Perturbation | None) -> None:
+        """Raise a ValueError where noise is given to a model that takes none."""
+        if perturb is not None:
+            raise ValueError(f"perturb: wanted None, as {self.name} takes no noise on its states; set it to 0")
+
+    def last(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
         """The same numbers as ``forward(inputs)[:, -1]``, from `last_state`."""
         logits: Tensor = self.readout(self.last_state(inputs, perturb))
         return logits
@@ -130,19 +157,15 @@ class RecurrentModel(SequenceModel):
             yield state[:, None]
 
     def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        self._refuse(perturb)
+        self.refuse(perturb)
         logits: Tensor = self.readout(torch.cat(list(self.states(inputs)), 1))
         return logits
 
     def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
-        self._refuse(perturb)
+        self.refuse(perturb)
         for states in self.states(inputs):
             last = states[:, -1]
         return last
-
-    def _refuse(self, perturb: Perturbation | None) -> None:
-        if perturb is not None:
-            raise ValueError(f"perturb: wanted None, as {self.name} takes no noise on its states; set it to 0")
 
 
 MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")
