@@ -173,7 +173,7 @@ MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")
 
 @runtime_checkable
 class Alphabet(Protocol):
-    """What a model needs to know of a task: its input symbols and its answers."""
+    """What a model needs to know of a task over symbols: these, and its answers."""
 
     @property
     def symbols(self) -> tuple[str, ...]: ...
@@ -181,7 +181,15 @@ class Alphabet(Protocol):
     def classes(self) -> tuple[str, ...]: ...
 
 
-def make_model(name: str, task: Alphabet, *, seed: int = 0, **config: Any) -> SequenceModel:
+@runtime_checkable
+class Vectors(Protocol):
+    """What a model needs to know of a task whose inputs are vectors; its answers are single numbers."""
+
+    @property
+    def input_dim(self) -> int: ...
+
+
+def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: Any) -> SequenceModel:
     """Make the model registered under `name` for a task's symbols and answers; problems are one ValueError.
 
     Its parameters are drawn from `seed`, as in a run of that seed.
@@ -193,18 +201,25 @@ def make_model(name: str, task: Alphabet, *, seed: int = 0, **config: Any) -> Se
         2
     """
     model: type[Any] = MODELS[name]
-    if not isinstance(task, Alphabet):
+    if not isinstance(task, Alphabet | Vectors):
         raise ValueError(f"task: wanted a task, which has symbols and classes, got {task!r}; make one with make_task")
     return build_model(name, validated(model.Config, config, path="model"), task, seed)
 
 
-def build_model(name: str, config: ModelConfig, task: Alphabet, seed: int) -> SequenceModel:
+def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: int) -> SequenceModel:
     """`make_model` from a configuration that is validated already."""
     model: type[Any] = MODELS[name]
-    made: SequenceModel = model(
-        config,
-        vocab_size=len(task.symbols),
-        num_classes=len(task.classes),
-        generator=generator_for(seed, "parameters"),
-    )
+    if isinstance(task, Vectors):
+        check_accepts_vectors(model)
+        sizes = {"input_dim": task.input_dim, "num_classes": 1}
+    else:
+        sizes = {"vocab_size": len(task.symbols), "num_classes": len(task.classes)}
+    made: SequenceModel = model(config, **sizes, generator=generator_for(seed, "parameters"))
     return made
+
+
+def check_accepts_vectors(model: type[SequenceModel]) -> None:
+    """Refuse a model that reads only symbols."""
+    if not model.accepts_vectors:
+        able = ", ".join(name for name in MODELS if MODELS[name].accepts_vectors)
+        raise ValueError(f"model: {model.name} reads symbols, and this task has vectors; choose from {able}")
