@@ -1,7 +1,9 @@
 """What transformers share: everything but their stack of layers."""
 
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int64
@@ -35,6 +37,20 @@ class CausalTransformerConfig(ModelConfig):
                 f"num_heads: wanted a divisor of d_model={self.d_model}, got {self.num_heads}; choose from {divisors}"
             )
         return self
+
+
+PUBLISHED_SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "xu2024": {"d_model": 256, "num_heads": 4},
+        "xu2024-in-context": {
+            "d_model": 256,
+            "num_heads": 8,
+            "learned_positions": 203,
+            "initialisation": "gpt2",
+        },
+    }
+)
+"""What all models of Xu and Sato (2024) share, by the preset that trains them."""
 
 
 class CausalTransformer(SequenceModel):
