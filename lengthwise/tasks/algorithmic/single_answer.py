@@ -31,6 +31,10 @@ class SingleAnswerTask(SymbolTask):
     Every integer is one symbol, so that `max_length` and the sizes of a task decide how many symbols and classes there
     are; with `num_range`, the integers are 0 ... num_range - 1. Problems shorter than the longest of their batch end in
     `PAD`. `length` is the number of items or letters, not of symbols, and at most `max_length`.
+
+    Differs from the source (Xu and Sato, arXiv 2410.01405, appendix C.1): there the answer follows ``<sep>``, an end
+    symbol follows the answer, and a problem counts as solved when both are right, each the likeliest of all symbols.
+    The end symbol says nothing of the problem; here the answer alone is asked, and it is one of the classes.
     """
 
     separator: ClassVar[str] = " "
@@ -90,6 +94,13 @@ class SingleAnswerTask(SymbolTask):
         """
         self.check_length(length)
         return _base_rates(self, length)
+
+
+def check_positive(**integers: Int64[Tensor, "..."]) -> None:
+    """Raise a ValueError that names what is below 1."""
+    for name, values in integers.items():
+        if values.numel() and values.min() < 1:
+            raise ValueError(f"{name}: wanted integers of at least 1, got {int(values.min())}; give positive ones")
 
 
 @lru_cache(maxsize=256)
