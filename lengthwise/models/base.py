@@ -83,7 +83,7 @@ class SequenceModel(nn.Module, ABC):
         return logits[torch.arange(len(places)), places]
 
     def last_states(
-        self, batches: Sequence[Int64[Tensor, "_ _"]], perturb: Perturbation | None = None
+        self, batches: Sequence[Int64[Tensor, "_ _"] | Float[Tensor, "_ _ _"]], perturb: Perturbation | None = None
     ) -> list[Float[Tensor, "_ D"]]:
         """`last_state` of several batches, each of its own size and length, as cheaply as the model can."""
         return [self.last_state(inputs, perturb) for inputs in batches]

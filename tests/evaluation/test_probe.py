@@ -7,8 +7,8 @@ import pytest
 
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.length_curve import length_curve
-from lengthwise.evaluation.probe import TEST_STRINGS, best_of_guesses, fresh_accuracy, probe_accuracy, tested_length
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.evaluation.probe import TEST_STRINGS, best_of_guesses, fresh_accuracy, probe_accuracy, tested_length
 from lengthwise.experiments.base import SMOKE_PLAN
 from lengthwise.models import make_model
 from lengthwise.runs.execute import execute
