@@ -44,6 +44,7 @@ def test_examples_run(script: Path) -> None:
         ("depth_cost", "layers_measured"),
         ("snapped", "tree machine"),
         ("recurrence", "torch's associative_scan"),
+        ("looped", "activations recomputed"),
     ],
 )
 def test_benchmarks_run(script: str, said: str) -> None:
