@@ -38,8 +38,8 @@ class Size(NamedTuple):
     length: int
 
 
-SIZES = (Size(64, 64, 12), Size(64, 64, 60), Size(256, 16, 60))
-MEMORY_SIZE = Size(64, 128, 60)
+SIZES = (Size(64, 64, 12), Size(256, 8, 60))
+MEMORY_SIZE = Size(64, 32, 60)
 QUICK = Size(16, 4, 12)
 
 
