@@ -46,6 +46,7 @@ def test_examples_run(script: Path) -> None:
         ("snapped", "tree machine"),
         ("recurrence", "torch's associative_scan"),
         ("looped_approximation", "with factors | 3"),
+        ("looped", "activations recomputed"),
     ],
 )
 def test_benchmarks_run(script: str, said: str) -> None:

@@ -14,6 +14,7 @@ from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
+from lengthwise.report.error_table import error_run_lines
 from lengthwise.report.numbers import percent
 from lengthwise.report.settings import flat
 from lengthwise.report.table import run_rows, summary_table, unbalanced_table
@@ -70,6 +71,10 @@ class _PlainLines:
 
 def print_results(console: Console, results: Sequence[RunResult], title: str) -> None:
     """A line for each run; below it what all lines share, and unbalanced lengths apart."""
+    header, lines = error_run_lines(results)
+    if lines:
+        print_grid(console, f"{title}: squared error / dimension of the inputs", header, lines)
+    results = [result for result in results if result.errors is None]
     if not results:
         return
     rows = run_rows(results)

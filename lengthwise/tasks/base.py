@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from lengthwise.automata.transducer import Transducer
-from lengthwise.conventions import PAD
+from lengthwise.conventions import IGNORE, PAD
 from lengthwise.registry import Registry
 from lengthwise.validation import shortened, validated
 
@@ -23,6 +23,16 @@ class Batch(NamedTuple):
 
     inputs: Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
     targets: Int64[Tensor, "B T"] | Float[Tensor, "B T"]
+
+    @property
+    def asked(self) -> Bool[Tensor, "B T"]:
+        """Where something is asked."""
+        return ~self.targets.isnan() if self.targets.is_floating_point() else self.targets != IGNORE
+
+    @property
+    def last_asked(self) -> Int64[Tensor, " B"]:
+        """Where each row is asked last; its last place if it is asked nothing."""
+        return self.targets.shape[1] - 1 - self.asked.flip(1).int().argmax(1)
 
 
 class Task(BaseModel, ABC):
