@@ -115,7 +115,9 @@ def output_of_page(page: str, folder: Path, steps: int | None = None) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", ["extending", "constructions", "certificates", "propositions", "memorization", "looped"])
+@pytest.mark.parametrize(
+    "page", ["extending", "constructions", "certificates", "propositions", "memorization", "looped"]
+)
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     output_of_page(page, tmp_path)
 

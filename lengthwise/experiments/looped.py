@@ -106,8 +106,9 @@ def table_1(scale: Scale = "small") -> Experiment:
             "128 strings, a width of 256, and 12 layers of the transformer. Here strings have 12 letters of an "
             "alphabet of 4, edit distances are true ones (the paper's begin with costs of 1 at the border), subset "
             "sums are hard (no cheap predictor is better than a coin); the width is 64, the transformer has 5 layers, "
-            "and nets take 3,000 steps (edit distance: 6,000) of 32 strings of 4 letters and more, short ones first (all "
-            "subset sums have 10 items), by preset `plain` and its optimizer Muon. Scale `paper` has the published sizes, steps and "
+            "and nets take 3,000 steps (edit distance: 6,000) of 32 strings of 4 letters and more, short ones first "
+            "(all subset sums have 10 items), by preset `plain` and its optimizer Muon. Scale `paper` has the "
+            "published sizes, steps and "
             "labels, by preset `xu2024`."
         ),
         cells=[cell for problem in (_PAPER if scale == "paper" else _SMALL) for cell in _row(scale, problem)],
