@@ -219,7 +219,7 @@ def _page(measured: Sequence[Measurement], found: Sequence[tuple[Kind, float, fl
         "error, which is most of both.\n"
         "- *Bound*: with that part worked out, √δ times the largest difference of outputs and values, 1.5 √2. Gaps of "
         "the quantiser, a thousandth of an interval here and as narrow as one likes, are left out of the integral.",
-        f"The best constant answer has an error of {CONSTANT:.4f}. " + _reading(measured),
+        _reading(measured),
         "## Moduli by search",
         "`lengthwise.analysis.continuity` looks for pairs of inputs whose outputs are far apart: lower bounds of the "
         "three moduli, for any function or model. For this function they are known:",
@@ -236,7 +236,10 @@ def _reading(measured: Sequence[Measurement]) -> str:
     """What the numbers say of loops and of factors, in the numbers themselves."""
     plain, timed = ([m for m in measured if m.name == name] for name in BUILDERS)
     shrunk = [rows[0].error_different / rows[-1].error_different for rows in (plain, timed)]
+    below = sum(m.bound < CONSTANT for m in measured)
     return (
+        f"The best constant answer has an error of {CONSTANT:.4f}; the bound is below that in {below} of "
+        f"{len(measured)} rows: what it promises at these sizes is how errors fall, not that they are small. "
         f"From {plain[0].sizes.num_loops} to {plain[-1].sizes.num_loops:,} loops the error on different tokens falls "
         f"by a factor of {shrunk[0]:.1f} without and {shrunk[1]:.1f} with factors; at the most loops it is "
         f"{plain[-1].error_different:.4f} and {timed[-1].error_different:.4f}. What factors save is the step from one "
