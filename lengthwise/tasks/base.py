@@ -70,6 +70,7 @@ class Task(BaseModel, ABC):
         if length >= 1 and self.is_legal_length(length):
             return
         around = [n for n in range(max(1, length - 3), max(1, length) + 4) if self.is_legal_length(n)]
+        around = around or [n for n in range(length, 0, -1) if self.is_legal_length(n)][:1]
         raise ValueError(f"length: {self.name} has no strings of length {length}; legal lengths near it: {around}")
 
 

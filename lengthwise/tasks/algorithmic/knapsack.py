@@ -10,6 +10,9 @@ from torch import Tensor
 from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SEP, SingleAnswerTask, check_positive
 from lengthwise.tasks.base import TASKS
 
+CELLS_AT_ONCE = 1 << 17
+"""Tables are made for as many problems at a time as have about so many cells, which fit a cache."""
+
 
 @TASKS.register("knapsack")
 class Knapsack(SingleAnswerTask):
@@ -98,6 +101,14 @@ def best_value(
         ValueError: a weight, value or capacity below 1.
     """
     check_positive(weights=weights, values=values, capacities=capacities)
+    at_once = max(1, CELLS_AT_ONCE // (int(capacities.max()) + 1))
+    parts = zip(weights.split(at_once), values.split(at_once), capacities.split(at_once), strict=True)
+    return torch.cat([_best_value(*part) for part in parts])
+
+
+def _best_value(
+    weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
+) -> Int64[Tensor, " N"]:
     room = torch.arange(int(capacities.max()) + 1)[:, None]
     best = torch.zeros(len(room), len(weights), dtype=torch.int32)
     for weight, value in zip(weights.T, values.T.to(torch.int32), strict=True):

@@ -21,8 +21,10 @@ SEP, BAR = 0, 1
 NUM_SPECIAL = 2
 """Letters and integers have the ids that follow: integer n is symbol ``NUM_SPECIAL + n``."""
 
-STRINGS_COUNTED = 1 << 15
+STRINGS_COUNTED = 1 << 14
 """Problems of a length that base rates are counted on; one half fits cheap predictors, the other scores them."""
+
+DRAWN_AT_ONCE = 1 << 11
 
 
 class SingleAnswerTask(SymbolTask):
@@ -51,7 +53,7 @@ class SingleAnswerTask(SymbolTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw problems as they are written, with `SEP` and pads at the end, and their answers."""
+        """Draw problems as they are written, with `SEP` and pads at the end, all as wide, and their answers."""
 
     @abstractmethod
     def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
@@ -83,14 +85,14 @@ class SingleAnswerTask(SymbolTask):
         return Batch(inputs, torch.where(inputs == SEP, answers[:, None], IGNORE))
 
     def baseline(self, length: int) -> float:
-        """The share of the likeliest answer, counted on 32,768 problems (standard error at most 0.003)."""
+        """The share of the likeliest answer, counted on 16,384 problems (standard error at most 0.004)."""
         return self.base_rates(length)["majority class"]
 
     def base_rates(self, length: int) -> Mapping[str, float]:
         """Accuracies of answers that solve nothing, the likeliest answer first, then those given a cheap feature.
 
-        Given each of the `cheap_features`, the answer that was likeliest for its value on 16,384 problems, scored on
-        16,384 others; such a predictor is at least as good as any threshold on the feature.
+        Given each of the `cheap_features`, the answer that was likeliest for its value on 8,192 problems, scored on
+        8,192 others: but for what a sample leaves open, at least as good as any threshold on the feature.
         """
         self.check_length(length)
         return _base_rates(self, length)
@@ -105,7 +107,9 @@ def check_positive(**integers: Int64[Tensor, "..."]) -> None:
 
 @lru_cache(maxsize=256)
 def _base_rates(task: SingleAnswerTask, length: int) -> Mapping[str, float]:
-    inputs, answers = task.draw(STRINGS_COUNTED, length, generator_for(0, "base rates", task.name, length))
+    generator = generator_for(0, "base rates", task.name, length)
+    drawn = (task.draw(DRAWN_AT_ONCE, length, generator) for _ in range(STRINGS_COUNTED // DRAWN_AT_ONCE))
+    inputs, answers = (torch.cat(part) for part in zip(*drawn, strict=True))
     num_classes = len(task.classes)
     counts = answers.bincount(minlength=num_classes)
     rates = {"majority class": float(counts.max()) / len(answers)}

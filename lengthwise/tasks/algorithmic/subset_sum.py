@@ -36,8 +36,9 @@ class SubsetSum(SingleAnswerTask):
     Under ``"hard"`` sampling the answer is a fair coin. Both answers have targets in the middle half of the sums and
     larger than any item: one that cannot be reached, the nearest to a uniform place, and one close by that can. Neither
     it nor what it leaves of the sum is a sum of two items, nor is either found by taking the largest item that still
-    fits. Items tell nothing of the answer, and where the target lies next to nothing. Hard problems have at least 6
-    items, ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
+    fits. Items tell nothing of the answer, and where the target lies next to nothing; sums of three items do: trying
+    them all answers 79 % of the problems of 10 items, and all of those of 6. Hard problems have at least 6 items,
+    ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
 
     Raises:
         ValueError: a field out of its range; `num_range` too small; ``"hard"`` sampling with too small values.

@@ -15,6 +15,9 @@ from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SEP, Si
 MOST_MOVED = 3
 """How far one string is moved along the other to see in how many places they agree."""
 
+NO_LETTER = PAD - 1
+"""What differs from all letters, and from `PAD`, too."""
+
 
 class TwoStringsTask(SingleAnswerTask):
     """A number that compares two strings over the first `alphabet` letters, written as ``a b c | a c <sep>``."""
@@ -52,7 +55,7 @@ def read(inputs: Int64[Tensor, "N T"]) -> tuple[Int64[Tensor, "N T"], Int64[Tens
     return strings[0], strings[1].gather(1, (after_bar + torch.arange(length)).clamp(max=length - 1))
 
 
-def check_letters(**strings: Int64[Tensor, "N T"]) -> None:
+def check_letters(**strings: Int64[Tensor, "_ _"]) -> None:
     """Raise a ValueError that names the first string without letters."""
     for name, string in strings.items():
         empty = torch.nonzero((string == PAD).all(1))[:, 0].tolist()
@@ -75,6 +78,7 @@ def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) ->
 
 def aligned_letters(first: Int64[Tensor, "N T"], second: Int64[Tensor, "N T"]) -> Int64[Tensor, " N"]:
     """In how many places two strings agree, when one is moved by up to `MOST_MOVED` places so that these are most."""
-    room = F.pad(first, (MOST_MOVED, MOST_MOVED), value=PAD)
-    moved = room.unfold(1, first.shape[1], 1)
-    return ((moved == second[:, None]) & (moved != PAD)).sum(2).max(1).values
+    room = F.pad(first.to(torch.int8), (MOST_MOVED, MOST_MOVED), value=PAD)
+    letters = torch.where(second == PAD, NO_LETTER, second).to(torch.int8)
+    agreeing = [(moved == letters).sum(1) for moved in room.unfold(1, first.shape[1], 1).unbind(1)]
+    return torch.stack(agreeing).max(0).values

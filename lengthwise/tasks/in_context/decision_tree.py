@@ -3,6 +3,7 @@
 from typing import Annotated, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor
@@ -29,7 +30,8 @@ class DecisionTree(VectorTask):
     length.
 
     `length` is the number of points, at most `max_points`. `baseline` is the error of predicting the mean, 0: the
-    variance of a leaf, 1. Values and errors have no unit; the source's figures are errors divided by `dims`.
+    variance of a leaf, 1. What simple learners answer is in `mean_so_far` and `nearest_neighbour`. Values and errors
+    have no unit; the source's figures are errors divided by `dims`.
 
     Raises:
         ValueError: a field out of its range, `active_dims` above `dims`.
@@ -84,9 +86,7 @@ class DecisionTree(VectorTask):
         inputs[:, ::2, :active] = torch.randn(batch_size, length, active, generator=generator)
         values = tree_values(trees, inputs[:, ::2])
         inputs[:, 1::2, 0] = values[:, :-1]
-        targets = torch.full(inputs.shape[:2], torch.nan)
-        targets[:, ::2] = values
-        return Batch(inputs, targets)
+        return Batch(inputs, _at_points(values))
 
     def baseline(self, length: int) -> float:
         """The variance of a leaf."""
@@ -115,3 +115,41 @@ def tree_values_by_definition(trees: Trees, points: Float[Tensor, "B P V"]) -> F
                 node = 2 * node + (2 if point[trees.coordinates[row, node]] > 0 else 1)
             values[row, place] = trees.leaves[row, node - num_inner]
     return values
+
+
+def mean_so_far(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
+    """Answers to a sequence by the mean of the values so far, 0 before there is one; laid out as targets are."""
+    values = inputs[:, 1::2, 0]
+    return _at_points(F.pad(values.cumsum(1) / torch.arange(1, values.shape[1] + 1), (1, 0)))
+
+
+def nearest_neighbour(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
+    """Answers to a sequence by the value of the nearest point so far, 0 before there is one; laid out as targets are.
+
+    Nearest is by Euclidean distance over all coordinates.
+    """
+    points, values = inputs[:, ::2], inputs[:, 1::2, 0]
+    if points.shape[1] == 1:
+        return torch.zeros(len(inputs), 1)
+    distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    later = torch.ones(distances.shape[1:], dtype=torch.bool).triu()
+    nearest = distances.masked_fill(later, torch.inf)[:, 1:, :-1].argmin(2)
+    return _at_points(F.pad(values.gather(1, nearest), (1, 0)))
+
+
+def nearest_neighbour_by_definition(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
+    """The same, point by point."""
+    answers = torch.full(inputs.shape[:2], torch.nan)
+    answers[:, 0] = 0
+    for row, sequence in enumerate(inputs):
+        for place in range(2, len(sequence), 2):
+            distances = (sequence[:place:2] - sequence[place]).square().sum(1)
+            answers[row, place] = sequence[2 * int(distances.argmin()) + 1, 0]
+    return answers
+
+
+def _at_points(values: Float[Tensor, "B P"]) -> Float[Tensor, "B T"]:
+    """Numbers at the places of points in a sequence, NaN at those of values."""
+    answers = torch.full((len(values), 2 * values.shape[1] - 1), torch.nan)
+    answers[:, ::2] = values
+    return answers
