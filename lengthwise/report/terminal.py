@@ -156,7 +156,8 @@ def print_catalogue(console: Console) -> None:
     print_grid(console, "Experiments", ("name", "what"), [(name, _first_line(e)) for name, e in EXPERIMENTS.items()])
     settings = [(f"train.{name}", str(value)) for name, value in flat(Recipe().model_dump()).items()]
     print_grid(console, "Training, as preset fast does it", ("setting", "default"), settings)
-    presets = f"Presets: {', '.join(PRESETS)}; by default fast, or recurrent for models that read symbol by symbol"
+    others = "recurrent for models that read symbol by symbol, plain for transformers"
+    presets = f"Presets: {', '.join(PRESETS)}; by default fast; {others}"
     console.print(presets, highlight=False)
 
 
