@@ -117,6 +117,9 @@ class Robust(NamedTuple):
 ROUNDS = 200
 """Cutting planes stop after so many programs; `Robust.least` says how near they are."""
 
+ENTRIES = 10_000_000
+"""Or, where programs are large, once their constraints have so many entries in all."""
+
 GAP = 1e-6
 """Or once the cost is known to so small a share."""
 
@@ -145,7 +148,7 @@ def most_robust(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Robust |
     lower_rows = np.hstack([-rows, np.zeros((len(rows), count))])
     cost = np.r_[np.zeros((n - 1) * width), np.ones(count)]
     free = [(None, None)] * ((n - 1) * width) + [(0, None)] * count
-    for _ in range(ROUNDS):
+    for _ in range(max(1, min(ROUNDS, ENTRIES // rows.size))):
         limits = np.concatenate([-np.ones(len(rows)), np.zeros(count * len(cuts))])
         step = linprog(cost, A_ub=np.vstack([lower_rows, *cuts]), b_ub=limits, bounds=free)
         if step.status != 0:  # unbounded by rounding: what was found stands
