@@ -180,7 +180,7 @@ def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequen
     """The whole frequencies that eigenvalues are nearest to, 0 left out, and how far off the farthest is.
 
     Example:
-        >>> frequencies_of([1j, -1j, 0.9], 8)
+        >>> frequencies_of([1j, -1j, 0.9 + 0j], 8)
         ((2,), 0.0)
     """
     turns = [abs(math.atan2(value.imag, value.real)) / (2 * math.pi) * period for value in map(complex, eigenvalues)]
