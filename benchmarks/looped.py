@@ -133,7 +133,7 @@ def main() -> None:
         print(f"R={NUM_LOOPS}, D={size.d_model}, {size.batch_size} x {size.length} letters: {shown}", flush=True)
     size = QUICK if options.quick else MEMORY_SIZE
     peaks = {}
-    for allocator in ALLOCATORS:
+    for allocator in list(ALLOCATORS)[:1] if options.quick else ALLOCATORS:
         for num_loops, activations in KEPT, RECOMPUTED:
             peak = peak_megabytes(size, num_loops, activations, allocator)
             peaks[allocator, num_loops] = peak
@@ -164,11 +164,13 @@ def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], floa
         for size, of_size in costs.items()
     ]
     worst = max(of_size["timestep"] / of_size["code"] for of_size in costs.values())
-    few, many = (peaks["gives back", num_loops] for num_loops, _ in (KEPT, RECOMPUTED))
     aims = [
-        ["timestep step at most 1.10 times the plain loop's, R=10", f"{worst:.2f}", "yes" if worst <= 1.1 else "no"],
-        ["R=100 recomputed at most 3 times R=5 kept", f"{many / few:.2f}", "yes" if many <= 3 * few else "no"],
+        ["timestep step at most 1.10 times the plain loop's, R=10", f"{worst:.2f}", "yes" if worst <= 1.1 else "no"]
     ]
+    for how in ALLOCATORS:
+        few, many = (peaks[how, num_loops] for num_loops, _ in (KEPT, RECOMPUTED))
+        aim = f"R=100 recomputed at most 3 times R=5 kept, allocator {how}"
+        aims.append([aim, f"{many / few:.2f}", "yes" if many <= 3 * few else "no"])
     memory = [[how, *(f"{peaks[how, num_loops]:,.0f}" for num_loops, _ in (KEPT, RECOMPUTED))] for how in ALLOCATORS]
     header = ["", *(f"{variant}, CPU ms" for variant in VARIANTS), "timestep / code", "timestep / control"]
     parts = [

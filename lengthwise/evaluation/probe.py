@@ -31,14 +31,14 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
 
 
 def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float | None:
-    """Accuracy on 128 strings drawn anew for every step, at `tested_length`; None where there is none."""
-    length = tested_length(task)
+    """Accuracy on 128 strings drawn anew for every step, at `length_of_tests`; None where there is none."""
+    length = length_of_tests(task)
     if length is None:
         return None
     return length_curve(model, task, [length], num_strings=TEST_STRINGS, seed=(1 << 41) + step).mean()
 
 
-def tested_length(task: SymbolTask) -> int | None:
+def length_of_tests(task: SymbolTask) -> int | None:
     """500 symbols, 499 where not every class can be the answer at 500, or the longest that the task has below."""
     longest = PROBE_LENGTHS[-1]
     if task.is_balanced_length(longest):

@@ -8,7 +8,7 @@ import pytest
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.evaluation.probe import TEST_STRINGS, best_of_guesses, fresh_accuracy, probe_accuracy, tested_length
+from lengthwise.evaluation.probe import TEST_STRINGS, best_of_guesses, fresh_accuracy, probe_accuracy, length_of_tests
 from lengthwise.experiments.base import SMOKE_PLAN
 from lengthwise.models import make_model
 from lengthwise.runs.execute import execute
@@ -36,15 +36,15 @@ def test_tasks_of_short_strings_are_tested_at_their_longest() -> None:
     task = make_task("subset-sum", max_length=4, max_value=5)
     assert isinstance(task, SymbolTask)
     model = make_model("looped-transformer", task, d_model=8, num_heads=2, num_loops=1)
-    assert tested_length(task) == 4
+    assert length_of_tests(task) == 4
     tests = [fresh_accuracy(model, task, step) for step in (1, 2)]
     drawn = [length_curve(model, task, [4], num_strings=128, seed=(1 << 41) + step).mean() for step in (1, 2)]
     assert tests == drawn
     assert probe_accuracy(model, task) == length_curve(model, task, [4], num_strings=64, seed=1 << 40).mean()
     measured = dict(EvaluationPlan(dense=(41, 500), dense_strings=9, structured=()).measure(model, task))
     assert [point.length for point in measured["dense"].points] == [4]
-    assert tested_length(make_task("parity")) == 500
-    assert tested_length(make_task("modular-arithmetic")) == 499
+    assert length_of_tests(make_task("parity")) == 500
+    assert length_of_tests(make_task("modular-arithmetic")) == 499
 
 
 def test_states_that_overflow_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
