@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 
 from lengthwise import __version__
+from lengthwise.cli_memorize import memorize
 
 app = App(
     name="lengthwise",
@@ -335,6 +336,9 @@ def analyse(
 
     Console().print(f"wrote {write_analysis(load_run(run), out, length=length, seed=seed)}", soft_wrap=True)
     return 0
+
+
+app.command(memorize)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -18,6 +18,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 CERTIFICATES = (ROOT / "docs" / "certificates.md").read_text(encoding="utf-8")
 CONSTRUCTIONS = (ROOT / "docs" / "constructions.md").read_text(encoding="utf-8")
+MEMORIZATION = (ROOT / "docs" / "memorization.md").read_text(encoding="utf-8")
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SMOKE = {
     "train_and_measure.py": ["--steps", "3", "--longest", "300"],
@@ -44,6 +45,8 @@ def test_examples_run(script: Path) -> None:
         ("depth_cost", "layers_measured"),
         ("snapped", "tree machine"),
         ("recurrence", "torch's associative_scan"),
+        ("looped_approximation", "with factors | 3"),
+        ("looped", "activations recomputed"),
     ],
 )
 def test_benchmarks_run(script: str, said: str) -> None:
@@ -51,6 +54,17 @@ def test_benchmarks_run(script: str, said: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert said in done.stdout
+
+
+def test_the_page_about_learning_to_repeat_words_is_written(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "memorization.py")]
+    done = subprocess.run(
+        [*command, "--scale", "smoke", "--to", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "rnn-memorization.md").read_text(encoding="utf-8")
+    assert all(title in page for title in ("## Success", "## Learnt eigenvalues", "## Lifetime", "A smoke run"))
+    assert (tmp_path / "rnn-memorization.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_the_page_about_the_inside_of_nets_is_written(tmp_path: Path) -> None:
@@ -101,7 +115,9 @@ def output_of_page(page: str, folder: Path, steps: int | None = None) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", ["extending", "constructions", "certificates", "propositions"])
+@pytest.mark.parametrize(
+    "page", ["extending", "constructions", "certificates", "propositions", "memorization", "looped"]
+)
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     output_of_page(page, tmp_path)
 
@@ -118,8 +134,8 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
 
 @pytest.mark.parametrize(
     "document",
-    [README, TUTORIAL, CONSTRUCTIONS, CERTIFICATES],
-    ids=["README", "tutorial", "constructions", "certificates"],
+    [README, TUTORIAL, CONSTRUCTIONS, CERTIFICATES, MEMORIZATION],
+    ids=["README", "tutorial", "constructions", "certificates", "memorization"],
 )
 def test_commands_run(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """In order, in one folder, each `train` for a few steps only; a comment says where one is to fail."""

@@ -8,7 +8,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "lengthwise"
 
 FLOORS = [
-    {"cli", "__main__"},
+    {"cli", "cli_memorize", "__main__"},
     {"report"},
     {"experiments"},
     {"runs"},
@@ -24,6 +24,7 @@ FLOORS = [
 
 GROUND = {
     "cli",
+    "cli_memorize",
     "__main__",
     "registry",
     "conventions",

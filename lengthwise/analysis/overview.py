@@ -15,7 +15,7 @@ from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import RegularTask, SymbolTask
+from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.threads import one_thread
 
 STRINGS = 200
@@ -50,7 +50,7 @@ class Analysis(NamedTuple):
 
 
 @one_thread()
-def analyse(model: SequenceModel, task: SymbolTask, *, length: int = 500, seed: int = 0) -> Analysis:
+def analyse(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 0) -> Analysis:
     """States, gradients and answers of a trained model on random strings.
 
     Where only strings of one symbol less can have every class as their answer, it takes these.

@@ -38,7 +38,7 @@ from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested
 from lengthwise.conventions import IGNORE, Diverged
 from lengthwise.layers.codebook import Codebook, SnappingLayer
 from lengthwise.models.base import RecurrentModel, SequenceModel
-from lengthwise.tasks.base import RegularTask, SymbolTask
+from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.threads import one_thread
 from lengthwise.validation import under_name
 
@@ -47,7 +47,7 @@ GLANCE = 100
 
 
 @one_thread()
-def certify(model: SequenceModel, task: SymbolTask, *, seed: int = 0) -> Certificate:
+def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     """Find out what can be said of the model's answers at every length, and write down the evidence.
 
     In this order, and without ever looking at the task to build the machine:

@@ -1,6 +1,11 @@
-"""How far an accuracy can be off, given how many strings it was measured on."""
+"""How far an accuracy can be off, given how many strings it was measured on; and a mean, given how many runs."""
 
 import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""Student's 0.975 quantiles for 1, 2, ... degrees of freedom."""
 
 
 def wilson_interval(num_correct: int, num_strings: int, z: float = 1.959964) -> tuple[float, float]:
@@ -17,3 +22,19 @@ def wilson_interval(num_correct: int, num_strings: int, z: float = 1.959964) -> 
     low = 0.0 if num_correct == 0 else max(0.0, centre - half)
     high = 1.0 if num_correct == num_strings else min(1.0, centre + half)
     return low, high
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Student's 95 % interval for the mean that 2 to 10 values were drawn around; NaN for fewer.
+
+    Example:
+        >>> low, high = mean_interval([0.7, 0.8, 0.9])
+        >>> f"{low:.3f} {high:.3f}"
+        '0.552 1.048'
+    """
+    if len(values) < 2:
+        return math.nan, math.nan
+    if len(values) - 1 > len(T_QUANTILES):
+        raise ValueError(f"values: wanted at most {len(T_QUANTILES) + 1}, got {len(values)}; take wilson_interval")
+    half = T_QUANTILES[len(values) - 2] * stdev(values) / math.sqrt(len(values))
+    return fmean(values) - half, fmean(values) + half

@@ -15,7 +15,7 @@ from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
-from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask
+from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task
 from lengthwise.threads import one_thread
 
 Protocol = Literal["independent", "one-pass", "structured"]
@@ -104,10 +104,15 @@ def parse_protocol(name: str) -> Protocol:
     return cast(Protocol, name)
 
 
+def longest_length(task: Task, most: int) -> int | None:
+    """The largest legal length of at most `most`; None where there is none."""
+    return next((length for length in range(most, 0, -1) if task.is_legal_length(length)), None)
+
+
 @one_thread()
 def length_curve(
     model: SequenceModel,
-    task: SymbolTask,
+    task: Task,
     lengths: Iterable[int],
     *,
     num_strings: int = 256,
@@ -121,8 +126,13 @@ def length_curve(
     They depend on `seed`, `num_strings` and their length; under `"one-pass"`, which takes prefixes of the longest
     strings, on the longest length.
 
-    Errors: a length that is not legal, no length at all, or a protocol that the task does not allow is a ValueError.
+    Errors: a length that is not legal, no length at all, a protocol that the task does not allow, or a task whose
+    answers are numbers is a ValueError.
     """
+    if not isinstance(task, SymbolTask):
+        raise ValueError(
+            f"task: {task.name} answers with numbers, which have an error and no accuracy; measure it by error_curve"
+        )
     wanted = sorted(set(lengths))
     if not wanted:
         raise ValueError("lengths: wanted at least one length, got none")
@@ -143,6 +153,15 @@ def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[T
     """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
     at_once = max(1, SYMBOLS_AT_ONCE // inputs.shape[1])
     return torch.cat([_answered(model.last, part)[:, 0] for part in inputs.split(at_once)])
+
+
+def asked_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
+    """The model's answer where each row of a batch is asked last; -1 where its states overflow before."""
+    places, length = batch.last_asked, batch.inputs.shape[1]
+    if bool((places == length - 1).all()):
+        return final_answers(model, batch.inputs)
+    parts = batch.inputs.split(max(1, SYMBOLS_AT_ONCE // (8 * length)))
+    return torch.cat([prefix_answers(model, part) for part in parts]).gather(1, places[:, None])[:, 0]
 
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
@@ -186,7 +205,8 @@ def _independent(
     for length in lengths:
         task.check_length(length)
         batch = task.sample(num_strings, length, generator_for(seed, "evaluation", length))
-        points.append(_point(task, length, final_answers(model, batch.inputs), batch.targets[:, -1]))
+        targets = batch.targets.gather(1, batch.last_asked[:, None])[:, 0]
+        points.append(_point(task, length, asked_answers(model, batch), targets))
     return points
 
 

@@ -5,9 +5,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, Protocol, length_curve
+from lengthwise.evaluation.error_curve import ErrorCurve, error_curve
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, Protocol, length_curve, longest_length
 from lengthwise.models.base import SequenceModel
-from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask
+from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask, VectorTask
 
 Part = Literal["dense", "long", "structured"]
 
@@ -52,11 +53,16 @@ class EvaluationPlan(BaseModel):
         )
 
     def measure(self, model: SequenceModel, task: SymbolTask) -> Iterator[tuple[Part, LengthCurve]]:
-        """The parts, one after the other; lengths that the task does not have are left out, so a part may be empty."""
+        """The parts, one after the other; lengths that the task does not have are left out, so a part may be empty.
+
+        Where the task has none of the dense range, its longest length below stands for that.
+        """
         low, high = self.dense
         exchangeable = isinstance(task, RegularTask) and task.prefix_exchangeable
         protocol: Protocol = "one-pass" if exchangeable else "independent"
         lengths = [length for length in range(low, high + 1) if task.is_legal_length(length)]
+        if not lengths and (longest := longest_length(task, low)):
+            lengths = [longest]
         dense = LengthCurve(protocol=protocol, points=())
         if lengths:
             dense = length_curve(
@@ -66,6 +72,12 @@ class EvaluationPlan(BaseModel):
         yield "long", self._at(self.long, model, task, "independent")
         structured = self.structured if isinstance(task, OracleTask) else ()
         yield "structured", self._at(structured, model, task, "structured")
+
+    def measure_errors(self, model: SequenceModel, task: VectorTask) -> ErrorCurve:
+        """The errors on prompts of the longest length that the task has in the dense range or below."""
+        longest = longest_length(task, self.dense[1])
+        assert longest is not None  # one example is a prompt of every such task
+        return error_curve(model, task, longest, num_prompts=self.dense_strings, seed=self.seed)
 
     def _at(
         self, lengths: tuple[LongLength, ...], model: SequenceModel, task: SymbolTask, protocol: Protocol

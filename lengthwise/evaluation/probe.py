@@ -2,7 +2,7 @@
 
 from math import comb
 
-from lengthwise.evaluation.length_curve import length_curve
+from lengthwise.evaluation.length_curve import length_curve, longest_length
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import SymbolTask
 
@@ -18,25 +18,32 @@ TEST_STRINGS = 128
 def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
     """Mean accuracy on 64 fixed strings of each of six lengths (one symbol less where the task has none of a length).
 
-    The strings are neither those of training nor those of a run's final measurement.
+    Where it has none of all these, at its longest below. The strings are neither those of training nor those of a run's
+    final measurement.
     """
     lengths = [n if task.is_balanced_length(n) else n - 1 for n in PROBE_LENGTHS]
     lengths = [n for n in lengths if task.is_balanced_length(n)] or [
         n for n in PROBE_LENGTHS if task.is_legal_length(n)
     ]
+    if not lengths and (longest := longest_length(task, PROBE_LENGTHS[0])):
+        lengths = [longest]
     return length_curve(model, task, lengths, num_strings=PROBE_STRINGS, seed=1 << 40).mean() if lengths else 0.0
 
 
 def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float | None:
-    """Accuracy on 128 strings of 500 symbols, drawn anew for every step (499 where the task has none of 500).
-
-    None where the task has strings of neither length.
-    """
-    longest = PROBE_LENGTHS[-1]
-    length = longest if task.is_balanced_length(longest) else longest - 1
-    if not task.is_legal_length(length):
+    """Accuracy on 128 strings drawn anew for every step, at `length_of_tests`; None where there is none."""
+    length = length_of_tests(task)
+    if length is None:
         return None
     return length_curve(model, task, [length], num_strings=TEST_STRINGS, seed=(1 << 41) + step).mean()
+
+
+def length_of_tests(task: SymbolTask) -> int | None:
+    """500 symbols, 499 where not every class can be the answer at 500, or the longest that the task has below."""
+    longest = PROBE_LENGTHS[-1]
+    if task.is_balanced_length(longest):
+        return longest
+    return longest_length(task, longest - 1)
 
 
 def best_of_guesses(chance: float, num_tests: int) -> float:

@@ -31,7 +31,8 @@ class Cell(NamedTuple):
 class Experiment(NamedTuple):
     """Cells to be filled, how their runs are measured, and what a reader has to know to compare the numbers.
 
-    `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`).
+    `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`); or, where
+    answers are numbers, their squared `"error"`.
     `best_test`: show, beside final weights, the best of the tests taken while a run trains, as the paper does.
     """
 
@@ -39,7 +40,7 @@ class Experiment(NamedTuple):
     about: str
     cells: Sequence[Cell]
     plan: EvaluationPlan
-    scored: Literal["balanced", "legal"] = "balanced"
+    scored: Literal["balanced", "legal", "error"] = "balanced"
     best_test: bool = False
 
     @property

@@ -18,6 +18,9 @@ from lengthwise.validation import validated
 Perturbation = Callable[[Tensor], Tensor]
 """What training does to hidden states (for one, adding noise); returns a tensor of the same shape."""
 
+Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
+"""Ids of symbols or, for models that accept them, vectors."""
+
 
 class ModelConfig(BaseModel):
     """A frozen, validated description of a model; unknown fields are refused."""
@@ -31,7 +34,8 @@ class SequenceModel(nn.Module, ABC):
     Built as ``Model(config, vocab_size=..., num_classes=..., generator=...)``, its parameters drawn from `generator`.
     Its answers are what the module `readout` makes of hidden states. Class attributes say what it accepts:
     `accepts_pad`, whether inputs may hold `PAD` ("no symbol"); `accepts_perturbation`, whether `perturb` may be given,
-    which the model applies to the hidden states it passes on.
+    which the model applies to the hidden states it passes on; `accepts_vectors`, whether it can be made with
+    `input_dim` instead of `vocab_size`, for inputs [B, T, input_dim] of real numbers.
     `default_preset` names the training preset for it; `presets` holds, for names of presets, what they change in the
     model's configuration.
     """
@@ -40,6 +44,7 @@ class SequenceModel(nn.Module, ABC):
     Config: ClassVar[type[ModelConfig]]
     accepts_pad: ClassVar[bool] = False
     accepts_perturbation: ClassVar[bool] = False
+    accepts_vectors: ClassVar[bool] = False
     default_preset: ClassVar[str] = "fast"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     config: ModelConfig
@@ -63,15 +68,22 @@ class SequenceModel(nn.Module, ABC):
         """Draw all parameters anew."""
 
     @abstractmethod
-    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
+    def forward(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
         """Logits at every position: position t answers the prefix that ends at t."""
 
     @abstractmethod
-    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
+    def last_state(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
         """The hidden state that the answer for the whole string is read from, as cheaply as the model can."""
 
+    def logits_at(
+        self, inputs: Inputs, places: Int64[Tensor, " B"], perturb: Perturbation | None = None
+    ) -> Float[Tensor, "B Y"]:
+        """The same numbers as ``forward(inputs)`` at one place of each row, as cheaply as the model can."""
+        logits: Tensor = self(inputs, perturb)
+        return logits[torch.arange(len(places)), places]
+
     def last_states(
-        self, batches: Sequence[Int64[Tensor, "_ _"]], perturb: Perturbation | None = None
+        self, batches: Sequence[Int64[Tensor, "_ _"] | Float[Tensor, "_ _ _"]], perturb: Perturbation | None = None
     ) -> list[Float[Tensor, "_ D"]]:
         """`last_state` of several batches, each of its own size and length, as cheaply as the model can."""
         return [self.last_state(inputs, perturb) for inputs in batches]
@@ -88,7 +100,22 @@ class SequenceModel(nn.Module, ABC):
                 f"{int(inputs.min())}..{int(inputs.max())}; encode strings with the model's own task"
             )
 
-    def last(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
+    def check_vectors(self, inputs: Float[Tensor, "B T V"], input_dim: int) -> None:
+        """Raise a ValueError unless these are sequences of vectors of `input_dim` finite numbers."""
+        if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[1]:
+            raise ValueError(
+                f"inputs: wanted shape [B, T, {input_dim}] with T of at least 1, got {list(inputs.shape)}; sample them "
+                "from the model's own task"
+            )
+        if not inputs.isfinite().all():
+            raise ValueError("inputs: wanted finite numbers, got some that are not; look for what made them so")
+
+    def refuse(self, perturb: Perturbation | None) -> None:
+        """Raise a ValueError where noise is given to a model that takes none."""
+        if perturb is not None:
+            raise ValueError(f"perturb: wanted None, as {self.name} takes no noise on its states; set it to 0")
+
+    def last(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
         """The same numbers as ``forward(inputs)[:, -1]``, from `last_state`."""
         logits: Tensor = self.readout(self.last_state(inputs, perturb))
         return logits
@@ -131,19 +158,15 @@ class RecurrentModel(SequenceModel):
             yield state[:, None]
 
     def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        self._refuse(perturb)
+        self.refuse(perturb)
         logits: Tensor = self.readout(torch.cat(list(self.states(inputs)), 1))
         return logits
 
     def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
-        self._refuse(perturb)
+        self.refuse(perturb)
         for states in self.states(inputs):
             last = states[:, -1]
         return last
-
-    def _refuse(self, perturb: Perturbation | None) -> None:
-        if perturb is not None:
-            raise ValueError(f"perturb: wanted None, as {self.name} takes no noise on its states; set it to 0")
 
 
 MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")
@@ -151,7 +174,7 @@ MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")
 
 @runtime_checkable
 class Alphabet(Protocol):
-    """What a model needs to know of a task: its input symbols and its answers."""
+    """What a model needs to know of a task over symbols: these, and its answers."""
 
     @property
     def symbols(self) -> tuple[str, ...]: ...
@@ -159,7 +182,15 @@ class Alphabet(Protocol):
     def classes(self) -> tuple[str, ...]: ...
 
 
-def make_model(name: str, task: Alphabet, *, seed: int = 0, **config: Any) -> SequenceModel:
+@runtime_checkable
+class Vectors(Protocol):
+    """What a model needs to know of a task whose inputs are vectors; its answers are single numbers."""
+
+    @property
+    def input_dim(self) -> int: ...
+
+
+def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: Any) -> SequenceModel:
     """Make the model registered under `name` for a task's symbols and answers; problems are one ValueError.
 
     Its parameters are drawn from `seed`, as in a run of that seed.
@@ -171,18 +202,25 @@ def make_model(name: str, task: Alphabet, *, seed: int = 0, **config: Any) -> Se
         2
     """
     model: type[Any] = MODELS[name]
-    if not isinstance(task, Alphabet):
+    if not isinstance(task, Alphabet | Vectors):
         raise ValueError(f"task: wanted a task, which has symbols and classes, got {task!r}; make one with make_task")
     return build_model(name, validated(model.Config, config, path="model"), task, seed)
 
 
-def build_model(name: str, config: ModelConfig, task: Alphabet, seed: int) -> SequenceModel:
+def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: int) -> SequenceModel:
     """`make_model` from a configuration that is validated already."""
     model: type[Any] = MODELS[name]
-    made: SequenceModel = model(
-        config,
-        vocab_size=len(task.symbols),
-        num_classes=len(task.classes),
-        generator=generator_for(seed, "parameters"),
-    )
+    if isinstance(task, Vectors):
+        check_accepts_vectors(model)
+        sizes = {"input_dim": task.input_dim, "num_classes": 1}
+    else:
+        sizes = {"vocab_size": len(task.symbols), "num_classes": len(task.classes)}
+    made: SequenceModel = model(config, **sizes, generator=generator_for(seed, "parameters"))
     return made
+
+
+def check_accepts_vectors(model: type[SequenceModel]) -> None:
+    """Refuse a model that reads only symbols."""
+    if not model.accepts_vectors:
+        able = ", ".join(name for name in MODELS if MODELS[name].accepts_vectors)
+        raise ValueError(f"model: {model.name} reads symbols, and this task has vectors; choose from {able}")

@@ -84,13 +84,13 @@ class StackedRNN(RecurrentModel):
         return self.readout(state), state
 
     def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        self._refuse(perturb)
+        self.refuse(perturb)
         self.check_inputs(inputs, self.embedding.num_embeddings)
         parts = self._parts(inputs, self.initial_state(len(inputs)))
         return torch.cat([self.readout(features) for features, _ in parts], 1)
 
     def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Z"]:
-        self._refuse(perturb)
+        self.refuse(perturb)
         self.check_inputs(inputs, self.embedding.num_embeddings)
         for _, state in self._parts(inputs, self.initial_state(len(inputs))):
             last = state

@@ -13,7 +13,8 @@ from lengthwise.analysis.clusters import LevelClusters, PrincipalComponents, num
 from lengthwise.analysis.receptive_field import FlipPoint
 from lengthwise.analysis.routing import Merge, path_to
 from lengthwise.analysis.states import BlockStates
-from lengthwise.report.charts import GREY, HEIGHT, PALETTE, WIDTH, log_ticks
+from lengthwise.report.charts import HEIGHT, WIDTH, log_ticks
+from lengthwise.report.colours import GREY, PALETTE
 from lengthwise.report.numbers import percent
 
 GRID = 80

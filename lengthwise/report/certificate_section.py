@@ -7,7 +7,8 @@ import altair as alt
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, Closure, machine_from_json
 from lengthwise.report.certificate import certificate_lines, class_names
-from lengthwise.report.charts import HEIGHT, PALETTE, WIDTH
+from lengthwise.report.charts import HEIGHT, WIDTH
+from lengthwise.report.colours import PALETTE
 from lengthwise.report.html_page import html_definitions, html_figures, html_note, html_table
 from lengthwise.report.numbers import NOTHING
 from lengthwise.report.table import Table

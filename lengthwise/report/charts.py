@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 
 from lengthwise.evaluation.length_curve import LengthPoint
+from lengthwise.report.colours import GREY, PALETTE
 from lengthwise.report.numbers import percent
 from lengthwise.report.table import RunRow
 from lengthwise.training.loop import StepRecord
@@ -24,8 +25,6 @@ FEW = 4
 
 Value = dict[str, Any]
 
-GREY = "#8a8a8a"
-PALETTE = ["#3b7dd8", "#e8842c", "#3aa57a", "#c84f8c", "#8e6fd1", "#b59a1f", "#4fb3c8", "#b0563a"]
 WIDTH, HEIGHT = 300, 230
 
 

@@ -107,6 +107,11 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
                 f"{run.folder.path}: this run is not finished ({status.status}, step {status.step:,} of "
                 f"{spec.recipe.steps:,}); `{command}` with the same settings goes on with it"
             )
+        if run.result.errors is not None:
+            raise ValueError(
+                f"{run.folder.path}: its answers are numbers, of which this page has no chart; `lengthwise train` with "
+                "its settings prints its errors"
+            )
         if run.result.run_id in results:
             raise ValueError(f"{run.folder.path}: run {run.result.run_id} is given twice; leave one of the two out")
         results[run.result.run_id] = run.result

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from lengthwise.certification.certificate import CLAIMS, Level
+from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.error_table import ABOUT_ERRORS, error_cell_lines
 from lengthwise.report.markdown import markdown_table
 from lengthwise.report.numbers import NOTHING, percent, span
 from lengthwise.report.protocol import protocol_sentences
@@ -15,6 +17,7 @@ from lengthwise.report.settings import versions_of
 from lengthwise.report.table import RunRow, run_rows
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
+from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask
 
 Line = tuple[str, ...]
 
@@ -25,9 +28,19 @@ _SCORED = {
 }
 
 
+_COLUMNS = (
+    "*Mean* and *best run* are means over lengths; *lowest* is the lowest accuracy of any run at any of them; long "
+    "lengths and *structured* show the lowest run, the latter with what a constant answer scores there in brackets. "
+    "*Solved* counts runs without a single error at the lengths scored; *at step* and *after CPU s* say from where on "
+    "these made no error on a fixed probe of other strings of 48 to 500 symbols (or of the task's longest below), "
+    f"taken every {PROBE_EVERY} steps (-: the last probe erred). *Chance* is the mean over lengths of what the best "
+    "constant answer scores."
+)
+
+
 _BEST_TEST = (
     f"*Best test*: the mean over runs of the best of the tests that were taken every {TEST_EVERY:,} steps, each on "
-    f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (one less where the task has no such string): the "
+    f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the longest that the task has below): the "
     "paper's rule, which selects on test data. "
     "*Guesses*: what that rule is expected to give a net that knows nothing but the most frequent answer."
 )
@@ -38,7 +51,10 @@ def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Lin
 
     `solved` counts the runs that are right on every string; `lowest` is over runs and lengths; `at step` and
     `after CPU s` are the span, over the solved runs whose last probe is flawless, of where flawless probes began.
+    Where errors are scored, the lines are `error_cell_lines`.
     """
+    if experiment.scored == "error":
+        return error_cell_lines(experiment, outcomes)
     results = {outcome.spec.id: outcome.result for outcome in outcomes}
     long = [f"{length:,}" for length, _ in experiment.plan.long]
     columns = ("row", "column", "runs", "lengths", "mean", "best run", "lowest")
@@ -112,13 +128,9 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         ),
         f"```console\nlengthwise reproduce {name} --scale {scale}\n```",
         markdown_table(header, lines),
-        f"{_SCORED[experiment.scored]} *Mean* and *best run* are means over lengths; *lowest* is the lowest accuracy "
-        "of any run at any of them; long lengths and *structured* show the lowest run, the latter with what a constant "
-        "answer scores there in brackets. *Solved* counts runs without a single error at the lengths scored; *at step* "
-        "and *after CPU s* say from where on these made no error on a fixed probe of other strings of 48 to 500 "
-        f"symbols, taken every {PROBE_EVERY} steps (-: the last probe erred). *Chance* is the mean over lengths of "
-        "what the best constant answer scores.",
+        ABOUT_ERRORS if experiment.scored == "error" else f"{_SCORED[experiment.scored]} {_COLUMNS}",
         *([_BEST_TEST] if experiment.best_test else []),
+        *_cheap_predictors(experiment, outcomes),
         *_certificates(experiment, outcomes),
         *_failures(outcomes),
         *_overflows(results),
@@ -129,6 +141,34 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         "runs as finished.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _cheap_predictors(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
+    """For tasks that know how well answers score that solve nothing: these beside the cells."""
+    results = {outcome.spec.id: outcome.result for outcome in outcomes}
+    lines = []
+    for cell in experiment.cells:
+        task, window = cell.specs[0].task, cell.window
+        found = [result for spec in cell.specs if (result := results.get(spec.id)) is not None]
+        if not (isinstance(task, SingleAnswerTask) and window and found):
+            continue
+        means = [result.dense.between(*window).mean() for result in found]
+        low, high = mean_interval(means)
+        interval = NOTHING if math.isnan(low) else f"{percent(max(low, 0.0))} to {percent(min(high, 1.0))}"
+        rates = task.base_rates(window[1])
+        best = max(rates, key=lambda name: rates[name])
+        beaten = "yes" if low > rates[best] else "no"
+        accuracy = percent(sum(means) / len(means))
+        lines.append((cell.row, cell.column, accuracy, interval, percent(rates[best]), best, beaten))
+    if not lines:
+        return []
+    header = ("row", "column", "mean", "95 % interval", "best cheap predictor", "which", "beaten")
+    return [
+        "## Beside answers that solve nothing",
+        "*Best cheap predictor*: what the likeliest answer scores, or the likeliest given one number that is quickly "
+        "read off the problem, whichever is more. *Beaten*: Student's 95 % interval over runs lies above it.",
+        markdown_table(header, lines),
+    ]
 
 
 _LEVELS: tuple[Level, ...] = ("robust", "finite", "tested", "refuted")

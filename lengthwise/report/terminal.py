@@ -14,6 +14,7 @@ from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
+from lengthwise.report.error_table import error_run_lines
 from lengthwise.report.numbers import percent
 from lengthwise.report.settings import flat
 from lengthwise.report.table import run_rows, summary_table, unbalanced_table
@@ -70,6 +71,10 @@ class _PlainLines:
 
 def print_results(console: Console, results: Sequence[RunResult], title: str) -> None:
     """A line for each run; below it what all lines share, and unbalanced lengths apart."""
+    header, lines = error_run_lines(results)
+    if lines:
+        print_grid(console, f"{title}: squared error / dimension of the inputs", header, lines)
+    results = [result for result in results if result.errors is None]
     if not results:
         return
     rows = run_rows(results)
@@ -151,7 +156,8 @@ def print_catalogue(console: Console) -> None:
     print_grid(console, "Experiments", ("name", "what"), [(name, _first_line(e)) for name, e in EXPERIMENTS.items()])
     settings = [(f"train.{name}", str(value)) for name, value in flat(Recipe().model_dump()).items()]
     print_grid(console, "Training, as preset fast does it", ("setting", "default"), settings)
-    presets = f"Presets: {', '.join(PRESETS)}; by default fast, or recurrent for models that read symbol by symbol"
+    others = "recurrent for models that read symbol by symbol, plain for transformers"
+    presets = f"Presets: {', '.join(PRESETS)}; by default fast; {others}"
     console.print(presets, highlight=False)
 
 

@@ -12,7 +12,7 @@ from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.folder import RunFolder, load_run, versions
-from lengthwise.tasks.base import RegularTask, SymbolTask
+from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.validation import under_name
 
 
@@ -51,7 +51,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> str:
     return f"the certificate is about the model and the task in {folder}"
 
 
-def _load(folder: Path) -> tuple[SequenceModel, SymbolTask, dict[str, str]]:
+def _load(folder: Path) -> tuple[SequenceModel, Task, dict[str, str]]:
     """The model in a folder, its task and where it comes from."""
     if (folder / DESCRIPTION).exists():
         compiled = load_compiled(folder)
@@ -62,7 +62,7 @@ def _load(folder: Path) -> tuple[SequenceModel, SymbolTask, dict[str, str]]:
     return run.model, run.spec.task, {"run": run.spec.id}
 
 
-def write_certificate(model: SequenceModel, task: SymbolTask, path: Path, **about: str) -> Certificate:
+def write_certificate(model: SequenceModel, task: Task, path: Path, **about: str) -> Certificate:
     """Certify a model and write the certificate down, with versions and what else is said about it."""
     certificate = certify(model, task).model_copy(update={"versions": versions() | about})
     path.parent.mkdir(parents=True, exist_ok=True)

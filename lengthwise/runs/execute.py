@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lengthwise.conventions import Diverged
-from lengthwise.evaluation.length_curve import LengthCurve
-from lengthwise.evaluation.plan import EvaluationPlan, Part
+from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, versions
 from lengthwise.runs.journal import Probe
 from lengthwise.runs.spec import RunSpec
+from lengthwise.tasks.base import SymbolTask, VectorTask
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthwise.training.loop import TrainingState, training_steps
@@ -114,8 +114,8 @@ def _train(
         try:
             for record in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
                 metrics.write(folder.metrics.line(record))
-                if record.step % PROBE_EVERY == 0:
-                    probes.write(folder.probes.line(_probe(state, spec, clock)))
+                if record.step % PROBE_EVERY == 0 and isinstance(spec.task, SymbolTask):
+                    probes.write(folder.probes.line(_probe(state, spec.task, clock)))
                 if record.step % spec.recipe.checkpoint_every == 0:
                     checkpoint("training")
                 if record.step % 10 == 0 or record.step == spec.recipe.steps:
@@ -130,12 +130,12 @@ def _train(
         return checkpoint("trained")
 
 
-def _probe(state: TrainingState, spec: RunSpec, clock: "_Clock") -> Probe:
+def _probe(state: TrainingState, task: SymbolTask, clock: "_Clock") -> Probe:
     """Measure what the final weights would be; the clock stands still meanwhile."""
     cost = clock.status("training", state.step).cpu_seconds
     with clock.stopped(), state.with_final_weights() as model:
-        fresh = None if state.step % TEST_EVERY else fresh_accuracy(model, spec.task, state.step)
-        return Probe(state.step, probe_accuracy(model, spec.task), cost, fresh)
+        fresh = None if state.step % TEST_EVERY else fresh_accuracy(model, task, state.step)
+        return Probe(state.step, probe_accuracy(model, task), cost, fresh)
 
 
 def _measure(
@@ -149,23 +149,28 @@ def _measure(
 ) -> RunResult:
     started = time.perf_counter()
     state.load_final_weights()
-    measured: dict[Part, LengthCurve] = {}
 
     def announce(what: str) -> None:
         listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, what))
 
-    announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
-    parts = plan.measure(state.model, spec.task)
-    last = "certificate" if plan.certificate else ""
-    for (part, curve), following in zip(parts, ("long lengths", "structured strings", last), strict=True):
-        measured[part] = curve
-        if following:
-            announce(following)
-            if stop_requested():
-                raise Interrupted(f"stopped while measuring; {spec.id} is trained and saved, ask again to measure it")
-    certificate = None
-    if plan.certificate:
-        certificate = write_certificate(state.model, spec.task, folder.certificate, run=spec.id)
+    measured: dict[str, Any] = {}
+    if isinstance(spec.task, VectorTask):
+        announce("errors")
+        measured["errors"] = plan.measure_errors(state.model, spec.task)
+    else:
+        announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
+        parts = plan.measure(state.model, spec.task)
+        last = "certificate" if plan.certificate else ""
+        for (part, curve), following in zip(parts, ("long lengths", "structured strings", last), strict=True):
+            measured[part] = curve
+            if following:
+                announce(following)
+                if stop_requested():
+                    raise Interrupted(
+                        f"stopped while measuring; {spec.id} is trained and saved, ask again to measure it"
+                    )
+        if plan.certificate:
+            measured["certificate"] = write_certificate(state.model, spec.task, folder.certificate, run=spec.id)
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),
@@ -173,7 +178,6 @@ def _measure(
         num_parameters=sum(p.numel() for p in state.model.parameters()),
         plan=plan,
         **measured,
-        certificate=certificate,
         probes=tuple(folder.probes.read()),
         training=status,
         evaluation_seconds=time.perf_counter() - started,

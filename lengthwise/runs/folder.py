@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
+from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import read_json, write_json
@@ -42,8 +43,14 @@ class RunStatus(BaseModel):
     message: str = ""
 
 
+NOT_MEASURED = LengthCurve(protocol="independent", points=())
+
+
 class RunResult(BaseModel):
-    """What a finished run measured, and everything needed to judge the numbers."""
+    """What a finished run measured, and everything needed to judge the numbers.
+
+    Accuracies at lengths where answers are classes, `errors` where they are numbers.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,9 +59,10 @@ class RunResult(BaseModel):
     weights: str
     num_parameters: int
     plan: EvaluationPlan
-    dense: LengthCurve
-    long: LengthCurve
-    structured: LengthCurve
+    dense: LengthCurve = NOT_MEASURED
+    long: LengthCurve = NOT_MEASURED
+    structured: LengthCurve = NOT_MEASURED
+    errors: ErrorCurve | None = Field(None, exclude_if=lambda errors: errors is None)
     certificate: Certificate | None = None
     probes: tuple[Probe, ...]
     training: RunStatus

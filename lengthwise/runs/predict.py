@@ -6,7 +6,7 @@ import torch
 
 from lengthwise.conventions import IGNORE
 from lengthwise.runs.folder import Run
-from lengthwise.tasks.base import OracleTask
+from lengthwise.tasks.base import OracleTask, SymbolTask
 
 
 class Prediction(NamedTuple):
@@ -20,6 +20,8 @@ class Prediction(NamedTuple):
 def predict_text(run: Run, text: str) -> Prediction:
     """The run's answer to `text`; a symbol outside the alphabet is a ValueError."""
     task = run.spec.task
+    if not isinstance(task, SymbolTask):
+        raise ValueError(f"task: {task.name} reads vectors, and no text; call the run's model with some")
     inputs = task.encode(text)[None]
     with torch.no_grad():
         probabilities = run.model.last(inputs)[0].softmax(-1)

@@ -7,10 +7,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model
+from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors
 from lengthwise.registry import nearest
-from lengthwise.tasks.base import TASKS, SymbolTask
-from lengthwise.training.loop import check_model, training_lengths
+from lengthwise.tasks.base import TASKS, SymbolTask, VectorTask
+from lengthwise.training.loop import check_model, check_task, training_lengths
 from lengthwise.training.recipe import PRESETS, Recipe
 from lengthwise.validation import shortened, shown, under_name, validated
 
@@ -21,7 +21,7 @@ Settings = dict[str, Any]
 class RunSpec(NamedTuple):
     """One cell of an experiment. Equal specifications have equal ids and are trained once."""
 
-    task: SymbolTask
+    task: SymbolTask | VectorTask
     model_name: str
     model_config: ModelConfig
     recipe: Recipe
@@ -65,8 +65,8 @@ def make_spec(
     preset = model_class.default_preset if preset is None else preset
     if preset not in PRESETS:
         raise ValueError(f"preset: unknown preset {preset!r}{nearest(preset, PRESETS)} (known: {', '.join(PRESETS)})")
-    if not issubclass(task_class, SymbolTask):
-        raise ValueError(f"task: {task} is not over symbols; choose one that is")
+    if issubclass(task_class, VectorTask):
+        check_accepts_vectors(model_class)
     base: Settings = {"train": PRESETS[preset], "model": model_class.presets.get(preset, {})}
     merged = merge(base, settings)
     problems = [
@@ -87,6 +87,7 @@ def make_spec(
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
     check_model(model_class, spec.recipe)
+    check_task(spec.task, spec.recipe)
     training_lengths(spec.task, spec.recipe)
     return spec
 

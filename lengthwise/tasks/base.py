@@ -4,27 +4,42 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Bool, Float, Int64
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE, PAD
 from lengthwise.registry import Registry
-from lengthwise.validation import validated
+from lengthwise.validation import shortened, validated
 
 
 class Batch(NamedTuple):
-    """Inputs and, position by position, what a model is asked there (`IGNORE` where nothing is asked)."""
+    """Inputs and, position by position, what a model is asked there.
 
-    inputs: Int64[Tensor, "B T"]
-    targets: Int64[Tensor, "B T"]
+    Symbols and classes are ids, `IGNORE` where nothing is asked. Strings that are shorter than others of their batch
+    end in `PAD`, where nothing is asked. Vectors come with numbers as targets, NaN where nothing is asked.
+    """
+
+    inputs: Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
+    targets: Int64[Tensor, "B T"] | Float[Tensor, "B T"]
+
+    @property
+    def asked(self) -> Bool[Tensor, "B T"]:
+        """Where something is asked."""
+        return ~self.targets.isnan() if self.targets.is_floating_point() else self.targets != IGNORE
+
+    @property
+    def last_asked(self) -> Int64[Tensor, " B"]:
+        """Where each row is asked last; its last place if it is asked nothing."""
+        return self.targets.shape[1] - 1 - self.asked.flip(1).int().argmax(1)
 
 
 class Task(BaseModel, ABC):
     """What a model is asked: a frozen, validated description that draws its own strings and knows the answers.
 
     A task is its own configuration: its fields are what `make_task` and the command line set.
-    `length` is the task's own size parameter; for tasks over symbols it is the number of symbols.
+    `length` is the task's own size parameter; unless a task says otherwise, it is the number of symbols.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -36,7 +51,10 @@ class Task(BaseModel, ABC):
         """Whether strings of this length can be sampled."""
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether every class can be the final answer at this length; preset `fast` trains mostly on these."""
+        """Whether every class can be the final answer at this length; preset `fast` trains mostly on these.
+
+        Where the answers are numbers that grow with the length, it is enough that more than one of them can be.
+        """
         return self.is_legal_length(length)
 
     @abstractmethod
@@ -45,18 +63,24 @@ class Task(BaseModel, ABC):
 
     @abstractmethod
     def baseline(self, length: int) -> float:
-        """Score of the best constant final answer on samples of this length."""
+        """Score of the best constant final answer on samples of this length: accuracy, or error for a `VectorTask`."""
 
     def check_length(self, length: int) -> None:
         """Raise a ValueError that names the nearest legal lengths unless `length` is legal."""
         if length >= 1 and self.is_legal_length(length):
             return
         around = [n for n in range(max(1, length - 3), max(1, length) + 4) if self.is_legal_length(n)]
+        around = around or [n for n in range(length, 0, -1) if self.is_legal_length(n)][:1]
         raise ValueError(f"length: {self.name} has no strings of length {length}; legal lengths near it: {around}")
 
 
 class SymbolTask(Task):
-    """A task whose inputs are symbols and whose answers are classes."""
+    """A task whose inputs are symbols and whose answers are classes.
+
+    In text, symbols stand side by side, with `separator` between them where they are words.
+    """
+
+    separator: ClassVar[str] = ""
 
     @property
     @abstractmethod
@@ -69,21 +93,21 @@ class SymbolTask(Task):
         """The answers, in the order of their ids."""
 
     def encode(self, text: str) -> Int64[Tensor, " T"]:
-        """Turn a string over `symbols` into ids; a symbol outside the alphabet is a ValueError that says where."""
-        if not text:
-            raise ValueError(f"text: {self.name} wants at least one of the symbols {' '.join(self.symbols)}, got ''")
+        """Turn a text of `symbols` into ids; a symbol outside the alphabet is a ValueError that says where."""
+        read, known = text.split() if self.separator else list(text), shortened(" ".join(self.symbols))
+        if not read:
+            raise ValueError(f"text: {self.name} wants at least one of the symbols {known}, got {text!r}")
         ids = {symbol: index for index, symbol in enumerate(self.symbols)}
-        for position, symbol in enumerate(text):
+        for position, symbol in enumerate(read):
             if symbol not in ids:
-                known = " ".join(self.symbols)
                 raise ValueError(
                     f"text: {symbol!r} at position {position + 1} is no symbol of {self.name}; use only {known}"
                 )
-        return torch.tensor([ids[symbol] for symbol in text], dtype=torch.int64)
+        return torch.tensor([ids[symbol] for symbol in read], dtype=torch.int64)
 
     def decode(self, ids: Int64[Tensor, " T"]) -> str:
-        """Turn ids back into a string."""
-        return "".join(self.symbols[index] for index in ids.tolist())
+        """Turn ids back into a text, which has nothing for a `PAD`."""
+        return self.separator.join(self.symbols[index] for index in ids.tolist() if index != PAD)
 
 
 class OracleTask(SymbolTask):
@@ -111,6 +135,18 @@ class RegularTask(OracleTask):
 
         Written independently of `solve`, unless the machine is all there is to know about the task.
         """
+
+
+class VectorTask(Task):
+    """In-context regression: inputs are vectors, answers are numbers, `baseline` is a mean squared error.
+
+    Inputs are float32 of shape [B, T, `input_dim`], targets float32 of shape [B, T].
+    """
+
+    @property
+    @abstractmethod
+    def input_dim(self) -> int:
+        """The size V of each input vector."""
 
 
 TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks")

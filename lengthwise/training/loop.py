@@ -13,7 +13,7 @@ from torch import Tensor
 from lengthwise.conventions import IGNORE, Diverged
 from lengthwise.models.base import Perturbation, SequenceModel
 from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import Batch, SymbolTask
+from lengthwise.tasks.base import Batch, SymbolTask, Task, VectorTask
 from lengthwise.threads import one_thread
 from lengthwise.training.augmentation import (
     gaussian_noise,
@@ -98,7 +98,7 @@ class TrainingState:
 
 
 @one_thread()
-def train(model: SequenceModel, task: SymbolTask, recipe: Recipe, *, seed: int = 0) -> list[StepRecord]:
+def train(model: SequenceModel, task: Task, recipe: Recipe, *, seed: int = 0) -> list[StepRecord]:
     """Train `model` in place by `recipe`, leave it with its final weights, and return what each step reported.
 
     Data and noise come from `seed`; the initial weights are the model's own. Runs on one torch thread.
@@ -118,13 +118,14 @@ def train(model: SequenceModel, task: SymbolTask, recipe: Recipe, *, seed: int =
     return records
 
 
-def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, seed: int) -> Iterator[StepRecord]:
+def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> Iterator[StepRecord]:
     """Take the steps that remain, one for each record; the caller may stop, save and go on between any two.
 
     Data and noise of a step depend on the seed and the step's number alone, so a resumed run equals the
     uninterrupted one. Raises `Diverged` before an update that is not finite: weights are still those from before it.
     """
     lengths, others = training_lengths(task, recipe)
+    check_task(task, recipe)
     check_model(state.model, recipe)
     state.model.train()
     while state.step < recipe.steps:
@@ -141,15 +142,16 @@ def training_steps(state: TrainingState, task: SymbolTask, recipe: Recipe, *, se
         yield record
 
 
-def _look_for_codes(state: TrainingState, task: SymbolTask, length: int, seed: int) -> None:
+def _look_for_codes(state: TrainingState, task: Task, length: int, seed: int) -> None:
     """Snap the states of the model as it would be if training ended here, and go on from there."""
+    assert isinstance(task, SymbolTask)
     with state.with_final_weights() as model:
         found = snap_states(model, task, length=length, seed=seed)
     if found:
         state.load_final_weights()
 
 
-def training_lengths(task: SymbolTask, recipe: Recipe) -> tuple[list[int], list[int]]:
+def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
     """The lengths that batches are drawn from by the recipe's odds, and those that come now and then besides.
 
     A ValueError where there is none of the first kind.
@@ -177,6 +179,18 @@ def _draw_length(
         return others[int(torch.randint(len(others), (), generator=generator))]
     odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
     return lengths[int(odds.multinomial(1, generator=generator))]
+
+
+def check_task(task: Task, recipe: Recipe) -> None:
+    """Refuse a recipe that does to the task's sequences what can only be done to strings of symbols."""
+    augmentation = recipe.augmentation
+    if isinstance(task, VectorTask) and (
+        augmentation.padding or augmentation.leading_padding or recipe.late_consistency
+    ):
+        raise ValueError(
+            f"train.augmentation: {task.name} has vectors, none of which is a pad; set padding, leading_padding and "
+            "train.late_consistency to 0, as all presets but fast do"
+        )
 
 
 def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> None:
@@ -220,7 +234,10 @@ def _losses(
 def supervised_loss(
     model: SequenceModel, batch: Batch, supervision: str, perturb: Perturbation | None = None
 ) -> Float[Tensor, ""]:
-    """Mean cross-entropy over each row's last asked position (`"last"`) or over all asked ones (`"prefix"`)."""
+    """Mean loss over each row's last asked position (`"last"`) or over all asked ones (`"prefix"`).
+
+    Cross-entropy where answers are classes, squared error where they are numbers.
+    """
     return _loss_and_states(model, batch, supervision, perturb, [])[0]
 
 
@@ -232,17 +249,23 @@ def _loss_and_states(
     others: Sequence[Int64[Tensor, "_ _"]],
 ) -> tuple[Float[Tensor, ""], list[Float[Tensor, "_ D"]]]:
     """The supervised loss of a batch, and the last states of other strings, read together where that is possible."""
-    asked = batch.targets != IGNORE
-    places = asked.shape[1] - 1 - asked.flip(1).int().argmax(1)
-    if supervision == "last" and bool((places == asked.shape[1] - 1).all()):
+    if supervision == "prefix":
+        loss = _mean_loss(model(batch.inputs, perturb).flatten(0, 1), batch.targets.flatten())
+        return loss, model.last_states(others, perturb)
+    places = batch.last_asked
+    targets = batch.targets[torch.arange(len(places)), places]
+    if bool((places == batch.inputs.shape[1] - 1).all()):
         states, *rest = model.last_states([batch.inputs, *others], perturb)
-        return F.cross_entropy(model.readout(states), batch.targets[:, -1]), rest
-    logits, targets = model(batch.inputs, perturb), batch.targets
-    if supervision == "last":
-        rows = torch.arange(len(places))
-        logits, targets = logits[rows, places][:, None], targets[rows, places][:, None]
-    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE)
-    return loss, model.last_states(others, perturb)
+        return _mean_loss(model.readout(states), targets), rest
+    return _mean_loss(model.logits_at(batch.inputs, places, perturb), targets), model.last_states(others, perturb)
+
+
+def _mean_loss(answers: Float[Tensor, "N Y"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"]) -> Float[Tensor, ""]:
+    """Over the targets that are asked for."""
+    if not targets.is_floating_point():
+        return F.cross_entropy(answers, targets, ignore_index=IGNORE)
+    asked = ~targets.isnan()
+    return F.mse_loss(answers[asked, 0], targets[asked])
 
 
 def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator, pad_block: int) -> Batch:

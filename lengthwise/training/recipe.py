@@ -20,8 +20,8 @@ class OptimizerRecipe(_Section):
 
     `"muon"` moves a model's `hidden_matrices` by Muon (momentum, with all singular values of the update made about
     equal) at `matrix_learning_rate`, and everything else by AdamW at `learning_rate`. Both rates stay (`"constant"`) or
-    fall to 0 as half a cosine over all steps (`"cosine"`); over the first `warmup_steps`, besides, a factor rises
-    linearly to 1.
+    fall to 0, as half a cosine over all steps (`"cosine"`) or as a line over those after the warm-up (`"linear"`); over
+    the first `warmup_steps`, besides, a factor rises linearly to 1.
 
     Gradients are clipped at a norm of `clip_norm`, and at `clip_ratio` (0: not) times the running mean of those before:
     in momentum, a gradient a hundred times as large as others would decide alone where the next hundred steps go.
@@ -32,7 +32,7 @@ class OptimizerRecipe(_Section):
     matrix_learning_rate: float = Field(0.01, gt=0)
     betas: tuple[Share, Share] = (0.9, 0.98)
     weight_decay: float = Field(0.01, ge=0)
-    schedule: Literal["cosine", "constant"] = "cosine"
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
     warmup_steps: int = Field(200, ge=0)
     clip_norm: float = Field(1.0, gt=0)
     clip_ratio: float = Field(2.0, ge=0)
@@ -57,6 +57,13 @@ class AugmentationRecipe(_Section):
     late_state_noise: float = Field(0.3, ge=0)
 
 
+class RiseRecipe(_Section):
+    """A curriculum: all strings have `min_length` at first, and `by` more after `every` steps, up to `max_length`."""
+
+    by: int = Field(5, ge=1)
+    every: int = Field(5_000, ge=1)
+
+
 class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
@@ -67,7 +74,8 @@ class Recipe(_Section):
     (`"uniform"`), 1/length (`"log-uniform"`), or go from 1/length at the start to length at the end (`"short-first"`:
     short strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest
     length alone and takes in the next one whenever the running loss at the longest so far, which comes three times as
-    often as any other, is below 0.3: for tasks whose long strings are noise until short ones are understood.
+    often as any other, is below 0.3: for tasks whose long strings are noise until short ones are understood. With
+    `rise`, lengths follow a fixed curriculum instead. Where answers are numbers, the loss is their mean squared error.
     `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. In the second
     half of training `late_consistency` times the mean of (h(x) - h(x'))^2 is added to the loss, where h are the states
     of suffixes x of half of the strings, and of x' = x with identity padding: no label is needed to say that a string
@@ -81,6 +89,7 @@ class Recipe(_Section):
     max_length: int = Field(40, ge=1)
     lengths: Literal["mostly-balanced", "balanced", "legal"] = "mostly-balanced"
     length_sampling: Literal["short-first", "log-uniform", "uniform", "growing"] = "short-first"
+    rise: RiseRecipe | None = Field(None, exclude_if=lambda rise: rise is None)
     supervision: Literal["last", "prefix"] = "last"
     late_consistency: float = Field(1.0, ge=0)
     optimizer: OptimizerRecipe = OptimizerRecipe()
@@ -102,10 +111,16 @@ class Recipe(_Section):
         rising = min(1.0, (step + 1) / max(1, self.optimizer.warmup_steps))
         if self.optimizer.schedule == "constant":
             return rising
+        if self.optimizer.schedule == "linear":
+            return min(rising, (self.steps - step) / max(1, self.steps - self.optimizer.warmup_steps))
         return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
 
     def length_odds_at(self, step: int, lengths: Sequence[int], num_reached: int = 1) -> list[float]:
         """The odds of each of these lengths at a step, the first `num_reached` of which have been reached."""
+        if self.rise is not None:
+            risen = self.min_length + self.rise.by * (step // self.rise.every)
+            current = max((length for length in lengths if length <= risen), default=lengths[0])
+            return [float(length == current) for length in lengths]
         if self.length_sampling == "growing":
             return [1.0] * (num_reached - 1) + [3.0] + [0.0] * (len(lengths) - num_reached)
         exponents = {"uniform": 0.0, "log-uniform": 1.0, "short-first": 1.0 - 2.0 * step / self.steps}
@@ -145,6 +160,17 @@ _FROM_PREFIXES = {
     "supervision": "prefix",
 }
 
+_AS_TORCH_DOES = {
+    "name": "adam",
+    "learning_rate": 1e-4,
+    "betas": (0.9, 0.999),
+    "weight_decay": 0.0,
+    "schedule": "constant",
+    "warmup_steps": 0,
+    "clip_norm": 1e9,
+    "clip_ratio": 0.0,
+}
+
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "fast": {},
@@ -157,16 +183,36 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "fan2024": {
             **_FROM_PREFIXES,
             "steps": 40_000,
+            "optimizer": _AS_TORCH_DOES,
+            "ema_decay": 0.0,
+            "checkpoint_every": 5000,
+        },
+        "xu2024": {
+            **_NOTHING_DONE,
+            "steps": 781_250,
+            "lengths": "legal",
+            "length_sampling": "uniform",
             "optimizer": {
-                "name": "adam",
+                **_AS_TORCH_DOES,
+                "name": "adamw",
                 "learning_rate": 1e-4,
-                "betas": (0.9, 0.999),
-                "weight_decay": 0.0,
-                "schedule": "constant",
-                "warmup_steps": 0,
-                "clip_norm": 1e9,
-                "clip_ratio": 0.0,
+                "weight_decay": 0.01,
+                "schedule": "linear",
+                "warmup_steps": 39_063,
             },
+            "ema_decay": 0.0,
+            "checkpoint_every": 5000,
+        },
+        "xu2024-in-context": {
+            **_NOTHING_DONE,
+            "steps": 200_000,
+            "batch_size": 64,
+            "min_length": 26,
+            "max_length": 101,
+            "lengths": "legal",
+            "rise": {},
+            "supervision": "prefix",
+            "optimizer": {**_AS_TORCH_DOES, "clip_norm": 5.0},
             "ema_decay": 0.0,
             "checkpoint_every": 5000,
         },
@@ -196,5 +242,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 states, for models that accept neither pads nor noise. `recurrent`: for recurrent models, all prefixes supervised, so
 that strings of 39 and 40 symbols show all shorter ones. `fan2024`: the code of Fan et al. (2024), at its rate for
 sum(5) (equal-ends and arithmetic: 2e-4, the latter with weight decay 1e-4). `chi2023`: Chi et al. (2023), Table 4, at
-the middle one of its three learning rates; clipping at 1 is the published code's.
+the middle one of its three learning rates; clipping at 1 is the published code's. `xu2024`: Xu and Sato (2024) for
+dynamic programming; 100 passes over 1,000,000 strings, which here are always drawn anew, five of them warm-up. The
+length is the task's and has to be given. `xu2024-in-context`: theirs for decision trees.
 """

@@ -142,6 +142,7 @@ def test_what_is_not_known_is_refused() -> None:
     refused(foreign, "bounds are known for its usual parts only, got GELU")
 
 
+@pytest.mark.unchecked
 def test_a_compiled_net_is_robust_and_says_so() -> None:
     certificate = certify(compiled(), SUM)
     assert (certificate.level, certificate.reason) == ("robust", "")
@@ -153,6 +154,7 @@ def test_a_compiled_net_is_robust_and_says_so() -> None:
     assert said.startswith("3, all 9 steps gone through; columns are one-hot vectors with 8.9e+02 to spare, the right")
 
 
+@pytest.mark.unchecked
 @torch.no_grad()
 def test_a_net_whose_columns_are_soft_is_finite_and_says_why() -> None:
     model = compiled()

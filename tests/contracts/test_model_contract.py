@@ -103,6 +103,30 @@ def test_pads_are_accepted_as_declared(name: str) -> None:
             make(name).last(inputs)
 
 
+def test_vectors_are_accepted_as_declared(name: str) -> None:
+    task = make_task("decision-tree", depth=2, dims=3, max_points=9)
+    if not MODELS[name].accepts_vectors:
+        with pytest.raises(ValueError, match=f"model: {name} reads symbols, and this task has vectors; choose from"):
+            make_model(name, task)
+        return
+    model, inputs = make_model(name, task).double(), task.sample(4, 9, torch.Generator().manual_seed(0)).inputs.double()
+    with torch.no_grad():
+        answers = model(inputs)
+        assert answers.shape == (4, 17, 1)
+        torch.testing.assert_close(model(inputs[:, :7]), answers[:, :7])
+        torch.testing.assert_close(model.last(inputs), answers[:, -1])
+    for wrong in (inputs[..., :2], inputs[:, :0], inputs / 0):
+        with pytest.raises(ValueError, match="inputs: wanted"):
+            model(wrong)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_one_place_of_each_row_is_what_forward_has_there(name: str, length: int) -> None:
+    model, inputs = make(name).double(), draw(length)
+    places = torch.tensor([0, length - 1, length // 2, length // 3])
+    torch.testing.assert_close(model.logits_at(inputs, places), model(inputs)[torch.arange(4), places])
+
+
 def test_perturbation_is_accepted_as_declared(name: str) -> None:
     model, inputs = make(name).double(), draw(33)
 

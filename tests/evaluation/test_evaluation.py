@@ -9,14 +9,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.conventions import Diverged
+from lengthwise.conventions import IGNORE, PAD, Diverged
 from lengthwise.evaluation.interval import wilson_interval
-from lengthwise.evaluation.length_curve import LengthCurve, answers_of, length_curve, parse_protocol
+from lengthwise.evaluation.length_curve import LengthCurve, answers_of, asked_answers, length_curve, parse_protocol
 from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
-from lengthwise.tasks import make_task
+from lengthwise.tasks import Batch, make_task
 
 
 class Oracle(SequenceModel):
@@ -211,3 +211,22 @@ def test_bad_requests_are_refused(lengths: list, num_strings: int, sentence: str
 def test_unknown_protocols_are_refused() -> None:
     with pytest.raises(ValueError, match="did you mean 'one-pass'"):
         parse_protocol("onepass")
+
+
+class Counting(Oracle):
+    """Answers how many symbols came before."""
+
+    def forward(self, inputs, perturb=None):
+        places = torch.arange(inputs.shape[1])
+        return torch.nn.functional.one_hot(places, 9).float().expand(len(inputs), -1, -1)
+
+
+def test_rows_of_different_lengths_are_right_where_each_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lengthwise.evaluation.length_curve.SYMBOLS_AT_ONCE", 8 * 7 * 2)  # two rows at once
+    sizes = torch.tensor([3, 7, 1, 6])
+    inputs, targets = torch.full((4, 7), PAD), torch.full((4, 7), IGNORE)
+    for row, size in enumerate(sizes.tolist()):
+        inputs[row, :size], targets[row, size - 1] = 0, 1
+    model = Counting(make_task("parity"))
+    model.eval()
+    assert torch.equal(asked_answers(model, Batch(inputs, targets)), sizes - 1)

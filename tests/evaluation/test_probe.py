@@ -7,10 +7,13 @@ import pytest
 
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.length_curve import length_curve
-from lengthwise.evaluation.probe import TEST_STRINGS, best_of_guesses, fresh_accuracy, probe_accuracy
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.evaluation.probe import TEST_STRINGS, best_of_guesses, fresh_accuracy, length_of_tests, probe_accuracy
 from lengthwise.experiments.base import SMOKE_PLAN
+from lengthwise.models import make_model
 from lengthwise.runs.execute import execute
 from lengthwise.runs.spec import make_spec
+from lengthwise.tasks import SymbolTask, make_task
 
 
 @pytest.mark.parametrize(("chance", "num_tests"), [(0.2, 1), (0.2, 40), (0.8, 3), (0.5, 40), (1.0, 2)])
@@ -27,6 +30,21 @@ def test_fresh_strings_are_others_at_every_step_and_the_same_again() -> None:
     assert found[0] == fresh_accuracy(model, spec.task, 1_000)
     odd = make_spec("modular-arithmetic", "rnn", {})  # has strings of 499 symbols and none of 500
     assert 0 < fresh_accuracy(odd.make_model(), odd.task, 1) < 1
+
+
+def test_tasks_of_short_strings_are_tested_at_their_longest() -> None:
+    task = make_task("subset-sum", max_length=4, max_value=5)
+    assert isinstance(task, SymbolTask)
+    model = make_model("looped-transformer", task, d_model=8, num_heads=2, num_loops=1)
+    assert length_of_tests(task) == 4
+    tests = [fresh_accuracy(model, task, step) for step in (1, 2)]
+    drawn = [length_curve(model, task, [4], num_strings=128, seed=(1 << 41) + step).mean() for step in (1, 2)]
+    assert tests == drawn
+    assert probe_accuracy(model, task) == length_curve(model, task, [4], num_strings=64, seed=1 << 40).mean()
+    measured = dict(EvaluationPlan(dense=(41, 500), dense_strings=9, structured=()).measure(model, task))
+    assert [point.length for point in measured["dense"].points] == [4]
+    assert length_of_tests(make_task("parity")) == 500
+    assert length_of_tests(make_task("modular-arithmetic")) == 499
 
 
 def test_states_that_overflow_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:

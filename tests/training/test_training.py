@@ -219,6 +219,35 @@ def test_prefix_supervision_scores_every_question() -> None:
     torch.testing.assert_close(supervised_loss(model, Batch(inputs, targets), "prefix"), expected)
 
 
+def test_rows_of_different_lengths_are_scored_where_each_is_asked_last() -> None:
+    """Pads at the end: the loss is that of the rows alone, in values and gradients."""
+    task = make_task("parity")
+    model = make_model("looped-transformer", task, num_loops=2, variant="code", **SMALL).double()
+    rows = [torch.tensor([0, 1, 1]), torch.tensor([1]), torch.tensor([1, 1, 0, 1, 0])]
+    inputs, targets = torch.full((3, 5), PAD), torch.full((3, 5), IGNORE)
+    alone = []
+    for place, row in enumerate(rows):
+        inputs[place, : len(row)], targets[place, len(row) - 1] = row, place % 2
+        alone.append(torch.nn.functional.cross_entropy(model.last(row[None]), torch.tensor([place % 2])))
+    together = supervised_loss(model, Batch(inputs, targets), "last")
+    losses = (together, torch.stack(alone).mean(), supervised_loss(model, Batch(inputs, targets), "prefix"))
+    gradients = [torch.autograd.grad(loss, list(model.parameters()), retain_graph=True) for loss in losses]
+    for loss, gradient in zip(losses[1:], gradients[1:], strict=True):
+        torch.testing.assert_close(loss, losses[0])
+        torch.testing.assert_close(gradient, gradients[0])
+
+
+@pytest.mark.parametrize("supervision", ["last", "prefix"])
+def test_numbers_are_scored_by_their_squared_error(supervision: str) -> None:
+    task = make_task("decision-tree", depth=2, dims=3, max_points=6)
+    model = make_model("looped-transformer", task, num_loops=2, variant="code", **SMALL)
+    batch = task.sample(4, 5, torch.Generator().manual_seed(0))
+    answers = model(batch.inputs)[..., 0]
+    places = [8] if supervision == "last" else [0, 2, 4, 6, 8]
+    expected = (answers[:, places] - batch.targets[:, places]).square().mean()
+    torch.testing.assert_close(supervised_loss(model, batch, supervision), expected)
+
+
 def test_training_depends_on_the_seed_alone() -> None:
     task, recipe = make_task("parity"), small_recipe()
     runs = []
@@ -292,6 +321,31 @@ def test_the_rate_rises_and_falls() -> None:
     assert rates[-1] < 1e-6
     constant = Recipe(**PRESETS["chi2023"])
     assert {constant.rate_factor_at(step) for step in (0, 5, 99_999)} == {1.0}
+
+
+def test_a_linear_schedule_rises_and_falls_to_nothing() -> None:
+    recipe = Recipe(steps=10, optimizer={"schedule": "linear", "warmup_steps": 4})
+    factors = [recipe.rate_factor_at(step) for step in range(10)]
+    assert factors == pytest.approx([1 / 4, 2 / 4, 3 / 4, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
+    published = Recipe(**PRESETS["xu2024"])
+    assert published.optimizer.warmup_steps == pytest.approx(published.steps * 5 / 100, abs=1)
+    assert published.steps * published.batch_size == 100 * 1_000_000
+
+
+def test_lengths_rise_by_a_curriculum() -> None:
+    recipe = Recipe(**PRESETS["xu2024-in-context"])
+    lengths = list(range(26, 102))
+    for step, length in ((0, 26), (4_999, 26), (5_000, 31), (74_999, 96), (75_000, 101), (199_999, 101)):
+        odds = recipe.length_odds_at(step, lengths)
+        assert odds.index(1.0) == lengths.index(length)
+        assert sum(odds) == 1.0
+    assert Recipe(rise={"by": 2, "every": 1}, min_length=3).length_odds_at(1, [3, 4, 6]) == [0.0, 1.0, 0.0]
+
+
+def test_a_recipe_without_a_curriculum_is_written_down_as_before_there_were_any() -> None:
+    assert "rise" not in Recipe().model_dump(mode="json")
+    rising = Recipe(rise={"by": 2})
+    assert Recipe(**rising.model_dump(mode="json")) == rising
 
 
 def test_short_strings_come_first() -> None:

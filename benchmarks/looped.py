@@ -1,0 +1,195 @@
+"""What timestep encoding costs a looped transformer in time, and what recomputed activations save it in memory.
+
+    python benchmarks/looped.py            prints the tables
+    python benchmarks/looped.py --save     also writes docs/results/looped-speed.md and the dated numbers
+    python benchmarks/looped.py --quick    seconds, to see that it runs; its numbers say nothing
+
+CPU milliseconds of training steps (forward, backward, AdamW), one torch thread, the variants in turn in one run, after
+their layers were compared with the equations. Memory: by how much a training step raises the peak of a fresh process,
+once with an allocator that gives every large block back when it is freed, so that the peak is what was in use at once,
+and once as the system has it, whose heap may keep holes between blocks that were in use at different times.
+"""
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from speed_page import ROOT, environment, parse_options, provenance, write_files
+
+from lengthwise import make_task
+from lengthwise.models import make_model
+from lengthwise.models.looped_transformer import LoopedTransformer
+from lengthwise.report.markdown import markdown_table
+from lengthwise.tasks import Batch, SymbolTask
+
+VARIANTS = ("timestep", "control", "code")
+NUM_LOOPS = 10
+
+
+class Size(NamedTuple):
+    """Width of the model, and strings and letters of a batch of edit distances."""
+
+    d_model: int
+    batch_size: int
+    length: int
+
+
+SIZES = (Size(64, 64, 12), Size(256, 8, 60))
+MEMORY_SIZE = Size(64, 32, 60)
+QUICK = Size(16, 4, 12)
+
+KEPT, RECOMPUTED = (5, "kept"), (100, "recomputed")
+ALLOCATORS = ("gives back", "default")
+
+
+class Step:
+    """A training step of one model, to be taken again and again."""
+
+    def __init__(self, size: Size, variant: str, num_loops: int, activations: str = "kept") -> None:
+        task = make_task("edit-distance", max_length=size.length)
+        assert isinstance(task, SymbolTask)
+        settings = {"d_model": size.d_model, "variant": variant, "num_loops": num_loops, "activations": activations}
+        model = make_model("looped-transformer", task, **settings)
+        assert isinstance(model, LoopedTransformer)
+        self.model = model
+        self.batch = task.sample(size.batch_size, size.length, torch.Generator().manual_seed(0))
+        self.optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+
+    def __call__(self, strings: int | None = None) -> float:
+        """Take it, on the first of the strings or all of them; returns CPU milliseconds."""
+        batch = Batch(self.batch.inputs[:strings], self.batch.targets[:strings])
+        places = batch.last_asked
+        start = time.process_time()
+        self.optimizer.zero_grad()
+        logits = self.model.logits_at(batch.inputs, places)
+        F.cross_entropy(logits, batch.targets[torch.arange(len(places)), places]).backward()
+        self.optimizer.step()
+        return 1000 * (time.process_time() - start)
+
+
+def check_that_layers_are_the_equations() -> None:
+    """Raise unless the layers of all variants agree with the equations in values and gradients."""
+    for variant in VARIANTS:
+        model = Step(QUICK, variant, 2).model.double()
+        scales = model.scales(2)[1] if model.scales is not None else None
+        (layer,) = model.layers
+        states = torch.randn(3, 9, QUICK.d_model, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        fast, slow = layer(states, scales), layer.by_definition(states, scales)
+        torch.testing.assert_close(fast, slow)
+        torch.testing.assert_close(
+            *(
+                torch.autograd.grad(out.square().sum(), list(layer.parameters()), retain_graph=True)
+                for out in (fast, slow)
+            )
+        )
+
+
+def step_costs(size: Size, repeats: int) -> dict[str, float]:
+    """Median CPU milliseconds of a step of each variant; they take turns, so that all meet the same machine."""
+    steps = {variant: Step(size, variant, NUM_LOOPS) for variant in VARIANTS}
+    for step in steps.values():
+        step()
+    taken = [{variant: step() for variant, step in steps.items()} for _ in range(repeats)]
+    return {variant: statistics.median(some[variant] for some in taken) for variant in VARIANTS}
+
+
+def peak_megabytes(size: Size, num_loops: int, activations: str, allocator: str) -> float:
+    """By how much a training step raises the peak memory of a process of its own, in which one string went before."""
+    command = [sys.executable, __file__, "--memory", json.dumps([*size, num_loops, activations])]
+    settings = {"MALLOC_MMAP_THRESHOLD_": "65536"} if allocator == "gives back" else {}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | settings)
+    return float(done.stdout)
+
+
+def print_peak(request: str) -> None:
+    """What `peak_megabytes` asks another process for."""
+    *size, num_loops, activations = json.loads(request)
+    torch.set_num_threads(1)
+    step = Step(Size(*size), "timestep", num_loops, activations)
+    step(1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    step()
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--memory"]:
+        print_peak(sys.argv[2])
+        return
+    options = parse_options(__doc__)
+    torch.set_num_threads(1)
+    check_that_layers_are_the_equations()
+    costs = {}
+    for size in (QUICK,) if options.quick else SIZES:
+        costs[size] = step_costs(size, 3 if options.quick else 15)
+        shown = ", ".join(f"{variant} {cost:,.1f} ms" for variant, cost in costs[size].items())
+        print(f"R={NUM_LOOPS}, D={size.d_model}, {size.batch_size} x {size.length} letters: {shown}", flush=True)
+    size = QUICK if options.quick else MEMORY_SIZE
+    peaks = {}
+    for allocator in list(ALLOCATORS)[:1] if options.quick else ALLOCATORS:
+        for num_loops, activations in KEPT, RECOMPUTED:
+            peak = peak_megabytes(size, num_loops, activations, allocator)
+            peaks[allocator, num_loops] = peak
+            print(f"R={num_loops}, activations {activations}, allocator {allocator}: {peak:,.0f} MB", flush=True)
+    if options.save:
+        for path in save(costs, peaks):
+            print(f"wrote {path}")
+
+
+def save(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], float]) -> list:
+    """Write the page and the numbers; return their paths."""
+    where = environment()
+    record = {
+        "environment": where,
+        "cpu_milliseconds": [{**size._asdict(), **of_size} for size, of_size in costs.items()],
+        "peak_megabytes": [{"allocator": how, "num_loops": r, "peak": mb} for (how, r), mb in peaks.items()],
+    }
+    path = ROOT / "benchmarks" / "results" / f"looped-{where['date']}.json"
+    page = ROOT / "docs" / "results" / "looped-speed.md"
+    return write_files({path: json.dumps(record, indent=1) + "\n", page: _page(costs, peaks, where)})
+
+
+def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], float], where: dict[str, str]) -> str:
+    rows = [
+        [f"D={size.d_model}, {size.batch_size} x {size.length} letters"]
+        + [f"{of_size[variant]:,.1f}" for variant in VARIANTS]
+        + [f"{of_size['timestep'] / of_size[other]:.2f}" for other in ("code", "control")]
+        for size, of_size in costs.items()
+    ]
+    worst = max(of_size["timestep"] / of_size["code"] for of_size in costs.values())
+    aims = [
+        ["timestep step at most 1.10 times the plain loop's, R=10", f"{worst:.2f}", "yes" if worst <= 1.1 else "no"]
+    ]
+    for how in ALLOCATORS:
+        few, many = (peaks[how, num_loops] for num_loops, _ in (KEPT, RECOMPUTED))
+        aim = f"R=100 recomputed at most 3 times R=5 kept, allocator {how}"
+        aims.append([aim, f"{many / few:.2f}", "yes" if many <= 3 * few else "no"])
+    memory = [[how, *(f"{peaks[how, num_loops]:,.0f}" for num_loops, _ in (KEPT, RECOMPUTED))] for how in ALLOCATORS]
+    header = ["", *(f"{variant}, CPU ms" for variant in VARIANTS), "timestep / code", "timestep / control"]
+    parts = [
+        "# Speed of looped transformers",
+        "```console\npython benchmarks/looped.py --save\n```",
+        f"CPU time of a training step on edit distances with R={NUM_LOOPS}, one torch thread, the medians of 15 steps "
+        "that the variants took in turn. *code* is the plain loop, whose norm has a gain of its own and whose "
+        "activation is a GELU instead of a SiLU; *control* differs from *timestep* in nothing but time.",
+        markdown_table(header, rows),
+        f"Memory: by how much one step raises the peak of a process. D={MEMORY_SIZE.d_model}, {MEMORY_SIZE.batch_size} "
+        f"pairs of {MEMORY_SIZE.length} letters, segments of ten loops. *Gives back*: with "
+        "MALLOC_MMAP_THRESHOLD_=65536, so that the peak is what was in use at once; *default*: the heap as glibc keeps "
+        "it, with holes.",
+        markdown_table(["allocator", "R=5, kept, MB", "R=100, recomputed, MB"], memory),
+        "## Aims\n\n" + markdown_table(["aim", "measured", "met"], aims),
+        provenance(where),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    main()

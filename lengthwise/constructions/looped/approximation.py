@@ -1,0 +1,240 @@
+"""All three steps in one looped block: approximation of continuous functions on sequences."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64, Shaped
+from torch import Tensor
+
+from lengthwise.constructions.looped.bits import MOST_VALUES, passed_on, rounded, walks_of
+from lengthwise.constructions.looped.context import ATTENTION, NUMBER, Grid, lessening, selecting
+from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assembled, impulse, passed_at
+from lengthwise.constructions.looped.network import LoopedNetwork
+from lengthwise.constructions.looped.quantiser import SHARPNESS, quantising
+
+SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
+"""A function on sequences of T tokens in [0, 1]^d that maps permuted tokens to permuted outputs."""
+
+Modulus = Callable[[float], float]
+"""A modulus of continuity: how much outputs can differ whose inputs differ by at most so much."""
+
+
+class LoopedApproximation(NamedTuple):
+    """A network that is constant on the cubes of a grid, but for gaps between them.
+
+    On cubes of T different tokens its outputs are at most `tolerance` (for each dimension of them) away from the
+    function's at the centre of the cube.
+    """
+
+    network: LoopedNetwork
+    grid: Grid
+    tolerance: Shaped[np.ndarray, " Y"]
+
+
+def looped_approximation(
+    function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
+) -> LoopedApproximation:
+    r"""A looped transformer near a continuous, permutation-equivariant function on T tokens in [0, 1]^d.
+
+    With n = num_bins = 1 / delta, one block of one head of size 1, state 8 d + 4 and width 12 d + 10 is applied at most
+    n + T + 2 n^((T + 1) d) times (outputs of d dimensions); neither n nor T changes these sizes:
+
+    - loops 1 ... n - 1: `quantiser`. In loop n the token's ID is passed on;
+    - loops n + 1 ... n + T: `extended_contextual_mapping`. After them, attention finds nobody waiting;
+    - then: `stepwise_memory` walks through the values of all IDs, and each token takes down the one of its own.
+
+    An ID that occurs nowhere gets a value on the line between its neighbours': a carry, where many digits change at
+    once, is so spread over n steps. The error is at most
+
+        (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
+
+    in L^p; the last term are cubes with equal tokens (`error_bound`). As delta goes to 0 so does all of it: looped
+    transformers are dense in the continuous permutation-equivariant functions, in every L^p (Corollary 3.8).
+
+    Raises:
+        ValueError: fewer than 2 intervals, fewer different tokens than T, more than 2^18 IDs, or a function that is not
+            permutation-equivariant, finite, or defined on float64 tensors [B, T, d].
+
+    Example:
+        >>> import torch
+        >>> from lengthwise.constructions.looped import evaluate_exactly, sizes_of
+        >>> def gap_to_others(x):
+        ...     return x - x.mean(1, keepdim=True)
+        >>> made = looped_approximation(gap_to_others, num_bins=4, num_tokens=2)
+        >>> sizes_of(made.network)._asdict()
+        {'state_dim': 12, 'num_heads': 1, 'head_dim': 1, 'width': 22, 'num_loops': 120, 'num_weights': 610}
+        >>> [float(y) for y in evaluate_exactly(made.network, [[[0.9], [0.1]]]).flatten()]
+        [0.375, -0.375]
+
+    Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2: state 17 d + 9, width
+        49 d + 25 (as recalled).
+    Differs from the source: smaller, since sub-networks that have nothing to do add nothing, and only one of them has
+        to be switched on; a cube is represented by its centre; IDs before the first and after the last that occur are
+        left out.
+    """
+    grid = checked_grid(num_bins, num_tokens, token_dim)
+    ids, values = occurring(function, grid)
+    plan = rounded(between(ids, values))
+    starts, units = _token_ids_in_context(grid, sharpness)
+    walks, ready = walks_of(plan), num_bins + num_tokens
+    kept, passing = passed_on(walks, CLOCK - ready - (NUMBER - int(ids[0])))
+    for walk in walks:
+        starts |= walk.starts(delay=ready)
+        units += walk.units()
+    network = assembled(
+        inputs=_inputs(grid),
+        starts=starts | kept,
+        units=units + passing,
+        outputs=plan.outputs(list(kept)),
+        num_loops=ready + len(plan.levels) - 1,
+        attention=ATTENTION,
+    )
+    return LoopedApproximation(network, grid, plan.size / 2)
+
+
+def timed_approximation(
+    function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
+) -> LoopedApproximation:
+    """The same with a factor for every loop, and `timed_memory` in the third step: exact at the centres of cubes.
+
+    The error is at most w(delta sqrt(T d)) + O(delta^(d/p)): how much outputs change with a token, or with its context
+    alone, does not matter any more. State 3 d + 4, width 2 d + 11, and one loop more.
+
+    Raises:
+        ValueError: as `looped_approximation`.
+
+    Example:
+        >>> from lengthwise.constructions.looped import evaluate_exactly
+        >>> made = timed_approximation(lambda x: x - x.mean(1, keepdim=True), num_bins=4, num_tokens=2)
+        >>> [float(y) for y in evaluate_exactly(made.network, [[[0.9], [0.1]]]).flatten()]
+        [0.375, -0.375]
+
+    Source: Xu and Sato (2024), section 4.1 and Theorem 4.2.
+    Differs from the source: it has no such consolidation, and leaves the loop count open.
+    """
+    grid = checked_grid(num_bins, num_tokens, token_dim)
+    ids, values = occurring(function, grid)
+    starts, units = _token_ids_in_context(grid, sharpness)
+    names, ready = [f"y{i}" for i in range(values.shape[1])], num_bins + num_tokens + 1
+    remembered = between(ids, values)
+    table = np.concatenate([np.full((ready - 1, len(names)), 0, dtype=object), remembered])
+    network = assembled(
+        inputs=_inputs(grid),
+        starts=starts | {name: Form({}) for name in names},
+        units=units + impulse(CLOCK - ready - (NUMBER - int(ids[0])), dict.fromkeys(names, 1)),
+        outputs=[Form.of(name) for name in names],
+        num_loops=len(table),
+        attention=ATTENTION,
+        scales=dict(zip(names, table.T, strict=True)),
+    )
+    return LoopedApproximation(network, grid, np.zeros(len(names), dtype=object))
+
+
+def error_bound(
+    grid: Grid, *, sequence: Modulus, token: Modulus | None, contextual: Modulus | None, largest: float, p: float = 2
+) -> float:
+    """The theorem's bound on the L^p error, with the last term worked out; None: with a factor for every loop.
+
+    Cubes with two equal tokens take at most T (T - 1) / 2 delta^d of the volume, and there the p-norm of the error is
+    at most `largest`. Gaps of the quantiser, as narrow as one likes, do not count.
+
+    Example:
+        >>> error_bound(Grid(4, 2, 1), sequence=lambda t: t, token=None, contextual=None, largest=0.0)
+        0.3535533905932738
+
+    Source: Xu and Sato (2024), Theorem 3.7, and Theorem 4.2 for None.
+    Differs from the source: in nothing but the last term, of which it gives the order.
+    """
+    delta, size = 1 / grid.num_bins, grid.num_tokens * grid.token_dim
+    bound = sequence(delta * size**0.5) + largest * (comb(grid.num_tokens, 2) * delta**grid.token_dim) ** (1 / p)
+    for modulus, distance in ((token, delta * grid.token_dim**0.5), (contextual, delta * size**0.5)):
+        bound += 0.0 if modulus is None else size ** (1 / p) * modulus(distance)
+    return float(bound)
+
+
+def loop_budget(grid: Grid) -> int:
+    """The loops r for which the theorem promises an error at this delta: ``delta = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
+
+    Example:
+        >>> loop_budget(Grid(num_bins=5, num_tokens=2, token_dim=1))
+        1252
+    """
+    return int(grid.num_tokens + 2 * grid.num_bins ** ((grid.num_tokens + 1) * grid.token_dim + 1))
+
+
+def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
+    """A grid with different tokens and not too many IDs, or a ValueError."""
+    grid = Grid(num_bins, num_tokens, token_dim).checked()
+    count = 2 * grid.base ** (num_tokens + 1)
+    if count > MOST_VALUES:
+        raise ValueError(
+            f"num_bins: wanted at most {MOST_VALUES:,} contextual token IDs, 2 n^((T + 1) d), got {count:,}; take "
+            "fewer intervals, tokens or dimensions"
+        )
+    return grid
+
+
+def occurring(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
+    """The extended contextual IDs of all tokens in all sequences of different ones, in order, and their values."""
+    tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
+    values = _at_centres(function, tokens, grid)
+    powers = grid.base ** np.arange(grid.num_tokens)[::-1]
+    contexts = 2 * (tokens @ powers) - tokens[:, -1] % grid.num_bins
+    ids = (2 * tokens * grid.base**grid.num_tokens + contexts[:, None]).ravel()
+    order = ids.argsort()
+    exact = np.frompyfunc(Fraction, 1, 1)(values.reshape(len(ids), -1))
+    return ids[order], exact[order]
+
+
+def between(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"]) -> Shaped[np.ndarray, "K Y"]:
+    """The values of all IDs from the first to the last, on straight lines between those that are given."""
+    wanted = np.arange(ids[0], ids[-1] + 1)
+    left = np.searchsorted(ids, wanted, side="right") - 1
+    right = np.minimum(left + 1, len(ids) - 1)
+    share = np.frompyfunc(Fraction, 2, 1)((wanted - ids[left]).astype(object), np.maximum(ids[right] - ids[left], 1))
+    filled: np.ndarray = values[left] + share[:, None] * (values[right] - values[left])
+    return filled
+
+
+def _token_ids_in_context(grid: Grid, sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
+    """Coordinates and units of the first two steps: `number` is the ID in context from loop n + T + 1 on.
+
+    Nobody waits, and no number has begun, until loop n passes token IDs on.
+    """
+    n, inputs = grid.num_bins, _inputs(grid)
+    starts, units = quantising(n, inputs, sharpness)
+    digits = [Form.of(f"bin_{name}") - CLOCK + n for name in inputs]
+    starts |= dict.fromkeys(("waiting", "gathered", "number"), Form({}, -1))
+    twice = 2 * grid.token(digits)
+    units += passed_at(CLOCK - n, [(twice + 1, {"waiting": 1, "number": 1})], bound=2 * grid.base)
+    units += [*selecting(grid, factor=2), lessening(grid, digits[-1], CLOCK - (n + grid.num_tokens - 1))]
+    return starts, units
+
+
+def _inputs(grid: Grid) -> list[str]:
+    return [f"x{i}" for i in range(grid.token_dim)]
+
+
+def _at_centres(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> np.ndarray:
+    """The function at the centres of cubes that are given by their token IDs."""
+    places = grid.num_bins ** np.arange(grid.token_dim)[::-1]
+    centres = torch.from_numpy((tokens[..., None] // places % grid.num_bins + 0.5) / grid.num_bins)
+    with torch.no_grad():
+        values = function(centres)
+    if values.shape[:2] != centres.shape[:2] or values.ndim != 3 or not bool(values.isfinite().all()):
+        raise ValueError(
+            f"function: wanted finite outputs of shape [{len(centres)}, {grid.num_tokens}, Y], got shape "
+            f"{list(values.shape)}, largest {float(values.abs().max())}"
+        )
+    with torch.no_grad():
+        turned = function(centres.roll(1, 1)).roll(-1, 1), function(centres.flip(1)).flip(1)
+    if not all(torch.allclose(values, other, rtol=1e-9, atol=1e-9) for other in turned):
+        raise ValueError(
+            "function: wanted a permutation-equivariant one, got other outputs for the same tokens in another order"
+        )
+    return values.numpy()

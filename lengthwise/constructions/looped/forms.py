@@ -1,0 +1,167 @@
+"""How constructions are written: coordinates with names, affine forms in them, and ReLU units that read and write them.
+
+A sub-network is a few named coordinates and a list of units. Several become one network by taking all their coordinates
+and all their units together; `assembled` makes matrices of them. All share one coordinate, the `CLOCK`: it is t at the
+beginning of loop t = 1, 2, ..., and units that read it are switched on and off by it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Shaped
+
+from lengthwise.constructions.looped.network import Affine, Head, LoopedBlock, LoopedNetwork, Number
+
+
+class Form:
+    """An affine form, such as ``2 * x - y + 1``: weights of named coordinates, and a constant.
+
+    Example:
+        >>> x, y = Form.of("x"), Form.of("y")
+        >>> form = 3 * (x - 2 * y) + 1
+        >>> dict(form.weights), form.constant
+        ({'x': 3, 'y': -6}, 1)
+    """
+
+    def __init__(self, weights: Mapping[str, Number], constant: Number = 0) -> None:
+        self.weights = {name: weight for name, weight in weights.items() if weight}
+        self.constant = constant
+
+    @classmethod
+    def of(cls, name: str) -> "Form":
+        """The coordinate itself."""
+        return cls({name: 1})
+
+    def __add__(self, other: "Form | Number") -> "Form":
+        if not isinstance(other, Form):
+            return Form(self.weights, self.constant + other)
+        names = self.weights | other.weights
+        weights = {name: self.weights.get(name, 0) + other.weights.get(name, 0) for name in names}
+        return Form(weights, self.constant + other.constant)
+
+    def __mul__(self, factor: Number) -> "Form":
+        return Form({name: factor * weight for name, weight in self.weights.items()}, factor * self.constant)
+
+    def __sub__(self, other: "Form | Number") -> "Form":
+        return self + other * -1
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+CLOCK = Form.of("clock")
+"""The number of the loop, from 1; a bias adds 1 in every loop."""
+
+
+class Unit(NamedTuple):
+    """One ReLU unit: it adds ``ReLU(reads)``, times a weight, to the coordinates that `writes` names."""
+
+    reads: Form
+    writes: Mapping[str, Number]
+
+
+class Attention(NamedTuple):
+    """One head of size 1, each of its matrices a form; its result is added to the coordinate `writes`."""
+
+    query: Form
+    key: Form
+    value: Form
+    writes: str
+
+
+def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
+    """1 where the form is at least 0, and 0 where it is at most -1; linear between: two units.
+
+    Source: Xu and Sato (2024), Proposition A.2. Differs from the source: the ramp is 1 wide; multiply the form to make
+    it steeper. On integers that is exact.
+    """
+    return [Unit(form + 1, writes), Unit(form, _negative(writes))]
+
+
+def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
+    """1 where an integer form is 0, else 0: three units.
+
+    Source: Xu and Sato (2024), Appendix B. Differs from the source: Proposition A.3 takes four units, which for a
+        value of 1 on integers are three.
+    """
+    return [Unit(at + 1, writes), Unit(at, _times(-2, writes)), Unit(at + -1, writes)]
+
+
+def passed_at(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bound: int) -> list[Unit]:
+    """Where the integer form `at` is 0, each value; else 0: two units for each value and two for all of them.
+
+    With u the form, g a value and |g| <= M = `bound`: ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for u < 0,
+    g + M at u = 0, and 2M for u > 0; without g it is 0, M and 2M. Their difference is the impulse.
+
+    Source: Xu and Sato (2024), Proposition A.3.
+    Differs from the source: values that are passed on at the same time share two of the four units.
+    """
+    early, late = 2 * bound * at + bound, 2 * bound * at + -bound
+    units = []
+    total: dict[str, Number] = {}
+    for value, writes in values:
+        units += [Unit(value + early, writes), Unit(value + late, _negative(writes))]
+        total |= {name: total.get(name, 0) + weight for name, weight in writes.items()}
+    return [*units, Unit(early, _negative(total)), Unit(late, total)]
+
+
+def assembled(
+    *,
+    inputs: Sequence[str],
+    starts: Mapping[str, Form],
+    units: Sequence[Unit],
+    outputs: Sequence[Form],
+    num_loops: int,
+    attention: Attention | None = None,
+    scales: Mapping[str, Shaped[np.ndarray, " R"]] | None = None,
+) -> LoopedNetwork:
+    """The network whose coordinates are those of `starts`, forms in the inputs that they begin with, and the clock.
+
+    `outputs` are forms in the coordinates; `scales` holds the factor of a coordinate's change for every loop, 1 where
+    it names none.
+    """
+    starts = {**starts, "clock": Form({}, 1)}
+    names = list(starts)
+    heads = () if attention is None else (_head(attention, names),)
+    down = Affine(_columns([unit.writes for unit in units], names), _vector([int(name == "clock") for name in names]))
+    etas = None
+    if scales is not None:
+        etas = np.full((num_loops, len(names)), 1, dtype=object)
+        for name, values in scales.items():
+            etas[:, names.index(name)] = values
+    block = LoopedBlock(heads, _rows([unit.reads for unit in units], names), down)
+    return LoopedNetwork(_rows(list(starts.values()), inputs), block, _rows(outputs, names), num_loops, etas)
+
+
+def _head(attention: Attention, names: Sequence[str]) -> Head:
+    forms = (attention.query, attention.key, attention.value)
+    assert not any(form.constant for form in forms), "attention is linear"
+    query, key, value = (_rows([form], names).weight for form in forms)
+    return Head(query, key, value, _columns([{attention.writes: 1}], names))
+
+
+def _rows(forms: Sequence[Form], names: Sequence[str]) -> Affine:
+    assert all(form.weights.keys() <= set(names) for form in forms), "a form in coordinates that are not there"
+    return Affine(_matrix([form.weights for form in forms], names), _vector([form.constant for form in forms]))
+
+
+def _columns(writes: Sequence[Mapping[str, Number]], names: Sequence[str]) -> np.ndarray:
+    assert all(one.keys() <= set(names) for one in writes), "a unit writes to a coordinate that is not there"
+    return _matrix(writes, names).T
+
+
+def _matrix(rows: Sequence[Mapping[str, Number]], names: Sequence[str]) -> np.ndarray:
+    filled = [[row.get(name, 0) for name in names] for row in rows]
+    return np.array(filled, dtype=object).reshape(len(rows), len(names))
+
+
+def _vector(numbers: Sequence[Number]) -> np.ndarray:
+    return np.array(numbers, dtype=object)
+
+
+def _times(factor: Number, writes: Mapping[str, Number]) -> dict[str, Number]:
+    return {name: factor * weight for name, weight in writes.items()}
+
+
+def _negative(writes: Mapping[str, Number]) -> dict[str, Number]:
+    return _times(-1, writes)

@@ -1,0 +1,37 @@
+"""With a factor for every loop, any values are remembered exactly."""
+
+from lengthwise.constructions.looped.bits import Targets, table_of
+from lengthwise.constructions.looped.forms import CLOCK, Form, assembled, impulse
+from lengthwise.constructions.looped.network import LoopedNetwork
+
+
+def timed_memory(targets: Targets) -> LoopedNetwork:
+    """Remember any y_0 ... y_{K-1}: input k gives exactly y_k in K loops, of which loop t has the factors eta_t.
+
+    In loop k + 1 an impulse is 1, and eta_{k+1} = y_k multiplies what it adds to the output: y + eta_t * [k = t - 1].
+    Neighbours may be as far apart as they like, unlike in `stepwise_memory`; but the factors are K d numbers, one for
+    each output and loop, where the block alone has as many weights for every K.
+
+    Raises:
+        ValueError: no value, values of different dimensions, or more than 2^18.
+
+    Example:
+        >>> from lengthwise.constructions.looped import evaluate_exactly
+        >>> network = timed_memory([[0, 7], [1000, -1], [-3, 0]])
+        >>> evaluate_exactly(network, [[[0], [1], [2]]])[0].tolist()
+        [[0, 7], [1000, -1], [-3, 0]]
+
+    Source: Xu and Sato (2024), Theorem 4.2 and Appendix B: K loops, state 4 d, width 6 d (as recalled).
+    Differs from the source: state d + 2 and width 3, as all outputs share the impulse; factors may be 0, so that no
+        offset keeps them from it.
+    """
+    values = table_of(targets)
+    names = [f"y{i}" for i in range(values.shape[1])]
+    return assembled(
+        inputs=["k"],
+        starts={"k": Form.of("k")} | {name: Form({}) for name in names},
+        units=impulse(CLOCK - 1 - Form.of("k"), dict.fromkeys(names, 1)),
+        outputs=[Form.of(name) for name in names],
+        num_loops=len(values),
+        scales=dict(zip(names, values.T, strict=True)),
+    )

@@ -1,0 +1,220 @@
+r"""A looped transformer as weights that are numbers, evaluated exactly in rationals or in float64.
+
+A block is X' = X + Attn(X), then X' + FF(X'), without normalisation, on T tokens that are rows of D numbers:
+
+    Attn(X) = sum_h softmax((X Q_h^T) (X K_h^T)^T / temperature) (X V_h^T) O_h^T
+    FF(X) = ReLU(X W_1^T + b_1) W_2^T + b_2
+
+A looped transformer applies an affine map to every token, one block R times, and another affine map. With
+`scales` eta, loop t has eta_t * FF(X) in the place of FF(X).
+
+`evaluate_exactly` computes in Python's integers and fractions, with the softmax of temperature 0: all weight on the
+largest scores, in equal parts. `evaluate` computes in float64 with softmax, and only where float64 can count.
+
+Source: Xu and Sato (2024), eq. (1) to (6), and section 4.1 for the scales. Differs from the source: tokens are rows,
+not columns; the temperature stands beside the weights instead of in them.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+Number = int | Fraction
+
+FLOAT_BITS = 52
+"""Weights of a block beyond 2^52 are refused in float64: their sums would leave out ones."""
+
+
+class Affine(NamedTuple):
+    """x -> x W^T + b, on every token; numbers are integers and fractions, in arrays of dtype object."""
+
+    weight: Shaped[np.ndarray, "Y X"]
+    bias: Shaped[np.ndarray, " Y"]
+
+
+class Head(NamedTuple):
+    """An attention head of size S: scores from `query` and `key`, and what `output` writes of `value`."""
+
+    query: Shaped[np.ndarray, "S D"]
+    key: Shaped[np.ndarray, "S D"]
+    value: Shaped[np.ndarray, "S D"]
+    output: Shaped[np.ndarray, "D S"]
+
+
+class LoopedBlock(NamedTuple):
+    """The one block: its attention heads (none: attention adds nothing), W_1 and b_1 in `up`, W_2 and b_2 in `down`."""
+
+    heads: tuple[Head, ...]
+    up: Affine
+    down: Affine
+
+
+class LoopedNetwork(NamedTuple):
+    """``read_out(block^num_loops(read_in(x)))``; `scales` holds eta_t for every loop, or None for ones."""
+
+    read_in: Affine
+    block: LoopedBlock
+    read_out: Affine
+    num_loops: int
+    scales: Shaped[np.ndarray, "R D"] | None = None
+
+
+class Sizes(NamedTuple):
+    """How large a network is. `num_weights` are those of the block, which do not depend on how often it is applied."""
+
+    state_dim: int
+    num_heads: int
+    head_dim: int
+    width: int
+    num_loops: int
+    num_weights: int
+
+
+def sizes_of(network: LoopedNetwork) -> Sizes:
+    """Count: D, heads, the size of a head, the width of the feed-forward layer, loops, and weights of the block."""
+    heads, up, down = network.block
+    width, state_dim = up.weight.shape
+    arrays = [array for layer in (*heads, up, down) for array in layer]
+    head_dim = len(heads[0].query) if heads else 0
+    return Sizes(state_dim, len(heads), head_dim, width, network.num_loops, sum(array.size for array in arrays))
+
+
+def evaluate_exactly(
+    network: LoopedNetwork, inputs: Shaped[np.ndarray, "B T X"] | Sequence[Any]
+) -> Shaped[np.ndarray, "B T Y"]:
+    """The outputs for B sequences of T tokens, in integers and fractions; floats are taken for what they exactly are.
+
+    Raises:
+        ValueError: the inputs have another shape than [B, T, X].
+
+    Example:
+        >>> from lengthwise.constructions.looped import quantiser
+        >>> evaluate_exactly(quantiser(num_bins=4), [[[0], [Fraction(1, 4)], [Fraction(2, 3)], [1]]]).tolist()
+        [[[0], [1], [2], [3]]]
+    """
+    given = _exact(np.asarray(inputs, dtype=object))
+    _check_inputs(network, given.shape)
+    heads, up, down = network.block
+    layers = [tuple(_Sparse(matrix) for matrix in head) for head in heads]
+    state = _Sparse(*network.read_in)(given)
+    # ReLU and attention of temperature 0 are homogeneous: states and biases times one number, and most are integers.
+    scale = math.lcm(*(number.denominator for number in state.flat))
+    state = _simple(state * scale)
+    up_rows, down_rows = (_Sparse(weight, bias * scale) for weight, bias in (up, down))
+    for loop in range(network.num_loops):
+        state = state + sum(_attention(state, layer) for layer in layers)
+        change = down_rows(np.maximum(up_rows(state), 0))
+        state = _simple(state + (change if network.scales is None else change * network.scales[loop]))
+    outputs: np.ndarray = _simple(_Sparse(*network.read_out)(state * Fraction(1, scale)))
+    return outputs
+
+
+@torch.no_grad()
+def evaluate(
+    network: LoopedNetwork, inputs: Float[Tensor, "B T X"], temperature: float = 1e-3
+) -> Float[Tensor, "B T Y"]:
+    """The outputs in float64, with softmax at a temperature; scores of different tokens must be far apart beside it.
+
+    At the default, scores that differ by 1 give softmax weights of exactly 1 and 0.
+
+    Raises:
+        ValueError: the inputs have another shape or dtype, the temperature is not positive, or the block has a weight
+            that float64 does not hold, or from which on it does not count.
+
+    Example:
+        >>> from lengthwise.constructions.looped import quantiser
+        >>> points = torch.tensor([0.0, 0.25, 0.66, 1.0], dtype=torch.float64)
+        >>> evaluate(quantiser(num_bins=4), points[None, :, None]).flatten().tolist()
+        [0.0, 1.0, 2.0, 3.0]
+    """
+    _check_inputs(network, tuple(inputs.shape))
+    if inputs.dtype != torch.float64:
+        raise ValueError(f"inputs: wanted float64, got {inputs.dtype}; call .double()")
+    if not 0 < temperature < float("inf"):
+        raise ValueError(f"temperature: wanted a positive number, got {temperature}; 0 is what evaluate_exactly takes")
+    heads, (up, up_bias), (down, down_bias) = network.block
+    for array in (up, up_bias, down, down_bias, network.read_in.weight, network.read_in.bias):
+        _check_countable(array)
+    layers = [tuple(_float(matrix) for matrix in head) for head in heads]
+    w_1, b_1, w_2, b_2 = (_float(array) for array in (up, up_bias, down, down_bias))
+    scales = None if network.scales is None else _float(network.scales)
+    state = inputs @ _float(network.read_in.weight).T + _float(network.read_in.bias)
+    for loop in range(network.num_loops):
+        state = state + sum(_soft_attention(state, layer, temperature) for layer in layers)
+        change = torch.relu(state @ w_1.T + b_1) @ w_2.T + b_2
+        state = state + (change if scales is None else change * scales[loop])
+    return state @ _float(network.read_out.weight).T + _float(network.read_out.bias)
+
+
+def _soft_attention(state: Tensor, head: Sequence[Tensor], temperature: float) -> Tensor:
+    query, key, value, output = head
+    scores = (state @ query.T) @ (state @ key.T).mT
+    return torch.softmax(scores / temperature, -1) @ (state @ value.T) @ output.T
+
+
+class _Sparse:
+    """An affine map of arrays of numbers; zeros of its weight, which is mostly zeros, cost nothing."""
+
+    def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
+        constants = [0] * len(weight) if bias is None else list(bias)
+        self.rows = [
+            (constant, [(j, row[j]) for j in np.flatnonzero(row)])
+            for row, constant in zip(weight, constants, strict=True)
+        ]
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        made = np.empty((*x.shape[:-1], len(self.rows)), dtype=object)
+        columns = list(np.moveaxis(x, -1, 0))
+        for i, (constant, terms) in enumerate(self.rows):
+            summands = [columns[j] if weight == 1 else weight * columns[j] for j, weight in terms]
+            made[..., i] = reduce(add, [*summands, constant] if constant or not summands else summands)
+        return made
+
+
+def _attention(state: np.ndarray, head: Sequence[_Sparse]) -> np.ndarray:
+    """Softmax of temperature 0: the mean of the values whose scores are the largest."""
+    query, key, value, output = head
+    scores = (query(state)[..., :, None, :] * key(state)[..., None, :, :]).sum(-1)
+    chosen = (scores == scores.max(-1, keepdims=True)).astype(object) * 1
+    total = (chosen[..., None] * value(state)[..., None, :, :]).sum(-2)
+    return output(_quotient(total, chosen.sum(-1, keepdims=True)))
+
+
+def _exact_number(number: Any) -> Number:
+    exact = number if isinstance(number, int | Fraction) else Fraction(number)
+    return exact.numerator if exact.denominator == 1 else exact
+
+
+_exact = np.frompyfunc(_exact_number, 1, 1)
+_quotient = np.frompyfunc(lambda total, count: Fraction(total, count) if total % count else total // count, 2, 1)
+_simple = np.frompyfunc(lambda number: number.numerator if number.denominator == 1 else number, 1, 1)
+
+
+def _float(array: np.ndarray) -> Tensor:
+    return torch.from_numpy(array.astype(np.float64))
+
+
+def _check_inputs(network: LoopedNetwork, shape: tuple[int, ...]) -> None:
+    wanted = network.read_in.weight.shape[1]
+    if len(shape) != 3 or not shape[1] or shape[2] != wanted:
+        raise ValueError(
+            f"inputs: wanted shape [B, T, {wanted}] with T of at least 1, got {list(shape)}; a token is a row"
+        )
+
+
+def _check_countable(array: np.ndarray) -> None:
+    for number in array.flat:
+        exact = Fraction(number)
+        if abs(exact.numerator) > 2**FLOAT_BITS or exact.denominator.bit_count() != 1:
+            raise ValueError(
+                f"network: wanted weights with which float64 counts exactly, whole numbers up to 2^{FLOAT_BITS} or "
+                f"these halved a few times, got one of {exact.numerator.bit_length()} bits; use evaluate_exactly"
+            )

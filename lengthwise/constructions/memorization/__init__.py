@@ -1,0 +1,1 @@
+"""Linear RNNs that repeat a word for ever: constructions, the smallest dimension, proofs, and how long they last."""

@@ -1,0 +1,174 @@
+"""Generators that are written down: rotations for 0^a 1^b, permutations and simplices for any word."""
+
+from math import cos, gcd, pi, sin
+from typing import Literal
+
+import numpy as np
+
+from lengthwise.constructions.memorization.generator import Array, LinearGenerator
+from lengthwise.constructions.memorization.words import Word
+
+Action = Literal["inverse", "note"]
+
+
+def rotation_matrix(angle: float) -> Array:
+    """The counterclockwise rotation of the plane by an angle in radians; quarter turns are exact."""
+    quarters = angle / (pi / 2)
+    if quarters == round(quarters):
+        c, s = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[round(quarters) % 4]
+    else:
+        c, s = cos(angle), sin(angle)
+    return np.array([[c, -s], [s, c]])
+
+
+def arc_margin(zeros: int, period: int) -> float:
+    """sin(pi a / p) sin(pi / p): how far the best line keeps from the nearest state of 0^a 1^(p-a) on the unit circle.
+
+    Example:
+        >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)
+        (0.3536, 0.00099)
+    """
+    return sin(pi * zeros / period) * sin(pi / period)
+
+
+def rotation(zeros: int, ones: int) -> LinearGenerator:
+    """(0^a 1^b)^+ with d = 2: W_h turns by 2 pi / p, p = a + b, and the best line separates two arcs of the p-gon.
+
+    h_1 = (1, 0) is the first zero. The line has its unit normal n at the middle of the zeros, at the angle
+    pi (a - 1) / p, and the offset c = cos(pi a / p) cos(pi / p): the state is a zero iff n.h > c. It lies
+    `arc_margin` from the nearest states.
+
+    Raises:
+        ValueError: a or b is 0, or p = 2, for which d = 1 suffices.
+
+    Example:
+        >>> generator = rotation(5, 3)
+        >>> generator.generate(16), round(generator.margin(8), 4)
+        ('0000011100000111', 0.3536)
+
+    Source: "update on rnn memorization", section (0^a 1^b)^+, Figures 1 and 2.
+    Differs from the source: which line is best, and its offset, are not in the note; nothing is shifted or rotated.
+    """
+    period = _period_of_arcs(zeros, ones)
+    middle = pi * (zeros - 1) / period
+    normal = np.array([cos(middle), sin(middle)])
+    offset = _offset(zeros, period)
+    return LinearGenerator(
+        rotation_matrix(2 * pi / period),
+        np.stack([normal, -normal]),
+        np.array([-offset, offset]),
+        np.array([1.0, 0.0]),
+        ("0", "1"),
+    )
+
+
+def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
+    """The same with one complex number: W_h = e^(2 pi i / p), read by its real part after a turn.
+
+    Example:
+        >>> complex_rotation(3, 4).generate(9)
+        '000111100'
+
+    Source: "update on rnn memorization", section "How small can we make d?".
+    Differs from the source: which gives the matrix alone, and no read-out.
+    """
+    period = _period_of_arcs(zeros, ones)
+    normal = np.exp(1j * pi * (zeros - 1) / period)
+    offset = _offset(zeros, period)
+    return LinearGenerator(
+        np.array([[np.exp(2j * pi / period)]]),
+        np.array([[normal.conj()], [-normal.conj()]]),
+        np.array([-offset, offset]),
+        np.array([1.0 + 0.0j]),
+        ("0", "1"),
+    )
+
+
+def _period_of_arcs(zeros: int, ones: int) -> int:
+    if min(zeros, ones) < 1:
+        raise ValueError(
+            f"zeros, ones: wanted at least 1 of each, got {zeros} and {ones}; a bias alone repeats one symbol (d = 0)"
+        )
+    if zeros == ones == 1:
+        raise ValueError("zeros, ones: wanted a period of at least 3, got 2; for (01)^+ W_h = -1 suffices (d = 1)")
+    return zeros + ones
+
+
+def _offset(zeros: int, period: int) -> float:
+    """cos(pi a / p) cos(pi / p), exactly 0 for arcs of one size."""
+    return 0.0 if 2 * zeros == period else cos(pi * zeros / period) * cos(pi / period)
+
+
+def permutation(word: Word, power: int = 1, action: Action = "inverse") -> LinearGenerator:
+    """Any word with d = p: W_h is a power of the cyclic shift, and W_y has the letter of each unit vector as a column.
+
+    W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. Under the action of the note,
+    (s.v)_i = v_{s(i)}, c sends e_1 to e_d, and not to e_2 as it says; under `"inverse"`, (s.v)_i = v_{s^-1(i)}, which
+    is a representation for all permutations, it sends e_1 to e_2. Either way columns of W_y follow the orbit of
+    h_1 = e_1. All numbers are 0 and 1: nothing is ever rounded.
+
+    Raises:
+        ValueError: the power is not coprime to p.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.words import parse_word
+        >>> permutation(parse_word("abc")).hidden[:, 0].tolist()
+        [0, 1, 0]
+        >>> permutation(parse_word("abc"), action="note").hidden[:, 0].tolist()
+        [0, 0, 1]
+
+    Source: "update on rnn memorization", section (s_1^a_1 ... s_k^a_k)^+ and its remark.
+    Differs from the source: the action is inverted by default, and the columns of W_y go with the power; h_0 is W_h^-1
+        e_1, so that h_1 = e_1.
+    """
+    p = word.period
+    if gcd(power, p) != 1:
+        raise ValueError(
+            f"power: wanted a number coprime to the period {p}, got {power}; other powers of a cycle are no cycle"
+        )
+    step = power if action == "inverse" else -power
+    orbit = np.arange(p) * step % p
+    hidden, readout = np.zeros((p, p), int), np.zeros((len(word.symbols), p), int)
+    hidden[(np.arange(p) + step) % p, np.arange(p)] = 1
+    readout[word.letters, orbit] = 1
+    return LinearGenerator(hidden, readout, np.zeros(len(readout), int), np.eye(p, dtype=int)[0], word.symbols)
+
+
+def simplex(word: Word) -> LinearGenerator:
+    """Any word with d = p - 1 and a bias, in integers: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
+
+    W_h is the companion matrix of 1 + x + ... + x^(p-1): of the cyclic shift, what the bias can say is left out. The
+    states are the corners of a simplex, so that a read-out gives any logits at all: here p times the one-hot vectors.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.words import parse_word
+        >>> generator = simplex(parse_word("abac"))
+        >>> generator.dimension, generator.generate(8), generator.logits(generator.states(2)).tolist()
+        (3, 'abacabac', [[4, 0, 0], [0, 4, 0]])
+    """
+    p = word.period
+    one_hot = np.eye(len(word.symbols), dtype=int)[word.letters]
+    bias = one_hot.sum(0)
+    hidden = companion_matrix([1] * p)
+    first = np.eye(max(p - 1, 0), dtype=int)[:1].reshape(-1)
+    return LinearGenerator(hidden, (p * one_hot[:-1] - bias).T, bias, first, word.symbols)
+
+
+def companion_matrix(coefficients: list[int]) -> Array:
+    """The integer matrix C with C e_i = e_(i+1) whose characteristic polynomial has these coefficients, 1 first.
+
+    Example:
+        >>> companion_matrix([1, 0, -2]).tolist()  # x^2 - 2
+        [[0, 2], [1, 0]]
+    """
+    d = len(coefficients) - 1
+    matrix = np.eye(d, k=-1, dtype=int)
+    if d:
+        matrix[:, -1] = [-coefficient for coefficient in coefficients[:0:-1]]
+    return matrix
+
+
+def reads(generator: LinearGenerator, word: Word, count: int) -> bool:
+    """Whether the first so many symbols are the word, again and again."""
+    repeated = word.text * (count // word.period + 1)
+    return generator.generate(count) == repeated[:count]

@@ -1,0 +1,123 @@
+"""Exact arithmetic in the field of z = e^(2 pi i / p): sums of fractions times powers of z."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+Sum = Sequence[Fraction]
+"""The coefficients of 1, z, ..., z^(p-1). Different sums may be one number: see `is_zero`."""
+
+Term = tuple[int, int]
+"""An integer and the power of z that it stands before."""
+
+
+@cache
+def cyclotomic(order: int) -> tuple[int, ...]:
+    """The coefficients of the cyclotomic polynomial, the highest power first.
+
+    Example:
+        >>> cyclotomic(8), min(cyclotomic(105))
+        ((1, 0, 0, 0, 1), -2)
+    """
+    from sympy import Poly, Symbol, cyclotomic_poly
+
+    return tuple(int(number) for number in Poly(cyclotomic_poly(order, Symbol("x"))).all_coeffs())
+
+
+def is_zero(number: Sum, period: int) -> bool:
+    """Whether a sum is 0: its polynomial leaves no remainder on division by the cyclotomic one.
+
+    Example:
+        >>> is_zero([Fraction(1)] * 5, 5), is_zero([Fraction(1), Fraction(1), *[Fraction(0)] * 3], 5)
+        (True, False)
+    """
+    divisor = cyclotomic(period)
+    remainder = list(reversed(number))
+    for place in range(len(remainder) - len(divisor) + 1):
+        factor = remainder[place]
+        if factor:
+            for offset, coefficient in enumerate(divisor):
+                remainder[place + offset] -= factor * coefficient
+    return not any(remainder)
+
+
+def sign(number: Sum, period: int) -> int:
+    """The sign of the real part of a sum, by intervals that are refined until they tell; 0 only if the real part is 0.
+
+    Example:
+        >>> sign([Fraction(-1), Fraction(2), Fraction(0)], 3), sign([Fraction(1)] * 3, 3)
+        (-1, 0)
+    """
+    from mpmath import iv
+
+    mirrored = [number[power] + number[-power % period] for power in range(period)]
+    if is_zero(mirrored, period):
+        return 0
+    before, bits = iv.prec, 64
+    try:
+        while True:
+            iv.prec = bits
+            terms = (
+                iv.mpf(c.numerator) / c.denominator * iv.cos(2 * iv.pi * power / period)
+                for power, c in enumerate(number)
+            )
+            total = sum(terms, iv.mpf(0))
+            if total.a > 0 or total.b < 0:
+                return 1 if total.a > 0 else -1
+            bits *= 2
+    finally:
+        iv.prec = before
+
+
+def null_vector(equations: Sequence[Sequence[Term]], period: int) -> list[Sum] | None:
+    """The real numbers l, with sum 1, for which every equation sum_j c_j z^(e_j) l_j = 0 holds; None unless one only.
+
+    Each complex equation is two over the real field of c = 2 cos(2 pi / p): of cosines, and of sines divided by
+    sin(2 pi / p), which are Chebyshev polynomials of c.
+
+    Example:
+        >>> null_vector([[(1, 0), (1, 1), (1, 2)]], 3)[0]  # 1 + z + z^2 = 0
+        [Fraction(1, 3), Fraction(0, 1), Fraction(0, 1)]
+    """
+    from sympy.polys.matrices import DomainMatrix
+
+    field, twice_cosines, sines = _real_field(period)
+    rows: list[list[Any]] = []
+    for equation in equations:
+        for table in (twice_cosines, sines):
+            row = [field.convert(c) * table[power % period] for c, power in equation]
+            if any(row):
+                rows.append(row)
+    space = DomainMatrix(rows, (len(rows), len(equations[0])), field).nullspace()
+    if space.shape[0] != 1:
+        return None
+    vector = space.to_dense().to_list()[0]
+    total = sum(vector, field.zero)
+    if not total:
+        return None
+    return [_as_sum(number / total, period) for number in vector]
+
+
+@cache
+def _real_field(period: int) -> tuple[Any, list[Any], list[Any]]:
+    """The field of c = 2 cos(2 pi / p), with 2 cos(2 pi m / p) and sin(2 pi m / p) / sin(2 pi / p) for all m."""
+    from sympy import QQ, Poly, Symbol, cos, minimal_polynomial, pi
+
+    x = Symbol("x")
+    field = QQ.alg_field_from_poly(Poly(minimal_polynomial(2 * cos(2 * pi / period), x), x))
+    c = field([1, 0]) if field.mod.degree() > 1 else field.convert(round(2 * float(cos(2 * pi / period))))
+    cosines, sines = [field.convert(2), c], [field.zero, field.one]
+    for _ in range(2, period):
+        cosines.append(c * cosines[-1] - cosines[-2])
+        sines.append(c * sines[-1] - sines[-2])
+    return field, cosines, sines
+
+
+def _as_sum(number: Any, period: int) -> Sum:
+    """A polynomial in c = z + 1/z as coefficients of powers of z."""
+    total = [Fraction(0)] * period
+    for coefficient in number.to_list():  # Horner: times z + 1/z, plus the next coefficient
+        total = [total[power - 1] + total[(power + 1) % period] for power in range(period)]
+        total[0] += Fraction(int(coefficient.numerator), int(coefficient.denominator))
+    return total

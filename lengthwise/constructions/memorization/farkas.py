@@ -1,0 +1,243 @@
+"""Proofs that frequencies cannot read a word: Farkas certificates, checked by interval or by exact arithmetic.
+
+No weights w, b give every letter a margin over its rivals iff some numbers l_ij >= 0, not all 0, one for each position
+i and rival j, make the sum of l_ij times the constraint of (i, j) zero as a function of w and b: that sum would have to
+be positive. Written per symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i / p):
+
+    sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
+
+The numbers are real, and a floating-point solution solves nothing exactly. Three ways to be certain:
+
+- `"coincidence"`: S has a common divisor with p, so that two positions with different letters share a state;
+- `"interval"`: all but k of the numbers are taken as they are, and the others solve k linear equations whose
+  coefficients are enclosed by intervals; elimination in intervals encloses the solution, which is positive;
+- `"exact"`: the numbers lie in the field of z: fractions times powers of z, whose sums are compared modulo the
+  cyclotomic polynomial of p.
+"""
+
+from fractions import Fraction
+from math import gcd
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from lengthwise.constructions.memorization.cyclotomic import is_zero, null_vector, sign
+from lengthwise.constructions.memorization.frequencies import Frequencies, dimension, orbit, sets_of_dimension
+from lengthwise.constructions.memorization.memorize import Memorization
+from lengthwise.constructions.memorization.rational import RationalMemorization, frequencies_of, sets_of_orders
+from lengthwise.constructions.memorization.separation import constraints, dual_weights, pairs
+from lengthwise.constructions.memorization.words import Word
+
+Kind = Literal["coincidence", "interval", "exact"]
+
+SUPPORT = 1e-9
+"""Dual weights below this share of the largest are taken for 0, which the check does not trust."""
+
+PRECISION = 200
+"""Bits of interval ends."""
+
+
+class FarkasCertificate(NamedTuple):
+    """Numbers l_ij for some pairs of a position and a rival; all others are 0.
+
+    Numbers of kind `"interval"` are floats, the last k of which stand for the solution near them; those of kind
+    `"exact"` are tuples of p fractions, the coefficients of 1, z, z^2, ...
+    """
+
+    frequencies: Frequencies
+    kind: Kind
+    pairs: tuple[tuple[int, int], ...]
+    numbers: tuple[Any, ...]
+
+
+def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> FarkasCertificate | None:
+    """A checked certificate that no read-out has these frequencies, of a given kind or the first that succeeds.
+
+    None where none is found, which proves nothing.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.words import parse_word
+        >>> refute(parse_word("abacabad"), (1,)).kind, refute(parse_word("aab"), (1,))
+        ('exact', None)
+    """
+    ways = {"coincidence": _coincidence, "interval": _interval, "exact": _exact}
+    for name in ways if kind is None else [kind]:
+        certificate = ways[name](word, frequencies)
+        if certificate is not None and holds(word, certificate):
+            return certificate
+    return None
+
+
+def refute_below(found: Memorization | RationalMemorization) -> list[FarkasCertificate]:
+    """Certificates for every maximal set of frequencies of a dimension below the smallest, so for every set below.
+
+    Of a rational W_h the sets are those of its orders.
+
+    Raises:
+        RuntimeError: one of them could not be certified.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.memorize import memorize
+        >>> [(certificate.frequencies, certificate.kind) for certificate in refute_below(memorize("abcabd"))]
+        [((1,), 'exact'), ((2,), 'coincidence'), ((3,), 'coincidence')]
+    """
+    word, certificates = found.word, []
+    if isinstance(found, RationalMemorization):
+        smaller = [
+            frequencies_of(orders, word.period) for d, orders in sets_of_orders(word.period) if d < found.dimension
+        ]
+    else:
+        smaller = maximal_sets(word.period, found.lower)
+    for frequencies in smaller:
+        certificate = refute(word, frequencies)
+        if certificate is None:
+            raise RuntimeError(f"frequencies {frequencies}: wanted a certificate that they do not suffice, found none")
+        certificates.append(certificate)
+    return certificates
+
+
+def maximal_sets(period: int, below: int) -> list[Frequencies]:
+    """Sets of dimension less than `below` that are contained in no other one.
+
+    Example:
+        >>> maximal_sets(6, 4), maximal_sets(5, 4)
+        ([(1, 3), (2, 3)], [(1,), (2,)])
+    """
+    every = [set(S) for d in (below - 2, below - 1) if d > 0 for S in sets_of_dimension(period, d, primitive=False)]
+    return sorted(tuple(sorted(S)) for S in every if not any(other > S for other in every))
+
+
+def holds(word: Word, certificate: FarkasCertificate) -> bool:
+    """Whether the certificate is one: no linear program and no rounding that is not accounted for."""
+    letters, p = word.letters, word.period
+    if not certificate.pairs or any(letters[i] == j for i, j in certificate.pairs):
+        return False
+    if certificate.kind == "coincidence":
+        (i, j), (other, rival) = certificate.pairs
+        same_state = all((i - other) * k % p == 0 for k in certificate.frequencies)
+        return bool(same_state and letters[i] == rival and letters[other] == j)
+    if certificate.kind == "exact":
+        balanced = all(
+            is_zero(_exact_sum(word, certificate, symbol, k), p)
+            for symbol in range(len(word.symbols))
+            for k in (0, *certificate.frequencies)
+        )
+        return balanced and all(sign(number, p) > 0 for number in certificate.numbers)
+    return _solution_is_positive(word, certificate)
+
+
+def _coincidence(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
+    shift = word.period // gcd(*frequencies, word.period)
+    letters = word.letters
+    for i in range(word.period if shift < word.period else 0):
+        other = (i + shift) % word.period
+        if letters[i] != letters[other]:
+            both = ((i, int(letters[other])), (other, int(letters[i])))
+            return FarkasCertificate(frequencies, "coincidence", both, (1, 1))
+    return None
+
+
+def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
+    """Numbers spread over as many pairs as possible; the last k have independent constraints."""
+    from scipy.linalg import qr
+
+    states = orbit(frequencies, word.period)
+    weights = dual_weights(word.letters, states, spread=True)
+    if weights is None:
+        return None
+    support = np.flatnonzero(weights > SUPPORT * weights.max())
+    rows = constraints(word.letters, states)[support]
+    _, triangle, order = qr(rows.T, mode="economic", pivoting=True)
+    size = rows.shape[1]
+    if len(support) < size or abs(triangle[-1, -1]) < SUPPORT * abs(triangle[0, 0]):
+        return None
+    chosen = support[np.concatenate([order[size:], order[:size]])]
+    positions, rivals = pairs(word.letters)
+    both = tuple((int(positions[place]), int(rivals[place])) for place in chosen)
+    return FarkasCertificate(frequencies, "interval", both, tuple(float(weights[place]) for place in chosen))
+
+
+def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
+    """Gaussian elimination in intervals, rows in the order that floats choose; a pivot around 0 is a failure."""
+    from mpmath import iv
+    from scipy.linalg import lu
+
+    size = (len(word.symbols) - 1) * (dimension(certificate.frequencies, word.period) + 1)
+    if len(certificate.pairs) < size or min(certificate.numbers) <= 0:
+        return False
+    before, iv.prec = iv.prec, PRECISION
+    try:
+        columns = np.array([_enclosed(word, certificate.frequencies, i, j) for i, j in certificate.pairs]).T
+        given = np.array([iv.mpf(number) for number in certificate.numbers[: len(certificate.numbers) - size]])
+        matrix, right = columns[:, len(given) :], -(columns[:, : len(given)] * given).sum(1) + iv.mpf(0)
+        rows = lu(np.vectorize(lambda entry: float(entry.mid), otypes=[float])(matrix), p_indices=True)[0]
+        ordered = np.argsort(rows)
+        solution = _solved(matrix[ordered], right[ordered])
+        return solution is not None and all(number.a > 0 for number in solution)
+    finally:
+        iv.prec = before
+
+
+def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """The solution of a square system of intervals, or None if a pivot may be 0."""
+    size = len(right)
+    for place in range(size):
+        if 0 in matrix[place, place]:
+            return None
+        for row in range(place + 1, size):
+            factor = matrix[row, place] / matrix[place, place]
+            matrix[row, place + 1 :] = matrix[row, place + 1 :] - matrix[place, place + 1 :] * factor
+            right[row] = right[row] - factor * right[place]
+    solution = np.empty(size, object)
+    for place in reversed(range(size)):
+        known = (matrix[place, place + 1 :] * solution[place + 1 :]).sum()
+        solution[place] = (right[place] - known) / matrix[place, place]
+    return solution
+
+
+def _enclosed(word: Word, frequencies: Frequencies, position: int, rival: int) -> list[Any]:
+    """The constraint of a pair as `constraints` has it, in intervals that contain its numbers."""
+    from mpmath import iv
+
+    p = word.period
+    state = []
+    for k in frequencies:
+        angle = 2 * iv.pi * (k * position % p) / p
+        state += [iv.cos(angle)] if 2 * k == p else [iv.cos(angle), iv.sin(angle)]
+    state.append(iv.mpf(1))
+    rows = [[iv.mpf(0)] * len(state) for _ in word.symbols]
+    rows[word.letters[position]], rows[rival] = state, [-number for number in state]
+    return [number for row in rows[:-1] for number in row]
+
+
+def _exact(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
+    """Numbers on the pairs of a vertex, found again in the field of z."""
+    weights = dual_weights(word.letters, orbit(frequencies, word.period), spread=False)
+    if weights is None:
+        return None
+    positions, rivals = pairs(word.letters)
+    support = np.flatnonzero(weights > SUPPORT * weights.max())
+    equations = [
+        [
+            (int(word.letters[positions[place]] == symbol) - int(rivals[place] == symbol), k * int(positions[place]))
+            for place in support
+        ]
+        for symbol in range(len(word.symbols) - 1)
+        for k in (0, *frequencies)
+    ]
+    numbers = null_vector(equations, word.period)
+    if numbers is None:
+        return None
+    both = tuple((int(positions[place]), int(rivals[place])) for place in support)
+    return FarkasCertificate(frequencies, "exact", both, tuple(numbers))
+
+
+def _exact_sum(word: Word, certificate: FarkasCertificate, symbol: int, k: int) -> list[Fraction]:
+    """The difference of both sides of the equation of a symbol and a frequency, as coefficients of powers of z."""
+    total = [Fraction(0)] * word.period
+    for (i, j), number in zip(certificate.pairs, certificate.numbers, strict=True):
+        weight = int(word.letters[i] == symbol) - int(j == symbol)
+        if weight:
+            for power, coefficient in enumerate(number):
+                total[(power + k * i) % word.period] += weight * coefficient
+    return total

@@ -1,0 +1,43 @@
+"""Generators that read what they say, W_x != 0: smaller than any without feedback."""
+
+import numpy as np
+
+from lengthwise.constructions.memorization.generator import LinearGenerator
+
+
+def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
+    """Different symbols in a circle with d = 1 and W_h = 0: the state is the place of the last symbol.
+
+    Symbol x has the place t_x, and y_j = 2 t h - t^2 with t the place of the symbol before j is largest for the place
+    nearest to h.
+
+    Example:
+        >>> cycle(("a", "b", "c", "d")).generate(6)
+        'abcdab'
+    """
+    if len(symbols) < 2 or len(set(symbols)) < len(symbols):
+        raise ValueError(f"symbols: wanted two or more different ones, got {symbols}; say each of them once")
+    places = np.arange(len(symbols))
+    before = np.roll(places, 1)
+    return LinearGenerator(
+        np.zeros((1, 1), int), 2 * before[:, None], -(before**2), places[-1:], symbols, places[None, :]
+    )
+
+
+def counter(zeros: int) -> LinearGenerator:
+    """(0^a 1)^+ with d = 1: the state counts zeros, a one takes all of them away, and y compares it with a - 1/2.
+
+    Example:
+        >>> counter(3).generate(9)
+        '000100010'
+    """
+    if zeros < 1:
+        raise ValueError(f"zeros: wanted at least 1, got {zeros}; a bias alone repeats one symbol (d = 0)")
+    return LinearGenerator(
+        np.ones((1, 1), int),
+        np.array([[-1], [1]]),
+        np.array([zeros, 1 - zeros]),
+        np.zeros(1, int),
+        ("0", "1"),
+        np.array([[1, -zeros]]),
+    )

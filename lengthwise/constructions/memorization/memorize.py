@@ -1,0 +1,138 @@
+"""The smallest linear RNN without feedback that repeats a word for ever, and the most robust of that size."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from lengthwise.constructions.memorization.closed_form import rotation_matrix
+from lengthwise.constructions.memorization.frequencies import (
+    Bounds,
+    Frequencies,
+    blocks,
+    bounds,
+    dimension,
+    orbit,
+    sets_of_dimension,
+)
+from lengthwise.constructions.memorization.generator import LinearGenerator
+from lengthwise.constructions.memorization.separation import Robust, most_robust, read_out
+from lengthwise.constructions.memorization.words import Word, parse_word
+
+BUDGET = 3_000
+"""Linear programs that a search may take: about 10 CPU seconds for a binary word."""
+
+
+class Memorization(NamedTuple):
+    """A generator of a word, and what is known of the smallest dimension d_min: `lower` <= d_min <= `upper`.
+
+    Both are equal unless the search was given up. `frequencies` are the generator's, of dimension at most `upper`;
+    `margin` is the distance of its states, which have norm 1, from where another symbol is read: the largest that
+    these frequencies allow for two symbols, and for more at least `least_margin`, which is the largest of what the
+    group lasso bounds. `programs` counts linear programs of the search.
+    """
+
+    word: Word
+    lower: int
+    upper: int
+    frequencies: Frequencies
+    generator: LinearGenerator
+    margin: float
+    least_margin: float
+    programs: int
+
+
+def memorize(text: str, *, robust: bool = False, at_most: int | None = None, budget: int = BUDGET) -> Memorization:
+    """The smallest generator of ``(text)^+`` with W_x = 0: sets of frequencies in order of dimension, a program each.
+
+    Of the first set that can be read out the widest margin is taken; with `robust`, of all sets of dimension d_min, or
+    of all of dimension at most `at_most` if that is given. The restriction to W_h^p = 1 is none: averaging the logits
+    of any other W_h over steps that are p apart leaves frequencies k / p alone, and all inequalities strict.
+
+    Raises:
+        ValueError: the text is no word (`parse_word`), or it needs more than `at_most` dimensions.
+
+    Example:
+        >>> found = memorize("abacabad")
+        >>> found.upper, found.frequencies, found.generator.generate(16)
+        (3, (1, 4), 'abacabadabacabad')
+
+    Source: "update on rnn memorization", section "How small can we make d?".
+    Differs from the source: which asks only what order W_h can have; here the word is read out, too.
+    """
+    word = parse_word(text)
+    if word.period == 1:
+        return Memorization(word, 0, 0, (), _constant(word), np.inf, np.inf, 0)
+    known = bounds(word)
+    search = _Search(word, known, budget)
+    smallest = search.first()
+    upper = dimension(smallest, word.period)
+    lower = upper if search.is_complete else search.reached
+    if at_most is not None and at_most < lower:
+        raise ValueError(f"at_most: wanted at least {lower}, which {word.text!r} needs, got {at_most}; allow more")
+    if at_most is not None and at_most < upper:
+        raise ValueError(
+            f"at_most: wanted at least {upper}, got {at_most}; whether {word.text!r} needs more than {lower} was not "
+            "settled within the budget"
+        )
+    candidates = [smallest]
+    if robust:
+        candidates += [tried for d in range(upper, (at_most or upper) + 1) for tried in search.candidates(d)]
+    found = [(frequencies, best) for frequencies in dict.fromkeys(candidates) if (best := search.robust(frequencies))]
+    frequencies, best = min(found, key=lambda pair: pair[1].cost)
+    generator = _written(word, frequencies, best)
+    return Memorization(
+        word, lower, upper, frequencies, generator, generator.margin(word.period), 1 / best.cost, search.programs
+    )
+
+
+class _Search:
+    """Sets of frequencies in order of dimension, until the budget is used up."""
+
+    def __init__(self, word: Word, known: Bounds, budget: int) -> None:
+        self.word, self.known, self.budget = word, known, budget
+        self.programs = 0
+        self.reached = known.lower
+        self.is_complete = True
+
+    def first(self) -> Frequencies:
+        """The first set that can be read out; where the budget ends before, one that is known to suffice."""
+        for d in range(self.known.lower, self.known.upper):
+            self.reached = d
+            for frequencies in self.candidates(d):
+                if self.programs >= self.budget:
+                    self.is_complete = False
+                    return self.known.enough
+                self.programs += 1
+                if read_out(self.word.letters, orbit(frequencies, self.word.period)) is not None:
+                    return frequencies
+        return self.known.enough
+
+    def candidates(self, d: int) -> Iterator[Frequencies]:
+        """Sets of this dimension that no bound excludes."""
+        p = self.word.period
+        return (tried for tried in sets_of_dimension(p, d) if not self.known.excludes(tried, p))
+
+    def robust(self, frequencies: Frequencies) -> Robust | None:
+        p = self.word.period
+        return most_robust(self.word.letters, orbit(frequencies, p), blocks(frequencies, p))
+
+
+def _constant(word: Word) -> LinearGenerator:
+    """d = 0: the bias alone repeats one symbol."""
+    return LinearGenerator(np.zeros((0, 0)), np.zeros((1, 0)), np.zeros(1), np.zeros(0), word.symbols)
+
+
+def _written(word: Word, frequencies: Frequencies, best: Robust) -> LinearGenerator:
+    """The generator of these frequencies, its planes scaled as the margin wants them; unit states."""
+    p = word.period
+    places = blocks(frequencies, p)
+    d = dimension(frequencies, p)
+    scales = np.sqrt(best.norms / best.cost)
+    hidden, first, weights = np.zeros((d, d)), np.zeros(d), np.zeros((len(word.symbols), d))
+    for k, block, scale in zip(frequencies, places, scales, strict=True):
+        size = block.stop - block.start
+        hidden[block, block] = rotation_matrix(2 * np.pi * k / p)[:size, :size]
+        first[block.start] = scale
+        weights[:, block] = best.readout.weights[:, block] / scale if scale else 0.0
+    return LinearGenerator(hidden, weights, best.readout.bias, first, word.symbols)

@@ -1,0 +1,63 @@
+"""Words that a rotation of the plane memorises: those that are non-crossing at some stride, and no others."""
+
+import numpy as np
+
+from lengthwise.constructions.memorization.closed_form import rotation_matrix
+from lengthwise.constructions.memorization.generator import LinearGenerator
+from lengthwise.constructions.memorization.words import Word, at_stride, non_crossing_stride
+
+
+def planar(word: Word) -> LinearGenerator:
+    """d = 2 for every word of period p >= 3 that is non-crossing at a stride u: nested spans.
+
+    At that stride no two symbols cross, so that the symbols, each with the span from its first to its last position,
+    are a forest under the symbol at position 0. That one has y = 0. A chord cuts off exactly the span of any other
+    symbol x; with g_x the signed distance beyond it, y_x = y_parent(x) + g_x. On the way down to the symbol of a
+    position all g are positive there, and off it the first one is negative, and so are all below.
+    W_h turns by 2 pi v / p with u v = 1 modulo p.
+
+    Raises:
+        ValueError: the period is below 3, or two symbols cross at every stride; then no rotation will do.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.words import parse_word
+        >>> planar(parse_word("abac")).generate(8)
+        'abacabac'
+
+    Source: "update on rnn memorization", section "How small can we make d?", which shows it for two symbols in two
+        runs.
+    Differs from the source: this is for all words for which d = 2 is possible.
+    """
+    p = word.period
+    if p < 3:
+        raise ValueError(f"word: wanted a period of at least 3, got {p}; d = {p - 1} suffices (simplex)")
+    stride = non_crossing_stride(word.letters)
+    if stride is None:
+        raise ValueError(
+            f"word: wanted a word that is non-crossing at some stride, got {word.text}, in which two symbols cross at "
+            "every stride; it needs more than two dimensions (memorize)"
+        )
+    strided = at_stride(word.letters, stride)
+    weights, bias = np.zeros((len(word.symbols), 2)), np.zeros(len(word.symbols))
+    spans = _spans(strided)
+    for symbol, (first, last) in sorted(spans.items(), key=lambda item: item[1][0] - item[1][1]):
+        if symbol == strided[0]:
+            continue
+        parent = _parent(symbol, spans, int(strided[0]))
+        middle, half = np.pi * (first + last) / p, np.pi * (last - first + 1) / p
+        weights[symbol] = weights[parent] + [np.cos(middle), np.sin(middle)]
+        bias[symbol] = bias[parent] - np.cos(half)
+    back = pow(stride, -1, p)
+    return LinearGenerator(rotation_matrix(2 * np.pi * back / p), weights, bias, np.array([1.0, 0.0]), word.symbols)
+
+
+def _spans(letters: np.ndarray) -> dict[int, tuple[int, int]]:
+    """First and last position of each symbol."""
+    return {int(x): (int(np.argmax(letters == x)), int(np.flatnonzero(letters == x)[-1])) for x in np.unique(letters)}
+
+
+def _parent(symbol: int, spans: dict[int, tuple[int, int]], root: int) -> int:
+    """The symbol with the smallest span around that of another, or the root."""
+    first, last = spans[symbol]
+    around = [x for x, (low, high) in spans.items() if low < first and last < high and x != root]
+    return min(around, key=lambda x: spans[x][1] - spans[x][0], default=root)

@@ -1,0 +1,105 @@
+"""Squared error of numbers that are answered in context, against how many examples came before."""
+
+import torch
+from jaxtyping import Float
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from lengthwise.models.base import SequenceModel
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import VectorTask
+from lengthwise.threads import one_thread
+
+RESAMPLES = 1_000
+"""How often prompts are drawn again, with replacement, for the interval of a mean."""
+
+INTERVAL = (0.05, 0.95)
+"""The quantiles of the means over such draws that an interval goes from and to."""
+
+PROMPTS_AT_ONCE = 256
+
+
+class ErrorPoint(BaseModel):
+    """The mean squared error of the answers that are asked with so many examples before, and its interval."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    num_examples: int = Field(ge=0)
+    error: float
+    low: float
+    high: float
+
+
+class ErrorCurve(BaseModel):
+    """The errors at all asked positions of prompts of one length, in order.
+
+    `baseline` is the error of the best constant answer. `input_dim` is the number by which some papers divide errors.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    length: int
+    num_prompts: int = Field(ge=1)
+    input_dim: int = Field(ge=1)
+    baseline: float
+    points: tuple[ErrorPoint, ...] = Field(min_length=1)
+
+    @property
+    def last(self) -> ErrorPoint:
+        """The error with all examples but one's own answer."""
+        return self.points[-1]
+
+    @property
+    def mean(self) -> float:
+        """The mean error over all positions."""
+        return sum(point.error for point in self.points) / len(self.points)
+
+
+@one_thread()
+def error_curve(
+    model: SequenceModel, task: VectorTask, length: int, *, num_prompts: int = 1_280, seed: int = 0
+) -> ErrorCurve:
+    """Measure the squared error at every asked position of prompts of a length; prompts never depend on the model.
+
+    Intervals are of the bootstrap over prompts, from 5 to 95 %.
+
+    Errors: a length that is not legal, or no prompt, is a ValueError.
+
+    Source: Garg et al., "What can transformers learn in-context?" (NeurIPS 2022), and its code.
+    Differs from the source: errors are not divided by the dimension of the inputs.
+    """
+    task.check_length(length)
+    if num_prompts < 1:
+        raise ValueError(f"num_prompts: wanted at least 1, got {num_prompts}")
+    batch = task.sample(num_prompts, length, generator_for(seed, "evaluation", length))
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            answers = torch.cat([model(part)[..., 0] for part in batch.inputs.split(PROMPTS_AT_ONCE)])
+    finally:
+        model.train(was_training)
+    positions = batch.asked.all(0)
+    errors = (answers - batch.targets)[:, positions].square().double()
+    low, high = bootstrap_interval(errors, generator_for(seed, "bootstrap", length)).tolist()
+    points = zip(errors.mean(0).tolist(), low, high, strict=True)
+    return ErrorCurve(
+        length=length,
+        num_prompts=num_prompts,
+        input_dim=task.input_dim,
+        baseline=task.baseline(length),
+        points=tuple(
+            ErrorPoint(num_examples=count, error=error, low=low, high=high)
+            for count, (error, low, high) in enumerate(points)
+        ),
+    )
+
+
+def bootstrap_interval(values: Float[Tensor, "N P"], generator: torch.Generator) -> Float[Tensor, "2 P"]:
+    """Where the mean over rows lies in the middle 90 % of draws of N rows with replacement, column by column."""
+    draws = torch.randint(len(values), (RESAMPLES, len(values)), generator=generator)
+    counts = torch.zeros(RESAMPLES, len(values), dtype=values.dtype).scatter_add_(
+        1, draws, torch.ones(draws.shape, dtype=values.dtype)
+    )
+    quantiles = torch.tensor(INTERVAL, dtype=values.dtype)
+    return torch.quantile(counts @ values / len(values), quantiles, dim=0)

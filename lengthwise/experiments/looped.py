@@ -1,0 +1,188 @@
+"""Xu and Sato (2024), On Expressive Power of Looped Transformers."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale
+from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
+
+
+class _Problem(NamedTuple):
+    """A row of Table 1: task, length, fields, and the paper's entries; of loops, for 5, 10, 50 and 100 in turn."""
+
+    row: str
+    task: str
+    length: int
+    fields: Settings
+    transformer: str
+    plain: str
+    timestep: str
+
+
+_PAPER = (
+    _Problem("Subset Sum (10)", "subset-sum", 10, {}, "83.4", "84.1 83.0", "83.8 83.9"),
+    _Problem("Knapsack (20)", "knapsack", 20, {}, "92.8", "92.2 94.0", "88.7 90.9"),
+    _Problem("LCS (60)", "longest-common-subsequence", 60, {}, "70.0", "66.0 81.8 98.6", "68.5 80.5 99.3"),
+    _Problem("LCS (100)", "longest-common-subsequence", 100, {}, "39.8", "39.6 45.1 93.5", "36.7 45.6 98.1"),
+    _Problem(
+        "ED (60)", "edit-distance", 60, {"border": "published"}, "41.4", "23.8 32.6 47.3 47.7", "26.6 38.9 57.3 88.3"
+    ),
+)
+
+_SMALL = (
+    _PAPER[0]._replace(row="Subset Sum (10), hard", fields={"sampling": "hard"}),
+    _PAPER[2]._replace(row="LCS (12)", length=12, fields={"alphabet": 4, "pool_size": 4}),
+    _PAPER[4]._replace(row="ED (12)", length=12, fields={"alphabet": 4}),
+)
+
+_SMALL_TRAIN: Settings = {"steps": 3_000, "batch_size": 32, "optimizer": {"warmup_steps": 100}}
+"""Beside preset `plain`; edit distances, which are learnt more slowly, have twice as many steps."""
+
+_LOOPS = {"paper": (5, 10, 50, 100), "small": (2, 5, 10), "smoke": (2,)}
+
+_VARIANTS = {"plain loop": "code", "control": "control", "timestep": "timestep"}
+"""Columns of Table 1, and the variants of `looped-transformer` that they are."""
+
+
+def _shortest(scale: Scale, problem: _Problem) -> int:
+    """The shortest problems of training: those of the paper are all of one length."""
+    return problem.length if scale == "paper" or problem.task == "subset-sum" else 4
+
+
+def _dynamic_programming(scale: Scale, problem: _Problem, model: str, sizes: Settings) -> tuple[RunSpec, ...]:
+    """Three seeds; at `paper` preset `xu2024`, at `small` preset `plain` with `_SMALL_TRAIN`."""
+    length = 8 if scale == "smoke" else problem.length
+    settings: Settings = {
+        "task": {**problem.fields, "max_length": length},
+        "model": sizes,
+        "train": {"min_length": _shortest(scale, problem), "max_length": length, "lengths": "legal"},
+    }
+    if scale == "small":
+        settings = merge({"train": _SMALL_TRAIN}, settings)
+        if problem.task == "edit-distance":
+            settings = merge(settings, {"train": {"steps": 6_000}})
+    if scale == "smoke":
+        settings = at_smoke_scale(settings, model)
+    preset = "xu2024" if scale == "paper" else "plain"
+    seeds = 1 if scale == "smoke" else 3
+    return tuple(make_spec(problem.task, model, settings, preset=preset, seed=seed) for seed in range(seeds))
+
+
+def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
+    """A transformer, then each kind of loop with each number of loops (at `paper`, those that the paper has)."""
+    window = (8, 8) if scale == "smoke" else (problem.length, problem.length)
+    layers = {"paper": 12, "small": 5, "smoke": 2}[scale]
+    specs = _dynamic_programming(scale, problem, "transformer", {"num_layers": layers})
+    yield Cell(problem.row, f"transformer, L={layers}", specs, problem.transformer, window)
+    printed = {"plain loop": problem.plain.split(), "timestep": problem.timestep.split()}
+    for column, variant in _VARIANTS.items():
+        published = dict(zip(_LOOPS["paper"], printed.get(column, ()), strict=False))
+        for num_loops in _LOOPS[scale]:
+            if scale == "paper" and num_loops not in _LOOPS["paper"][: len(printed["timestep"])]:
+                continue
+            if scale == "small" and column == "plain loop" and num_loops != 5:
+                continue
+            sizes: Settings = {"variant": variant, "num_loops": num_loops}
+            if num_loops > 10:
+                sizes["activations"] = "recomputed"
+            specs = _dynamic_programming(scale, problem, "looped-transformer", sizes)
+            yield Cell(problem.row, f"{column}, R={num_loops}", specs, published.get(num_loops, ""), window)
+
+
+@EXPERIMENTS.register("looped/table-1")
+def table_1(scale: Scale = "small") -> Experiment:
+    """Table 1: dynamic programming by looped transformers, with timestep encoding, its control, and without."""
+    return Experiment(
+        title="Xu and Sato (2024), Table 1: looped transformers on dynamic programming",
+        about=(
+            "One layer applied R times. *Timestep*: gains and gates are functions of the loop. *Control*: the same "
+            "gains and gates, learned, but the same in all loops, so that the difference is time and nothing else. "
+            "*Plain loop*: the published code's, whose norm and activation are others; the paper's *looped TF*. The "
+            "answer is one class, asked at `<sep>`; the paper also scores the end symbol behind it, in the same "
+            "accuracy. Strings are drawn anew for every step, where the paper goes 100 times over a million.\n\n"
+            "At scale `small` the paper's entries, which stand in the last column, are for other problems: strings of "
+            "60 letters of an alphabet of 26, subset sums that a threshold answers in 82 % of cases, 781,250 steps of "
+            "128 strings, a width of 256, and 12 layers of the transformer. Here strings have 12 letters of an "
+            "alphabet of 4, edit distances are true ones (the paper's begin with costs of 1 at the border), subset "
+            "sums are hard (no cheap predictor is better than a coin); the width is 64, the transformer has 5 layers, "
+            "and nets take 3,000 steps (edit distance: 6,000) of 32 strings of 4 letters and more, short ones first "
+            "(all subset sums have 10 items), by preset `plain` and its optimizer Muon. Scale `paper` has the "
+            "published sizes, steps and labels, by preset `xu2024`."
+        ),
+        cells=[cell for problem in (_PAPER if scale == "paper" else _SMALL) for cell in _row(scale, problem)],
+        # No task has a length above that of its row, at which it is therefore measured.
+        plan=EvaluationPlan(dense=(100, 100), dense_strings=64 if scale == "smoke" else 1_000, long=(), structured=()),
+        scored="legal",
+        best_test=True,
+    )
+
+
+_IN_CONTEXT_LOOPS = {"paper": (12, 50, 70), "small": (5,), "smoke": (2,)}
+"""The first number is that of Table 2."""
+
+_TREES: dict[Scale, Settings] = {
+    "paper": {"depth": 4, "dims": 20, "max_points": 101},
+    "small": {"depth": 2, "dims": 5, "max_points": 26},
+    "smoke": {"depth": 2, "dims": 5, "max_points": 8},
+}
+
+_SMALL_TREES: Settings = {
+    "model": {"d_model": 64, "num_heads": 4},
+    "train": {"steps": 5_000, "batch_size": 16, "min_length": 26, "max_length": 26, "supervision": "prefix"},
+}
+"""Beside preset `plain`."""
+
+
+def _in_context(scale: Scale, model: str, sizes: Settings) -> tuple[RunSpec, ...]:
+    """Three seeds; at `paper` preset `xu2024-in-context`, at `small` preset `plain` with `_SMALL_TREES`."""
+    settings: Settings = {"task": _TREES[scale], "model": sizes}
+    if scale != "paper":
+        positions = {"learned_positions": 2 * _TREES[scale]["max_points"] - 1}
+        settings = merge(merge(_SMALL_TREES, {"model": positions}), settings)
+    if scale == "smoke":
+        settings = at_smoke_scale(settings, model)
+    preset = "xu2024-in-context" if scale == "paper" else "plain"
+    seeds = 1 if scale == "smoke" else 3
+    return tuple(make_spec("decision-tree", model, settings, preset=preset, seed=seed) for seed in range(seeds))
+
+
+@EXPERIMENTS.register("looped/table-2")
+def table_2(scale: Scale = "small") -> Experiment:
+    """Table 2: decision trees in context, by looped transformers and by one of layers of their own."""
+    variants = {"plain loop": "code-in-context", "control": "control", "timestep": "timestep"}
+    published = {"plain loop": "1.43e-02", "timestep": "1.70e-03"}
+    trees, layers = _TREES[scale], {"paper": 12, "small": 5, "smoke": 2}[scale]
+    row = f"depth {trees['depth']}, {trees['dims']} dimensions, {trees['max_points']} points"
+    cells = [
+        Cell(row, f"transformer, L={layers}", _in_context(scale, "transformer", {"num_layers": layers}), "8.64e-03")
+    ]
+    for column, variant in variants.items():
+        for place, num_loops in enumerate(_IN_CONTEXT_LOOPS[scale]):
+            sizes: Settings = {"variant": variant, "num_loops": num_loops, "injection": "input"}
+            if num_loops > 12:
+                sizes["activations"] = "recomputed"
+            specs = _in_context(scale, "looped-transformer", sizes)
+            cells.append(Cell(row, f"{column}, R={num_loops}", specs, "" if place else published.get(column, "")))
+    points = trees["max_points"]
+    return Experiment(
+        title="Xu and Sato (2024), Table 2: decision trees in context",
+        about=(
+            "A tree is given by points and its values at them, one after another; the net says the value at each point "
+            "from those before. One layer applied R times, what was read added before each loop. *Timestep*: gains and "
+            "gates are functions of the loop. *Control*: the same gains and gates, learned, but the same in all loops. "
+            "*Plain loop*: the published code's, with GPT-2's norm and activation.\n\n"
+            "The paper does not say which positions its numbers are over; a look at its code suggests the last ones, "
+            "and errors divided by the 20 dimensions. At scale `small` its entries are for other problems: trees of "
+            "depth 4 in 20 dimensions, 101 points, 12 loops or layers, a width of 256 and 200,000 steps of 64 prompts. "
+            "Here trees have depth 2 in 5 dimensions, prompts 26 points; nets have width 64 and take 5,000 steps of 16 "
+            "prompts by preset `plain` and its optimizer Muon. Scale `paper` has the published sizes, steps and "
+            "curriculum of points, by preset `xu2024-in-context` (the curriculum of dimensions does nothing in the "
+            "published code), and loops of 50 and 70 besides."
+        ),
+        cells=cells,
+        plan=EvaluationPlan(
+            dense=(points, points), dense_strings=64 if scale == "smoke" else 1_280, long=(), structured=()
+        ),
+        scored="error",
+    )

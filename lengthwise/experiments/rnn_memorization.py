@@ -1,0 +1,232 @@
+"""Memorising words with linear RNNs (2023): whether training finds what is there, and for how long it lasts.
+
+Not registered as an experiment: nets of a few numbers are trained hundreds at a time, not as runs with folders.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lengthwise.constructions.memorization.frequencies import Frequencies, orbit, sets_of_dimension
+from lengthwise.constructions.memorization.lifetime import (
+    Precision,
+    angle_formula,
+    drifts,
+    predicted_lifetime,
+    rounded,
+    with_rounded_hidden,
+)
+from lengthwise.constructions.memorization.memorize import Memorization, memorize
+from lengthwise.constructions.memorization.networks import as_linear_rnn
+from lengthwise.constructions.memorization.separation import read_out
+from lengthwise.experiments.base import Scale
+from lengthwise.randomness import generator_for
+from lengthwise.training.memorization import Descent, Stack, descend, draw, generate
+
+LOW: tuple[Precision, ...] = ("bfloat16", "float16")
+
+
+class Size(NamedTuple):
+    """Which words, how many nets of each, and how they are trained and looked at.
+
+    Nets are trained on the first `length` symbols and generate `longest`; written generators, of precision `LOW`, up to
+    `steps_looked_at`.
+    """
+
+    periods: range
+    num_drawn: int
+    seeds: int
+    descent: Descent
+    length: int
+    longest: int
+    steps_looked_at: int
+
+
+SIZES = {
+    "smoke": Size(range(2, 4), 1, 1, Descent(steps=3), 8, 16, 200),
+    "small": Size(range(2, 17), 1, 4, Descent(steps=1_000), 64, 640, 50_000),
+}
+
+
+def size_at(scale: Scale) -> Size:
+    """The size of a scale; `"paper"` is a ValueError, as the note trains nothing."""
+    if scale == "paper":
+        raise ValueError("--scale: the note trains nothing; use small, the real thing, or smoke")
+    return SIZES[scale]
+
+
+def trained_words(size: Size) -> list[Memorization]:
+    """Of each period 0^a 1^b in halves, binary words drawn at random, and up to period 8 one of three letters."""
+    texts = []
+    for p in size.periods:
+        drawn = generator_for(0, "words", p)
+        texts.append("0" * (p - p // 2) + "1" * (p // 2))
+        for num_symbols in [2] * size.num_drawn + [3] * (3 <= p <= 8):
+            found = None
+            while found is None or len(found.word.symbols) < num_symbols or found.word.period < p:
+                found = memorize("".join(map(str, torch.randint(num_symbols, (p,), generator=drawn).tolist())))
+            texts.append(found.word.text)
+    return [memorize(text, robust=True) for text in dict.fromkeys(texts)]
+
+
+class Trained(NamedTuple):
+    """A net that was trained: its size, what it says, and the eigenvalues of its W_h.
+
+    `first_wrong` is the first wrong step among those generated, in float64, None if there is none; `when_rounded` the
+    same with the entries of W_h rounded to bfloat16. `learns_inputs` is False where W_x = 0.
+    """
+
+    word: Memorization
+    dimension: int
+    learns_inputs: bool
+    loss: float
+    first_wrong: int | None
+    when_rounded: int | None
+    eigenvalues: tuple[complex, ...]
+
+    def is_right(self, steps: int) -> bool:
+        """Whether the first so many symbols are right."""
+        return self.first_wrong is None or self.first_wrong > steps
+
+
+def train_all(words: Sequence[Memorization], size: Size) -> list[Trained]:
+    """Nets of every dimension from 1 to the period, W_x = 0 and learnt; those of one dimension side by side."""
+    trained = []
+    for d in range(1, max(found.word.period for found in words) + 1):
+        chosen = [found for found in words if found.word.period >= d for _ in range(size.seeds)]
+        for learns_inputs in (False, True):
+            trained += _train(chosen, d, size, learns_inputs=learns_inputs)
+    return trained
+
+
+def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs: bool) -> list[Trained]:
+    letters = torch.from_numpy(np.stack([np.resize(found.word.letters, size.longest) for found in chosen]))
+    num_symbols = int(letters.max()) + 1
+    stack = draw(len(chosen), d, num_symbols, generator_for(0, "nets", d, int(learns_inputs)))
+    for place, found in enumerate(chosen):
+        stack.bias[place, len(found.word.symbols) :] = -100.0  # symbols of other words
+    stack, losses = descend(stack, letters[:, : size.length], size.descent, learns_inputs=learns_inputs)
+    double = Stack(*(tensor.double() for tensor in stack))
+    in_bfloat16 = torch.from_numpy(rounded(double.hidden.numpy(), "bfloat16"))
+    wrong, wrong_rounded = (
+        [_first(generate(nets, size.longest)[place] != letters[place]) for place in range(len(chosen))]
+        for nets in (double, double._replace(hidden=in_bfloat16))
+    )
+    eigenvalues = torch.linalg.eigvals(double.hidden).tolist()
+    return [
+        Trained(found, d, learns_inputs, losses[i].item(), wrong[i], wrong_rounded[i], tuple(eigenvalues[i]))
+        for i, found in enumerate(chosen)
+    ]
+
+
+def _first(is_wrong: torch.Tensor) -> int | None:
+    """The first step at which it is True, counted from 1."""
+    return int(is_wrong.int().argmax()) + 1 if bool(is_wrong.any()) else None
+
+
+class Learnt(NamedTuple):
+    """Nets of the smallest dimension of one word, W_x = 0: the frequencies of those that are right where trained.
+
+    `off` is the largest distance of any frequency from a whole number, in the median net. `readable` counts nets whose
+    nearest frequencies can read the word, `robust` those where they are the set of the widest margin; `sets` and
+    `all_sets` say how many sets of that dimension can read the word, and how many there are: chance.
+    """
+
+    word: Memorization
+    num_right: int
+    off: float
+    readable: int
+    robust: int
+    sets: int
+    all_sets: int
+
+
+def learnt_frequencies(trained: Sequence[Trained], size: Size) -> list[Learnt]:
+    """The eigenvalues that training finds beside the frequencies that linear programs find."""
+    smallest = [net for net in trained if not net.learns_inputs and net.dimension == net.word.upper]
+    found = []
+    for _, group in groupby(sorted(smallest, key=_name), key=_name):
+        nets = list(group)
+        word = nets[0].word
+        right = [net for net in nets if net.is_right(size.length)]
+        period, letters = word.word.period, word.word.letters
+        every = list(sets_of_dimension(period, word.upper))
+        readable = {S for S in every if read_out(letters, orbit(S, period)) is not None}
+        seen = [frequencies_of(net.eigenvalues, period) for net in right]
+        offs = sorted(off for _, off in seen)
+        found.append(
+            Learnt(
+                word,
+                len(right),
+                offs[len(offs) // 2] if offs else math.nan,
+                sum(frequencies in readable for frequencies, _ in seen),
+                sum(frequencies == word.frequencies for frequencies, _ in seen),
+                len(readable),
+                len(every),
+            )
+        )
+    return found
+
+
+def _name(net: Trained) -> tuple[int, str]:
+    return net.word.word.period, net.word.word.text
+
+
+def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequencies, float]:
+    """The whole frequencies that eigenvalues are nearest to, 0 left out, and how far off the farthest is.
+
+    Example:
+        >>> frequencies_of([1j, -1j, 0.9 + 0j], 8)
+        ((2,), 0.0)
+    """
+    turns = [abs(math.atan2(value.imag, value.real)) / (2 * math.pi) * period for value in map(complex, eigenvalues)]
+    off = max(abs(turn - round(turn)) for turn in turns)
+    return tuple(sorted({round(turn) for turn in turns} - {0})), off
+
+
+class Lasting(NamedTuple):
+    """A written generator whose W_h was rounded to one of the precisions `LOW`: first wrong steps.
+
+    `formula` is (pi / p) / |dtheta| of the plane that drifts fastest, `predicted` follows the drift of all planes,
+    `measured` was generated with states in float64, `wholly` with all in bfloat16 (None: none in the steps looked at,
+    or, of `wholly`, another precision).
+    """
+
+    word: Memorization
+    precision: Precision
+    threshold: float
+    formula: float
+    predicted: int | None
+    measured: int | None
+    wholly: int | None
+
+
+def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
+    """For how many steps written generators are right at low precision."""
+    rows = []
+    for found in words:
+        count, letters = size.steps_looked_at, np.resize(found.word.letters, size.steps_looked_at)
+        for precision in LOW:
+            drift = max((abs(angle) for angle, _ in drifts(found, precision)), default=0.0)
+            generator = with_rounded_hidden(found.generator, precision)
+            said = generator.logits(generator.states(count)).argmax(1)
+            wholly = None
+            if precision == "bfloat16":
+                model = as_linear_rnn(found.generator, torch.bfloat16)
+                wholly = _first(model.generate(count) != torch.from_numpy(letters))
+            rows.append(
+                Lasting(
+                    found,
+                    precision,
+                    float(np.ptp(found.generator.bias)),
+                    angle_formula(found.word.period, drift),
+                    predicted_lifetime(found, precision).first_wrong,
+                    _first(torch.from_numpy(said != letters)),
+                    wholly,
+                )
+            )
+    return rows

@@ -1,0 +1,75 @@
+"""Gains and gates of a looped layer: functions of the loop, or the same in all loops."""
+
+from abc import ABC, abstractmethod
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.transformer_layer import Scales
+from lengthwise.ops.sinusoids import timestep_sinusoids
+
+NUM_FREQUENCIES = 256
+"""Sines and cosines of a loop's number, whatever the width of the model."""
+
+
+class LoopScales(nn.Module, ABC):
+    """The gains and gates of every loop; at the start all gains are 1 and all gates 0, so that a loop does nothing."""
+
+    @abstractmethod
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all parameters anew."""
+
+    @abstractmethod
+    def raw(self, num_loops: int) -> Float[Tensor, "R 4 D"]:
+        """Gains less 1, and gates, of loops 0 ... R - 1."""
+
+    def forward(self, num_loops: int) -> list[Scales]:
+        """What each loop multiplies by, all of them computed at once."""
+        gains, gates = self.raw(num_loops).chunk(2, 1)
+        return [Scales(*gain, *gate) for gain, gate in zip((1 + gains).unbind(0), gates.unbind(0), strict=True)]
+
+
+class TimestepScales(LoopScales):
+    """Gains and gates as functions of the timestep encoding, which has as many parameters for any number of loops.
+
+    With the frequency embedding e(r) of loop r = 0, 1, ... (`lengthwise.ops.sinusoids`), of 256 numbers:
+    TE(r) = W_2 SiLU(W_1 e(r) + b_1) + b_2, and (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b, where W and b start
+    at 0: 5 D^2 + 262 D parameters.
+
+    Source: Xu and Sato (2024), section 4.2, and their code.
+    Differs from the source: in nothing; the paper's prose has an encoding of D numbers.
+    """
+
+    def __init__(self, *, d_model: int) -> None:
+        super().__init__()
+        self.encoding = nn.Sequential(nn.Linear(NUM_FREQUENCIES, d_model), nn.SiLU(), nn.Linear(d_model, d_model))
+        self.heads = nn.Linear(d_model, 4 * d_model)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        draw_linears(self.encoding, generator)
+        nn.init.zeros_(self.heads.weight)
+        nn.init.zeros_(self.heads.bias)
+
+    def raw(self, num_loops: int) -> Float[Tensor, "R 4 D"]:
+        sinusoids = timestep_sinusoids(num_loops, NUM_FREQUENCIES).to(self.heads.weight)
+        return torch.unflatten(self.heads(F.silu(self.encoding(sinusoids))), -1, (4, -1))
+
+
+class ConstantScales(LoopScales):
+    """Learned gains and gates that all loops share: what the timestep encoding is compared with.
+
+    Source: ours; the paper's plain loop has another norm and another activation, so that more than time tells it apart.
+    """
+
+    def __init__(self, *, d_model: int) -> None:
+        super().__init__()
+        self.shared = nn.Parameter(torch.empty(4, d_model))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        nn.init.zeros_(self.shared)
+
+    def raw(self, num_loops: int) -> Float[Tensor, "R 4 D"]:
+        return self.shared.expand(num_loops, -1, -1)

@@ -1,0 +1,144 @@
+"""The causal pre-norm transformer layer, and gains and gates that a loop may put on it."""
+
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.layers.initialisation import draw_linears
+
+LayerKind = Literal["scaled", "rms", "gpt2"]
+"""`scaled`: RMSNorm without a gain of its own, SiLU. `rms`: RMSNorm with a learned gain, GELU. `gpt2`: LayerNorm with
+gain and bias, GELU. GELU is the tanh approximation throughout."""
+
+
+class Scales(NamedTuple):
+    """What a layer's normed inputs (gains) and its outputs (gates) are multiplied by, number by number.
+
+    In the order of the published code: attention before feed-forward, gains before gates.
+    """
+
+    attention_gain: Float[Tensor, " D"]
+    feed_forward_gain: Float[Tensor, " D"]
+    attention_gate: Float[Tensor, " D"]
+    feed_forward_gate: Float[Tensor, " D"]
+
+
+class _Maps(NamedTuple):
+    """Weights and biases of a layer's four linear maps."""
+
+    query_key_value: tuple[Tensor, Tensor]
+    output: tuple[Tensor, Tensor]
+    widen: tuple[Tensor, Tensor]
+    narrow: tuple[Tensor, Tensor]
+
+
+class TransformerLayer(nn.Module):
+    """x' = x + g_1 * Attn(a_1 * norm(x)), then x' + g_2 * FF(a_2 * norm(x')), with causal attention of H heads.
+
+    FF(x) = W_2 f(W_1 x), 4 D hidden units, biases everywhere. Gains a and gates g are the `Scales` that a call gives;
+    without them the layer is GPT-2's. Shapes: states [B, T, D] to states [B, T, D].
+
+    A gain in front of a linear map and a gate behind it are products with its columns and rows. `forward` multiplies
+    the matrices, once a call, where `by_definition` multiplies every state: the same numbers up to rounding.
+
+    Source: Xu and Sato (2024), section 4.2, and their code (`scaled`, `rms`); Radford et al., "Language models are
+        unsupervised multitask learners" (2019) (`gpt2`).
+    Differs from the source: no dropout.
+    """
+
+    def __init__(self, *, d_model: int, num_heads: int, kind: LayerKind) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.activation = {"scaled": F.silu}.get(kind, _tanh_gelu)
+        self.norms = nn.ModuleList(_norm(d_model, kind) for _ in range(2))
+        self.query_key_value = nn.Linear(d_model, 3 * d_model)
+        self.output = nn.Linear(d_model, d_model)
+        self.widen = nn.Linear(d_model, 4 * d_model)
+        self.narrow = nn.Linear(4 * d_model, d_model)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Linear maps as torch draws them, gains 1 and biases of norms 0."""
+        draw_linears(self, generator)
+        for norm in self.norms:
+            norm.reset_parameters()  # type: ignore[operator]  # ModuleList forgets the type of its modules
+
+    def forward(self, states: Float[Tensor, "B T D"], scales: Scales | None = None) -> Float[Tensor, "B T D"]:
+        maps = self._maps(scales)
+        query, key, value = self._heads(F.linear(self.norms[0](states), *maps.query_key_value), 3)
+        attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return self._respond(states, attended, maps)
+
+    def at(
+        self, states: Float[Tensor, "B T D"], places: Int64[Tensor, " B"], scales: Scales | None = None
+    ) -> Float[Tensor, "B D"]:
+        """The same numbers as `forward` at one place of each row: of the other positions, keys and values alone."""
+        maps = self._maps(scales)
+        normed = self.norms[0](states)
+        here = torch.arange(len(places))
+        (to_query, to_key_value), (query_bias, key_value_bias) = (
+            tensor.tensor_split([states.shape[-1]]) for tensor in maps.query_key_value
+        )
+        (query,) = self._heads(F.linear(normed[here, places][:, None], to_query, query_bias), 1)
+        key, value = self._heads(F.linear(normed, to_key_value, key_value_bias), 2)
+        seen = torch.arange(states.shape[1]) <= places[:, None, None, None]
+        attended = F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
+        return self._respond(states[here, places][:, None], attended, maps)[:, 0]
+
+    def by_definition(self, states: Float[Tensor, "B T D"], scales: Scales | None = None) -> Float[Tensor, "B T D"]:
+        """The same numbers as `forward`, as the equations stand: every weight of attention written out."""
+        ones = states.new_ones(states.shape[-1])
+        gain_1, gain_2, gate_1, gate_2 = scales or Scales(ones, ones, ones, ones)
+        query, key, value = self._heads(self.query_key_value(gain_1 * self.norms[0](states)), 3)
+        scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
+        later = torch.ones(states.shape[1], states.shape[1], dtype=torch.bool).triu(1)
+        attended = scores.masked_fill(later, -torch.inf).softmax(-1) @ value
+        states = states + gate_1 * self.output(attended.transpose(1, 2).flatten(2))
+        answered: Tensor = gate_2 * self.narrow(self.activation(self.widen(gain_2 * self.norms[1](states))))
+        return states + answered
+
+    def _maps(self, scales: Scales | None) -> _Maps:
+        if scales is None:
+            gains, gates = (None, None), (None, None)
+        else:
+            gains, gates = scales[:2], scales[2:]  # type: ignore[assignment]
+        return _Maps(
+            _scaled(self.query_key_value, gain=gains[0]),
+            _scaled(self.output, gate=gates[0]),
+            _scaled(self.widen, gain=gains[1]),
+            _scaled(self.narrow, gate=gates[1]),
+        )
+
+    def _heads(self, projected: Float[Tensor, "B T _"], count: int) -> tuple[Float[Tensor, "B H T E"], ...]:
+        """Queries, keys, values, or some of them, head by head."""
+        return torch.unflatten(projected, -1, (count, self.num_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+
+    def _respond(
+        self, states: Float[Tensor, "B T D"], attended: Float[Tensor, "B H T E"], maps: _Maps
+    ) -> Float[Tensor, "B T D"]:
+        """What follows attention, position by position."""
+        states = states + F.linear(attended.transpose(1, 2).flatten(2), *maps.output)
+        return states + F.linear(self.activation(F.linear(self.norms[1](states), *maps.widen)), *maps.narrow)
+
+
+def _scaled(linear: nn.Linear, *, gain: Tensor | None = None, gate: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Weight and bias of x -> gate * linear(gain * x)."""
+    weight: Tensor = linear.weight
+    bias: Tensor = linear.bias
+    if gain is not None:
+        weight = weight * gain
+    if gate is not None:
+        weight, bias = weight * gate[:, None], bias * gate
+    return weight, bias
+
+
+def _norm(d_model: int, kind: LayerKind) -> nn.Module:
+    if kind == "gpt2":
+        return nn.LayerNorm(d_model)
+    return nn.RMSNorm(d_model, elementwise_affine=kind == "rms")
+
+
+def _tanh_gelu(inputs: Tensor) -> Tensor:
+    return F.gelu(inputs, approximate="tanh")

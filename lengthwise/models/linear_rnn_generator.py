@@ -1,0 +1,171 @@
+"""The linear RNN that generates: no function between its states, and its own answer is what it reads next."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import Field
+from torch import Tensor, nn
+
+from lengthwise.layers.initialisation import draw_uniformly
+from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
+
+Ties = Literal["lowest", "error"]
+
+STATES_AT_ONCE = 4096
+"""States of so many steps are held at a time."""
+
+
+class Tied(ArithmeticError):
+    """The largest logit is not one alone, or logits are no numbers."""
+
+
+class LinearRNNGeneratorConfig(ModelConfig):
+    """Width d of the state."""
+
+    d_model: int = Field(64, ge=1)
+
+
+@MODELS.register("linear-rnn-generator")
+class LinearRNNGenerator(RecurrentModel):
+    """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` makes x_{i+1} the argmax of y_i.
+
+    As every model it answers strings that are given to it. To generate, its classes are its symbols, in the same
+    order, and the last symbol of its vocabulary is START, with which generating begins: h_1 is START's column of W_x.
+
+    Source: "update on rnn memorization" (20 November 2023), its definition.
+    Differs from the source: ties, of which it does not speak, go to the lowest index or are an error.
+    """
+
+    Config = LinearRNNGeneratorConfig
+    config: LinearRNNGeneratorConfig
+    readout: nn.Linear
+
+    def __init__(
+        self,
+        config: LinearRNNGeneratorConfig,
+        *,
+        vocab_size: int,
+        num_classes: int,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.hidden_weight = nn.Parameter(torch.empty(config.d_model, config.d_model))
+        self.input_weight = nn.Parameter(torch.empty(config.d_model, vocab_size))
+        self.readout = nn.Linear(config.d_model, num_classes)
+        self.reset_parameters(generator or torch.Generator())
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all parameters anew, uniformly up to 1 / sqrt(d) in size."""
+        draw_uniformly(self.parameters(), self.config.d_model, generator)
+
+    @property
+    def hidden_matrices(self) -> Sequence[nn.Parameter]:
+        """W_h."""
+        return [self.hidden_weight]
+
+    def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
+        return self.hidden_weight.new_zeros(batch_size, self.config.d_model)
+
+    def step(
+        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
+    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
+        self.check_step(token, state, self.input_weight.shape[1])
+        state = state @ self.hidden_weight.T + self.input_weight.T[token]
+        return self.readout(state), state
+
+    def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
+        """The states at every position, one by one."""
+        self.check_inputs(inputs, self.input_weight.shape[1])
+        yield from super().states(inputs)
+
+    @torch.no_grad()
+    def generate(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
+        """The first `count` symbols after START, in the precision of the parameters.
+
+        Where W_x is 0 but for START, states follow from W_h alone and are read many at a time.
+
+        Raises:
+            ValueError: `count` is negative, or symbols and classes are not as generating wants them.
+            Tied: `ties` is "error" and a largest logit is not one alone.
+
+        Example:
+            >>> model = LinearRNNGenerator(LinearRNNGeneratorConfig(d_model=1), vocab_size=3, num_classes=2)
+            >>> alternating = ([[-1.0]], [[0.0, 0.0, 1.0]], [[1.0], [-1.0]], [0.0, 0.0])
+            >>> for parameter, numbers in zip(model.parameters(), alternating):
+            ...     parameter.data = torch.tensor(numbers)
+            >>> model.generate(5).tolist()
+            [0, 1, 0, 1, 0]
+        """
+        self._check_generates(count)
+        if self.input_weight[:, :-1].any():
+            return generate_by_definition(self, count, ties=ties)
+        state, said = self.input_weight[:, -1], []
+        for start in range(0, count, STATES_AT_ONCE):
+            states = []
+            for _ in range(min(STATES_AT_ONCE, count - start)):
+                states.append(state)
+                state = self.hidden_weight @ state
+            said.append(_largest(self.readout(torch.stack(states)), ties, start))
+        return torch.cat(said) if said else torch.zeros(0, dtype=torch.int64)
+
+    def generate_exactly(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
+        """The same in rational arithmetic: parameters are taken as the fractions that they are, nothing is rounded.
+
+        Fractions grow by the digits of W_h with every step, unless it is a matrix of integers of finite order.
+        """
+        self._check_generates(count)
+        hidden, inputs, readout = (
+            [[Fraction(number) for number in row] for row in weight.double().tolist()]
+            for weight in (self.hidden_weight, self.input_weight, self.readout.weight)
+        )
+        bias = [Fraction(number) for number in self.readout.bias.double().tolist()]
+        token, state, said = len(inputs[0]) - 1, [Fraction(0)] * len(hidden), []
+        for i in range(count):
+            state = [_dot(row, state) + read[token] for row, read in zip(hidden, inputs, strict=True)]
+            logits = [_dot(row, state) + b for row, b in zip(readout, bias, strict=True)]
+            token = logits.index(max(logits))
+            if ties == "error" and logits.count(logits[token]) > 1:
+                raise Tied(f"step {i + 1}: wanted one largest logit, got {list(map(float, logits))}")
+            said.append(token)
+        return torch.tensor(said, dtype=torch.int64)
+
+    def _check_generates(self, count: int) -> None:
+        num_symbols, num_classes = self.input_weight.shape[1], self.readout.out_features
+        if num_symbols != num_classes + 1:
+            raise ValueError(
+                f"vocab_size: wanted {num_classes + 1}, a symbol for each class and START, got {num_symbols}; make the "
+                "model for an alphabet whose last symbol is START"
+            )
+        if count < 0:
+            raise ValueError(f"count: wanted at least 0 symbols, got {count}")
+
+
+@torch.no_grad()
+def generate_by_definition(model: RecurrentModel, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
+    """What a model says symbol by symbol when its answers are read back to it, from its last symbol, START, on."""
+    start = model.readout.out_features
+    token, state = torch.tensor([start]), model.initial_state(1)
+    said = []
+    for i in range(count):
+        logits, state = model.step(token, state)
+        token = _largest(logits, ties, i)
+        said.append(token)
+    return torch.cat(said) if said else torch.zeros(0, dtype=torch.int64)
+
+
+def _largest(logits: Float[Tensor, "T Y"], ties: Ties, start: int) -> Int64[Tensor, " T"]:
+    largest = logits.amax(1, keepdim=True)
+    if ties == "error":
+        clear = (logits < largest).sum(1) == logits.shape[1] - 1
+        if not bool(clear.all()):
+            step = int((~clear).int().argmax())
+            raise Tied(f"step {start + step + 1}: wanted one largest logit, got {logits[step].tolist()}")
+    return logits.argmax(1)
+
+
+def _dot(row: Sequence[Fraction], state: Sequence[Fraction]) -> Fraction:
+    return sum((weight * number for weight, number in zip(row, state, strict=True)), Fraction(0))

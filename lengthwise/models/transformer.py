@@ -1,0 +1,52 @@
+"""The causal transformer: layers with weights of their own, one on another."""
+
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import Field
+from torch import Tensor, nn
+
+from lengthwise.layers.transformer_layer import TransformerLayer
+from lengthwise.models.base import MODELS
+from lengthwise.models.causal_transformer import PUBLISHED_SIZES, CausalTransformer, CausalTransformerConfig
+
+
+class TransformerConfig(CausalTransformerConfig):
+    """Sizes of a transformer, and its number of layers L."""
+
+    num_layers: int = Field(2, ge=1)
+
+
+@MODELS.register("transformer")
+class Transformer(CausalTransformer):
+    """GPT-2's layers, L of them: what a looped transformer of L loops is compared with.
+
+    Source: the baselines of Xu and Sato (2024); Radford et al., "Language models are unsupervised multitask learners"
+        (2019).
+    Differs from the source: no dropout; positions and initialisation are those of its configuration.
+    """
+
+    Config = TransformerConfig
+    config: TransformerConfig
+    presets = MappingProxyType({name: {**sizes, "num_layers": 12} for name, sizes in PUBLISHED_SIZES.items()})
+
+    def __init__(self, config: TransformerConfig, *, generator: torch.Generator | None = None, **sizes: Any) -> None:
+        super().__init__(config, **sizes)
+        self.layers = nn.ModuleList(
+            TransformerLayer(d_model=config.d_model, num_heads=config.num_heads, kind="gpt2")
+            for _ in range(config.num_layers)
+        )
+        self.reset_parameters(generator or torch.Generator())
+
+    def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        for layer in self.layers:
+            read = layer(read)
+        return read
+
+    def states_at(self, read: Float[Tensor, "B T D"], places: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
+        *below, top = self._layers()
+        for layer in below:
+            read = layer(read)
+        return top.at(read, places)

@@ -1,0 +1,126 @@
+"""Knapsack: what is the most valuable choice of items that is not too heavy?"""
+
+from typing import Annotated
+
+import torch
+from jaxtyping import Int64
+from pydantic import Field
+from torch import Tensor
+
+from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SEP, SingleAnswerTask, check_positive
+from lengthwise.tasks.base import TASKS
+
+CELLS_AT_ONCE = 1 << 17
+"""Tables are made for as many problems at a time as have about so many cells, which fit a cache."""
+
+
+@TASKS.register("knapsack")
+class Knapsack(SingleAnswerTask):
+    """The largest sum of values of items, each used at most once, whose weights sum to at most a capacity.
+
+    A problem reads ``3 4 2 | 7 9 1 | 6 <sep>``: weights, values, capacity, each uniform from 1; `length` is the number
+    of items and the classes are the integers.
+
+    Raises:
+        ValueError: a field out of its range (weights, values and capacities are positive), `num_range` too small.
+
+    Example:
+        >>> weights, values = torch.tensor([[3, 4, 2]]), torch.tensor([[7, 9, 1]])
+        >>> best_value(weights, values, torch.tensor([6])).tolist()
+        [10]
+
+    Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
+        Encoding" (arXiv 2410.01405), appendix C.1.1.
+    Differs from the source: the text names values first, but only weights first gives its example the answer printed
+        there, 52. Ranges are those of its example. See `SingleAnswerTask` for what is scored.
+    """
+
+    max_length: Annotated[int, Field(ge=1, le=1_000)] = 20
+    max_weight: Annotated[int, Field(ge=1, le=10_000)] = 20
+    max_value: Annotated[int, Field(ge=1, le=10_000)] = 10
+    max_capacity: Annotated[int, Field(ge=1, le=10_000)] = 50
+
+    @property
+    def largest_number(self) -> int:
+        """A weight, a capacity, or the values of as many items as can be taken."""
+        most_items = min(self.max_length, self.max_capacity)
+        return max(self.max_weight, self.max_capacity, most_items * self.max_value)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """``<sep>``, ``|`` and the integers."""
+        return ("<sep>", "|", *self.numbers)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The integers."""
+        return self.numbers
+
+    def draw(
+        self, count: int, length: int, generator: torch.Generator
+    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+        """Uniform weights, values and capacities, all from 1."""
+        weights = torch.randint(1, self.max_weight + 1, (count, length), generator=generator)
+        values = torch.randint(1, self.max_value + 1, (count, length), generator=generator)
+        capacities = torch.randint(1, self.max_capacity + 1, (count, 1), generator=generator)
+        bar, sep = torch.full((count, 1), BAR), torch.full((count, 1), SEP)
+        parts = [weights + NUM_SPECIAL, bar, values + NUM_SPECIAL, bar, capacities + NUM_SPECIAL, sep]
+        return torch.cat(parts, 1), best_value(weights, values, capacities[:, 0])
+
+    def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+        """What items taken by value per weight are worth: whole ones while they fit, or the last one in part."""
+        length = (inputs.shape[1] - 4) // 2
+        weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL
+        capacities = inputs[:, -2] - NUM_SPECIAL
+        order = (values / weights).argsort(dim=1, descending=True, stable=True)
+        left, room = capacities.clone(), capacities.to(torch.float64)
+        greedy, bound = torch.zeros_like(left), torch.zeros_like(room)
+        for weight, value in zip(weights.gather(1, order).T, values.gather(1, order).T, strict=True):
+            fits = weight <= left
+            left, greedy = left - weight * fits, greedy + value * fits
+            bound += value * (room / weight).clamp(0, 1)
+            room = (room - weight).clamp(min=0)
+        fractional = bound.to(torch.int64)
+        return {
+            "capacity": capacities,
+            "greedy value": greedy,
+            "fractional value": fractional,
+            "greedy and fractional value": greedy * (self.largest_number + 1) + fractional,
+        }
+
+
+def best_value(
+    weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
+) -> Int64[Tensor, " N"]:
+    """The largest value of a choice whose positive weights sum to at most the row's capacity.
+
+    The best for every capacity, item by item: with one more item of weight w and value v, it is
+    ``best(c) = max(best(c), best(c - w) + v)``.
+
+    Raises:
+        ValueError: a weight, value or capacity below 1.
+    """
+    check_positive(weights=weights, values=values, capacities=capacities)
+    at_once = max(1, CELLS_AT_ONCE // (int(capacities.max()) + 1))
+    parts = zip(weights.split(at_once), values.split(at_once), capacities.split(at_once), strict=True)
+    return torch.cat([_best_value(*part) for part in parts])
+
+
+def _best_value(
+    weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
+) -> Int64[Tensor, " N"]:
+    room = torch.arange(int(capacities.max()) + 1)[:, None]
+    best = torch.zeros(len(room), len(weights), dtype=torch.int32)
+    for weight, value in zip(weights.T, values.T.to(torch.int32), strict=True):
+        left = room - weight
+        best = torch.maximum(best, torch.where(left >= 0, best.gather(0, left.clamp(min=0)) + value, 0))
+    return best.gather(0, capacities[None])[0].to(torch.int64)
+
+
+def best_value_by_definition(
+    weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
+) -> Int64[Tensor, " N"]:
+    """The same, by trying every choice."""
+    chosen = torch.cartesian_prod(*[torch.arange(2)] * weights.shape[1]).view(-1, weights.shape[1])
+    fits = chosen @ weights.T <= capacities
+    return torch.where(fits, chosen @ values.T, 0).max(0).values

@@ -1,0 +1,120 @@
+"""Longest common subsequence: how long is the longest string that two strings both contain, with gaps?"""
+
+from typing import Annotated
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+from pydantic import Field
+from torch import Tensor
+
+from lengthwise.conventions import PAD
+from lengthwise.tasks.algorithmic.two_strings import (
+    TwoStringsTask,
+    aligned_letters,
+    check_letters,
+    common_letters,
+    read,
+    written,
+)
+from lengthwise.tasks.base import TASKS
+
+WORD = 64
+"""Bits of the words that rows of the table are kept in."""
+
+
+@TASKS.register("longest-common-subsequence")
+class LongestCommonSubsequence(TwoStringsTask):
+    """The length of the longest common subsequence of two strings of `length` letters each.
+
+    A problem reads ``a b c b | b d a b <sep>``; the classes are the integers. Each string has a pool of its own, of
+    `pool_size` letters drawn with replacement from the alphabet, and its letters are uniform in that pool.
+
+    Raises:
+        ValueError: a field out of its range (an alphabet has at most 26 letters), `num_range` too small.
+
+    Example:
+        >>> first, second = torch.tensor([[0, 1, 2, 1]]), torch.tensor([[1, 3, 0, 1]])
+        >>> common_length(first, second).tolist()
+        [2]
+
+    Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
+        Encoding" (arXiv 2410.01405), appendix C.1.2.
+    Differs from the source: it does not say how large the pools are; its example has 11 and 10 different letters of 60,
+        which pools of 13 make likely. See `SingleAnswerTask` for what is scored.
+    """
+
+    pool_size: Annotated[int, Field(ge=1, le=1_000)] = 13
+
+    @property
+    def largest_number(self) -> int:
+        """All letters."""
+        return self.max_length
+
+    def draw(
+        self, count: int, length: int, generator: torch.Generator
+    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+        """Two strings, each over a pool of letters of its own."""
+        pools = torch.randint(self.alphabet, (2, count, self.pool_size), generator=generator)
+        first, second = pools.gather(2, torch.randint(self.pool_size, (2, count, length), generator=generator))
+        return written(first, second), common_length(first, second)
+
+    def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+        """How many letters the strings share, and in how many places they agree."""
+        strings = read(inputs)
+        common, aligned = common_letters(*strings), aligned_letters(*strings)
+        return {
+            "common letters": common,
+            "aligned letters": aligned,
+            "common and aligned letters": common * (self.max_length + 1) + aligned,
+        }
+
+
+def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
+    """The length of the longest common subsequence of each two strings of letters 0, 1, ..., which may end in pads.
+
+    Neighbours in a row of the table of prefixes differ by 0 or 1. A row's differences are bits V, set where there is
+    none, and the next row is made of all of them at once: with M the places of `first` that hold the next letter of
+    `second` and U = V & M, it is (V + U) | (V - U), where a sum carries from word to word.
+
+    Raises:
+        ValueError: a string has no letters.
+
+    Source: Hyyrö, "Bit-parallel LCS-length computation revisited" (AWOCA 2004), figure 3, after Crochemore et al., "A
+        fast and practical bit-vector algorithm for the longest common subsequence problem" (Information Processing
+        Letters 80, 2001).
+    """
+    check_letters(first=first, second=second)
+    count, length = first.shape
+    rows, num_words = np.arange(count), (length - 1) // WORD + 1
+    num_letters = 1 + int(torch.maximum(first.max(), second.max()))
+    holds = np.zeros((num_words, num_letters + 1, count), dtype=np.uint64)
+    for place, letter in enumerate(first.T.numpy()):
+        holds[place // WORD, letter, rows] |= np.uint64(1 << place % WORD)
+    holds[:, PAD] = 0
+    same = np.full((num_words, count), ~np.uint64(0))
+    for letter in second.T.numpy():
+        carry = np.zeros(count, dtype=np.uint64)
+        for word, old in enumerate(same):
+            matched = old & holds[word, letter, rows]
+            added = old + matched
+            total = added + carry
+            carry = ((added < old) | (total < added)).astype(np.uint64)
+            same[word] = total | (old ^ matched)
+    same[-1] |= ~np.uint64(0) << np.uint64((length - 1) % WORD) << np.uint64(1)
+    return torch.from_numpy(np.bitwise_count(~same).sum(0, dtype=np.int64))
+
+
+def common_length_by_definition(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
+    """The same, by the table of prefixes."""
+    lengths = []
+    for pair in zip(first.tolist(), second.tolist(), strict=True):
+        a, b = ([letter for letter in string if letter != PAD] for string in pair)
+        above = [0] * (len(b) + 1)
+        for letter in a:
+            row = [0]
+            for j, other in enumerate(b):
+                row.append(above[j] + 1 if letter == other else max(above[j + 1], row[j]))
+            above = row
+        lengths.append(above[-1])
+    return torch.tensor(lengths)

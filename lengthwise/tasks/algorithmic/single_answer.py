@@ -1,0 +1,123 @@
+"""Problems with a single answer: how they are written, and what answers score that solve nothing."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Annotated, ClassVar
+
+import torch
+from jaxtyping import Int64
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE, PAD
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import Batch, SymbolTask
+
+SEP, BAR = 0, 1
+"""The ids of ``<sep>``, where the answer is asked, and of ``|``, which stands between the parts of a problem."""
+
+NUM_SPECIAL = 2
+"""Letters and integers have the ids that follow: integer n is symbol ``NUM_SPECIAL + n``."""
+
+STRINGS_COUNTED = 1 << 14
+"""Problems of a length that base rates are counted on; one half fits cheap predictors, the other scores them."""
+
+DRAWN_AT_ONCE = 1 << 11
+
+
+class SingleAnswerTask(SymbolTask):
+    """A problem, written as ``part | part | ... <sep>``, and one answer, asked at ``<sep>`` and nowhere else.
+
+    Every integer is one symbol, so that `max_length` and the sizes of a task decide how many symbols and classes there
+    are; with `num_range`, the integers are 0 ... num_range - 1. Problems shorter than the longest of their batch end in
+    `PAD`. `length` is the number of items or letters, not of symbols, and at most `max_length`.
+
+    Differs from the source (Xu and Sato, arXiv 2410.01405, appendix C.1): there the answer follows ``<sep>``, an end
+    symbol follows the answer, and a problem counts as solved when both are right, each the likeliest of all symbols.
+    The end symbol says nothing of the problem; here the answer alone is asked, and it is one of the classes.
+    """
+
+    separator: ClassVar[str] = " "
+
+    max_length: Annotated[int, Field(ge=1, le=1_000)]
+    num_range: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    @abstractmethod
+    def largest_number(self) -> int:
+        """The largest integer that can stand in a problem or be its answer."""
+
+    @abstractmethod
+    def draw(
+        self, count: int, length: int, generator: torch.Generator
+    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+        """Draw problems as they are written, with `SEP` and pads at the end, all as wide, and their answers."""
+
+    @abstractmethod
+    def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+        """Integers that are quickly read off a problem, by what they are; `base_rates` guesses answers from each."""
+
+    @model_validator(mode="after")
+    def _has_a_symbol_for_every_number(self) -> "SingleAnswerTask":
+        if self.num_range is not None and self.num_range <= self.largest_number:
+            raise ValueError(
+                f"num_range: wanted at least {self.largest_number + 1} for problems of up to {self.max_length}, got "
+                f"{self.num_range}; raise it, or lower max_length"
+            )
+        return self
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The integers that have a symbol or a class."""
+        return tuple(map(str, range(self.num_range or self.largest_number + 1)))
+
+    def is_legal_length(self, length: int) -> bool:
+        """Every length from 1 to `max_length`."""
+        return 1 <= length <= self.max_length
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw problems; only `SEP` asks."""
+        self.check_length(length)
+        inputs, answers = self.draw(batch_size, length, generator)
+        inputs = inputs[:, : int((inputs != PAD).sum(1).max())].contiguous()
+        return Batch(inputs, torch.where(inputs == SEP, answers[:, None], IGNORE))
+
+    def baseline(self, length: int) -> float:
+        """The share of the likeliest answer, counted on 16,384 problems (standard error at most 0.004)."""
+        return self.base_rates(length)["majority class"]
+
+    def base_rates(self, length: int) -> Mapping[str, float]:
+        """Accuracies of answers that solve nothing, the likeliest answer first, then those given a cheap feature.
+
+        Given each of the `cheap_features`, the answer that was likeliest for its value on 8,192 problems, scored on
+        8,192 others: but for what a sample leaves open, at least as good as any threshold on the feature.
+        """
+        self.check_length(length)
+        return _base_rates(self, length)
+
+
+def check_positive(**integers: Int64[Tensor, "..."]) -> None:
+    """Raise a ValueError that names what is below 1."""
+    for name, values in integers.items():
+        if values.numel() and values.min() < 1:
+            raise ValueError(f"{name}: wanted integers of at least 1, got {int(values.min())}; give positive ones")
+
+
+@lru_cache(maxsize=256)
+def _base_rates(task: SingleAnswerTask, length: int) -> Mapping[str, float]:
+    generator = generator_for(0, "base rates", task.name, length)
+    drawn = (task.draw(DRAWN_AT_ONCE, length, generator) for _ in range(STRINGS_COUNTED // DRAWN_AT_ONCE))
+    inputs, answers = (torch.cat(part) for part in zip(*drawn, strict=True))
+    num_classes = len(task.classes)
+    counts = answers.bincount(minlength=num_classes)
+    rates = {"majority class": float(counts.max()) / len(answers)}
+    fitted, scored = answers.chunk(2)
+    for name, feature in task.cheap_features(inputs).items():
+        values, places = feature.unique(return_inverse=True)
+        known, asked = places.chunk(2)
+        seen = (known * num_classes + fitted).bincount(minlength=len(values) * num_classes).view(-1, num_classes)
+        likeliest = torch.where(seen.any(1), seen.argmax(1), counts.argmax())
+        rates[name] = float((likeliest[asked] == scored).double().mean())
+    return MappingProxyType(rates)

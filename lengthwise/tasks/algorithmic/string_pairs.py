@@ -1,0 +1,142 @@
+"""Pairs of strings, some unrelated, in others one an edited copy of the other: Algorithm 1 of Feng et al. (2023)."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from lengthwise.conventions import PAD
+
+SHORTER, LONGER = 3, 2
+"""By how many letters the second string may be shorter or longer than the first."""
+
+FEWEST_LETTERS = 3
+SHARE_OF_UNRELATED = 0.4
+"""Of the pairs that are tried; copies that are too long or too short are not taken."""
+
+DELETE, REPLACE, INSERT, NOTHING = range(4)
+
+LEAST_SIZE = 2
+"""A string of so many letters loses none."""
+
+
+class Pools(NamedTuple):
+    """For every row, the alphabet in random order, of which its strings use the first few letters."""
+
+    letters: Int64[Tensor, "N a"]
+    sizes: Int64[Tensor, " N"]
+
+    def of(self, rows: Tensor) -> "Pools":
+        """Those of some rows."""
+        return Pools(self.letters[rows], self.sizes[rows])
+
+    def strings(self, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
+        """Independent letters, all of a row's equally likely."""
+        uniforms = torch.rand(len(self.letters), length, generator=generator, dtype=torch.float64)
+        return self.letters.gather(1, (uniforms * self.sizes[:, None]).to(torch.int64))
+
+
+class Edits(NamedTuple):
+    """Changes of N strings, D of each, one after the other.
+
+    `kinds` are DELETE, REPLACE, INSERT and NOTHING, `letters` those that are written. `shares` in [0, 1) say where: as
+    a share of the letters that the string then has, or of the gaps between them, ends included, for what is put in.
+    """
+
+    kinds: Int64[Tensor, "D N"]
+    shares: Float64[Tensor, "D N"]
+    letters: Int64[Tensor, "D N"]
+
+
+def draw_pairs(
+    count: int, length: int, alphabet: int, generator: torch.Generator
+) -> tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]:
+    """A first string of `length` letters, and a second one that differs, with pads at its end."""
+    sizes = torch.randint(FEWEST_LETTERS, alphabet + 1, (count,), generator=generator)
+    pools = Pools(torch.rand(count, alphabet, generator=generator).argsort(dim=1), sizes)
+    num_edits = torch.randint(1, length + 1, (count,), generator=generator)
+    first = pools.strings(length, generator)
+    second = torch.full((count, length + LONGER), PAD)
+    same = torch.arange(count)
+    while len(same):
+        second[same] = _second_strings(first[same], pools.of(same), num_edits[same], generator)
+        same = same[(second[same, :length] == first[same]).all(1) & (second[same, length] == PAD)]
+    return first, second
+
+
+def _second_strings(
+    first: Int64[Tensor, "N A"], pools: Pools, num_edits: Int64[Tensor, " N"], generator: torch.Generator
+) -> Int64[Tensor, "N B"]:
+    """An unrelated string or an edited copy for each first one.
+
+    Whether a copy is taken depends on its size alone, which the kinds of edits decide: those are drawn until it fits.
+    """
+    count, length = first.shape
+    shortest, longest = length - SHORTER, length + LONGER
+    kinds = torch.empty(length, count, dtype=torch.int64)
+    is_copy = torch.empty(count, dtype=torch.bool)
+    waiting = torch.arange(count)
+    while len(waiting):
+        drawn = torch.randint(NOTHING, (length, len(waiting)), generator=generator)
+        drawn[torch.arange(length)[:, None] >= num_edits[waiting]] = NOTHING
+        copies = torch.rand(len(waiting), generator=generator) >= SHARE_OF_UNRELATED
+        kinds[:, waiting], is_copy[waiting] = drawn, copies
+        size = sizes_while_edited(drawn, length)[-1]
+        waiting = waiting[copies & ((size < shortest) | (size > longest))]
+    second = pools.strings(longest, generator)
+    size = torch.randint(shortest, longest + 1, (count, 1), generator=generator)
+    second[torch.arange(longest) >= size] = PAD
+    shares = torch.rand(length, count, generator=generator, dtype=torch.float64)
+    edits = Edits(kinds, shares, pools.strings(length, generator).T)
+    second[is_copy] = edited(first[is_copy], Edits(*(part[:, is_copy] for part in edits)), longest)
+    return second
+
+
+def sizes_while_edited(kinds: Int64[Tensor, "D N"], length: int) -> Int64[Tensor, "D+1 N"]:
+    """How many letters there are before the first edit and after each: a walk that is reflected at `LEAST_SIZE`."""
+    steps = (kinds == INSERT).to(torch.int64) - (kinds == DELETE).to(torch.int64)
+    free = length + torch.cat([torch.zeros_like(kinds[:1]), steps]).cumsum(0)
+    return free + (LEAST_SIZE - free).clamp(min=0).cummax(0).values
+
+
+def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Tensor, "N B"]:
+    """Each string after its edits, cut or filled up with pads to `width`.
+
+    Every place of the result is followed back, edit by edit, to the letter that was written there or to its place in
+    the string; a letter that is found is kept as a negative number.
+    """
+    sizes = sizes_while_edited(edits.kinds, strings.shape[1])
+    grown = sizes.diff(dim=0)
+    places = (edits.shares * (sizes[:-1] + (grown > 0))).to(torch.int16)
+    writes = (edits.kinds == REPLACE) | (edits.kinds == INSERT)
+    written = torch.where(writes, places, torch.iinfo(torch.int16).max)
+    origin = np.tile(np.arange(width, dtype=np.int16)[:, None], len(strings))
+    backwards = (part.to(torch.int16).numpy()[::-1] for part in (places, grown, written, ~edits.letters))
+    moved = np.empty_like(origin)
+    for place, growth, write, letter in zip(*backwards, strict=True):
+        found = origin == write
+        np.greater_equal(origin, place, out=moved, casting="unsafe")
+        moved *= growth
+        origin -= moved
+        np.copyto(origin, letter, where=found)
+    origins = torch.from_numpy(origin.T).to(torch.int64)
+    kept = strings.gather(1, origins.clamp(0, strings.shape[1] - 1))
+    return torch.where(torch.arange(width) < sizes[-1][:, None], torch.where(origins < 0, ~origins, kept), PAD)
+
+
+def edited_by_definition(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Tensor, "N B"]:
+    """The same, edit by edit."""
+    results = torch.full((len(strings), width), PAD)
+    for row, letters in enumerate(strings.tolist()):
+        for kind, share, letter in zip(*(part[:, row].tolist() for part in edits), strict=True):
+            place = int(share * (len(letters) + (kind == INSERT)))
+            if kind == INSERT:
+                letters.insert(place, letter)
+            elif kind == REPLACE:
+                letters[place] = letter
+            elif kind == DELETE and len(letters) > LEAST_SIZE:
+                del letters[place]
+        results[row, : len(letters)] = torch.tensor(letters[:width])
+    return results

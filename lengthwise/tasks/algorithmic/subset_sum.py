@@ -1,0 +1,212 @@
+"""Subset sum: do some of these integers sum to the target?"""
+
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int64
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SEP, SingleAnswerTask, check_positive
+from lengthwise.tasks.base import TASKS
+
+Sampling = Literal["published", "hard"]
+
+WORD = 64
+"""Bits of the words that sets of sums are kept in."""
+
+SUMS_AT_ONCE = 1 << 22
+"""Problems are drawn in parts that have at most about so many sums, so that these fit a cache."""
+
+FEWEST_HARD_ITEMS = 6
+LEAST_HARD_VALUE = 64
+MOST_SUBSETS_PER_VALUE = 20
+"""Where there are more subsets, hardly any sum is out of reach; with smaller values, only those at the ends are."""
+
+
+@TASKS.register("subset-sum")
+class SubsetSum(SingleAnswerTask):
+    """Whether some of `length` integers in 1 ... `max_value`, each used at most once, sum to a target.
+
+    A problem reads ``5 3 9 | 14 <sep>``; the classes are 0 (no) and 1 (yes). Under ``"published"`` sampling items are
+    uniform and the target is uniform in 1 ... their sum: most targets can be reached, and those that cannot lie near
+    the ends, so that a threshold on ``|target / sum - 1/2|`` answers 82 % of the problems of 10 items.
+
+    Under ``"hard"`` sampling the answer is a fair coin. Both answers have targets in the middle half of the sums and
+    larger than any item: one that cannot be reached, the nearest to a uniform place, and one close by that can. Neither
+    it nor what it leaves of the sum is a sum of two items, nor is either found by taking the largest item that still
+    fits. Items tell nothing of the answer, and where the target lies next to nothing; sums of three items do: trying
+    them all answers 79 % of the problems of 10 items, and all of those of 6. Hard problems have at least 6 items,
+    ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
+
+    Raises:
+        ValueError: a field out of its range; `num_range` too small; ``"hard"`` sampling with too small values.
+
+    Example:
+        >>> task = SubsetSum(max_length=4)
+        >>> task.decode(task.sample(1, 4, torch.Generator().manual_seed(0)).inputs[0])
+        '99 19 57 70 | 113 <sep>'
+
+    Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
+        Encoding" (arXiv 2410.01405), appendix C.1.1.
+    Differs from the source: ``"hard"`` sampling is ours; see `SingleAnswerTask` for what is scored.
+    """
+
+    max_length: Annotated[int, Field(ge=1, le=1_000)] = 10
+    max_value: Annotated[int, Field(ge=1, le=1_000)] = 99
+    sampling: Sampling = "published"
+
+    @model_validator(mode="after")
+    def _has_values_for_hard_problems(self) -> "SubsetSum":
+        if self.sampling == "hard" and self.max_value < LEAST_HARD_VALUE:
+            raise ValueError(
+                f"max_value: wanted at least {LEAST_HARD_VALUE} for sampling 'hard', got {self.max_value}; raise it, "
+                "or choose sampling 'published'"
+            )
+        return self
+
+    @property
+    def largest_number(self) -> int:
+        """The largest sum."""
+        return self.max_length * self.max_value
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """``<sep>``, ``|`` and the integers."""
+        return ("<sep>", "|", *self.numbers)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """No and yes."""
+        return ("0", "1")
+
+    def is_legal_length(self, length: int) -> bool:
+        """Up to `max_length` items; for hard problems from 6, with few enough subsets."""
+        if self.sampling == "hard" and not (
+            length >= FEWEST_HARD_ITEMS and 2**length <= MOST_SUBSETS_PER_VALUE * self.max_value
+        ):
+            return False
+        return super().is_legal_length(length)
+
+    def draw(
+        self, count: int, length: int, generator: torch.Generator
+    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+        """Items, a target, and whether it can be reached."""
+        at_once = max(1, SUMS_AT_ONCE // (length * self.max_value))
+        draw = _draw_hard if self.sampling == "hard" else _draw_published
+        sizes = [min(at_once, count - done) for done in range(0, count, at_once)]
+        parts = [draw(size, length, self.max_value, generator) for size in sizes]
+        items, targets, answers = (torch.cat(part) for part in zip(*parts, strict=True))
+        bar, sep = torch.full((count, 1), BAR), torch.full((count, 1), SEP)
+        return torch.cat([items + NUM_SPECIAL, bar, targets[:, None] + NUM_SPECIAL, sep], 1), answers
+
+    def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+        """Where the target lies, parities, how many items are smaller, and what greedy choices leave."""
+        items, target = inputs[:, :-3] - NUM_SPECIAL, inputs[:, -2] - NUM_SPECIAL
+        total = items.sum(1)
+        return {
+            "|target/sum - 1/2|": (2 * target - total).abs() * 32 // total,
+            "target/sum": target * 64 // total,
+            "parity of target and items": 2 * (items % 2).sum(1) + target % 2,
+            "items up to the target": (items <= target[:, None]).sum(1),
+            "rest of greedy choices": torch.minimum(greedy_rest(items, target), greedy_rest(items, total - target)),
+        }
+
+
+def _draw_published(
+    count: int, length: int, max_value: int, generator: torch.Generator
+) -> tuple[Int64[Tensor, "N n"], Int64[Tensor, " N"], Int64[Tensor, " N"]]:
+    items = torch.randint(1, max_value + 1, (count, length), generator=generator)
+    uniforms = torch.rand(count, generator=generator, dtype=torch.float64)
+    targets = 1 + (uniforms * items.sum(1)).to(torch.int64)
+    return items, targets, reachable_sums(items).gather(1, targets[:, None])[:, 0].to(torch.int64)
+
+
+def _draw_hard(
+    count: int, length: int, max_value: int, generator: torch.Generator
+) -> tuple[Int64[Tensor, "N n"], Int64[Tensor, " N"], Int64[Tensor, " N"]]:
+    kept, missing = [], count
+    while missing > 0:
+        drawn = torch.randint(1, max_value + 1, (2 * missing + 8, length), generator=generator)
+        both, usable = _near_misses(drawn, generator)
+        kept.append((drawn[usable], both[usable]))
+        missing -= int(usable.sum())
+    items, targets = (torch.cat(part)[:count] for part in zip(*kept, strict=True))
+    answers = torch.randint(2, (count,), generator=generator)
+    return items, targets.gather(1, answers[:, None])[:, 0], answers
+
+
+def _near_misses(
+    items: Int64[Tensor, "N n"], generator: torch.Generator
+) -> tuple[Int64[Tensor, "N 2"], Bool[Tensor, " N"]]:
+    """A target that cannot be reached and one that can, close to one another; and whether there are such two."""
+    reached, total = reachable_sums(items), items.sum(1, keepdim=True)
+    sums = torch.arange(reached.shape[1])
+    lowest = torch.maximum(total // 4, items.max(1, keepdim=True).values + 1)
+    allowed = (sums >= lowest) & (sums <= total - lowest)
+    not_by_two = allowed.clone()
+    one, other = torch.triu_indices(items.shape[1], items.shape[1], 1)
+    of_two = items[:, one] + items[:, other]
+    not_by_two.scatter_(1, of_two, False).scatter_(1, total - of_two, False)
+    uniforms = torch.rand(len(items), 1, generator=generator, dtype=torch.float64)
+    place = lowest + (uniforms * (total - 2 * lowest + 1)).to(torch.int64)
+    upwards = torch.randint(2, (2, len(items)), generator=generator) == 1
+    miss, missed = _nearest(allowed & ~reached, place, upwards[0])
+    hit, found = _nearest(not_by_two & reached, miss[:, None], upwards[1])
+    not_greedy = torch.minimum(greedy_rest(items, hit), greedy_rest(items, total[:, 0] - hit)) > 0
+    return torch.stack([miss, hit], 1), missed & found & not_greedy
+
+
+def _nearest(
+    allowed: Bool[Tensor, "N S"], place: Int64[Tensor, "N 1"], upwards: Bool[Tensor, " N"]
+) -> tuple[Int64[Tensor, " N"], Bool[Tensor, " N"]]:
+    """The nearest allowed sum above a place, or below it where that is wanted or all there is; and whether there is."""
+    beyond = torch.arange(allowed.shape[1]) >= place
+    above, below = (allowed & beyond).numpy(), (allowed & ~beyond).numpy()[:, ::-1]
+    nearest_above, nearest_below = (torch.from_numpy(side.argmax(1)) for side in (above, below))
+    has_above, has_below = (torch.from_numpy(side.any(1)) for side in (above, below))
+    nearest = torch.where(has_above & (upwards | ~has_below), nearest_above, allowed.shape[1] - 1 - nearest_below)
+    return nearest, has_above | has_below
+
+
+def greedy_rest(items: Int64[Tensor, "N n"], targets: Int64[Tensor, " N"]) -> Int64[Tensor, " N"]:
+    """What is left of each target when the largest item that fits is taken away as often as there is one."""
+    left = targets.clone()
+    for item in items.sort(dim=1, descending=True).values.T:
+        left -= torch.where(item <= left, item, 0)
+    return left
+
+
+def reachable_sums(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
+    """Whether some of a row's positive items sum to s, for s = 0 ... the largest sum of any row.
+
+    A row's sums are the bits of some words; one more item x adds them all again, shifted by x bits.
+
+    Raises:
+        ValueError: an item below 1.
+    """
+    check_positive(items=items)
+    largest = int(items.sum(1).max())
+    num_words = largest // WORD + 1
+    rows, places = np.arange(len(items)), np.arange(num_words)[:, None]
+    sums = np.zeros((num_words + 1, len(items)), dtype=np.uint64)  # the first word stays 0: it is what shifts in
+    sums[1] = 1
+    for item in items.T.numpy():
+        words, bits = np.divmod(item, WORD)
+        bits = bits.astype(np.uint64)
+        moved, below = (sums[np.maximum(places + first - words, 0), rows] for first in (1, 0))
+        sums[1:] |= (moved << bits) | (below >> np.uint64(1) >> (np.uint64(WORD - 1) - bits))
+    unpacked = np.unpackbits(np.ascontiguousarray(sums[1:].T).astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    return torch.from_numpy(unpacked[:, : largest + 1].view(np.bool_))
+
+
+def reachable_sums_by_definition(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
+    """The same, by making every sum."""
+    reached = torch.zeros(len(items), int(items.sum(1).max()) + 1, dtype=torch.bool)
+    for row, values in enumerate(items.tolist()):
+        sums = {0}
+        for value in values:
+            sums |= {s + value for s in sums}
+        reached[row, list(sums)] = True
+    return reached

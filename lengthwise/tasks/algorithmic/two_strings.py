@@ -1,0 +1,84 @@
+"""Problems of two strings of letters: how they are written, and what is quickly read off them."""
+
+from string import ascii_lowercase
+from typing import Annotated
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int64
+from pydantic import Field
+from torch import Tensor
+
+from lengthwise.conventions import PAD
+from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SEP, SingleAnswerTask
+
+MOST_MOVED = 3
+"""How far one string is moved along the other to see in how many places they agree."""
+
+NO_LETTER = PAD - 1
+"""What differs from all letters, and from `PAD`, too."""
+
+
+class TwoStringsTask(SingleAnswerTask):
+    """A number that compares two strings over the first `alphabet` letters, written as ``a b c | a c <sep>``."""
+
+    max_length: Annotated[int, Field(ge=1, le=1_000)] = 60
+    alphabet: Annotated[int, Field(ge=1, le=26)] = 26
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """``<sep>``, ``|`` and the letters."""
+        return ("<sep>", "|", *ascii_lowercase[: self.alphabet])
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The integers."""
+        return self.numbers
+
+
+def written(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, "N T"]:
+    """Two strings of letters 0, 1, ..., which may end in pads, as one problem, which has pads at its end alone."""
+    bar, sep = torch.full((len(first), 1), BAR), torch.full((len(first), 1), SEP)
+    letters = [torch.where(string == PAD, PAD, string + NUM_SPECIAL) for string in (first, second)]
+    loose = torch.cat([letters[0], bar, letters[1], sep], 1)
+    if not (loose == PAD).any():
+        return loose
+    return loose.gather(1, (loose == PAD).to(torch.int8).argsort(dim=1, stable=True))
+
+
+def read(inputs: Int64[Tensor, "N T"]) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, "N T"]]:
+    """The two strings of each problem, with pads at their ends: the inverse of `written`."""
+    bars = (inputs == BAR).cumsum(1)
+    strings = [torch.where((bars == part) & (inputs >= NUM_SPECIAL), inputs - NUM_SPECIAL, PAD) for part in (0, 1)]
+    length = inputs.shape[1]
+    after_bar = length - bars.sum(1, keepdim=True) + 1
+    return strings[0], strings[1].gather(1, (after_bar + torch.arange(length)).clamp(max=length - 1))
+
+
+def check_letters(**strings: Int64[Tensor, "_ _"]) -> None:
+    """Raise a ValueError that names the first string without letters."""
+    for name, string in strings.items():
+        empty = torch.nonzero((string == PAD).all(1))[:, 0].tolist()
+        if empty:
+            raise ValueError(
+                f"{name}: wanted at least 1 letter in every string, got none in row {empty[0]}; leave it out"
+            )
+
+
+def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
+    """How many letters two strings share, in any order: no common subsequence is longer."""
+    counts = [
+        torch.zeros(len(string), len(ascii_lowercase) + 1, dtype=torch.int64).scatter_add_(
+            1, string - PAD, torch.ones_like(string)
+        )
+        for string in (first, second)
+    ]
+    return torch.minimum(*counts)[:, 1:].sum(1)
+
+
+def aligned_letters(first: Int64[Tensor, "N T"], second: Int64[Tensor, "N T"]) -> Int64[Tensor, " N"]:
+    """In how many places two strings agree, when one is moved by up to `MOST_MOVED` places so that these are most."""
+    room = F.pad(first.to(torch.int8), (MOST_MOVED, MOST_MOVED), value=PAD)
+    letters = torch.where(second == PAD, NO_LETTER, second).to(torch.int8)
+    agreeing = [(moved == letters).sum(1) for moved in room.unfold(1, first.shape[1], 1).unbind(1)]
+    return torch.stack(agreeing).max(0).values

@@ -1,0 +1,1 @@
+"""Functions that are given by examples in the context."""

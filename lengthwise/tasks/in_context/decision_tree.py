@@ -1,0 +1,155 @@
+"""Decision trees in context: what does a tree, known by some of its values, say of one more point?"""
+
+from typing import Annotated, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from lengthwise.tasks.base import TASKS, Batch, VectorTask
+
+
+class Trees(NamedTuple):
+    """Full binary trees: the coordinate that each inner node asks for, level by level, and the values of the leaves."""
+
+    coordinates: Int64[Tensor, "B I"]
+    leaves: Float[Tensor, "B L"]
+
+
+@TASKS.register("decision-tree")
+class DecisionTree(VectorTask):
+    """In-context regression on random decision trees, one tree for each sequence, without noise.
+
+    A tree is full and `depth` deep. At an inner node a point x goes to the right if the node's coordinate of x is
+    above 0 and to the left otherwise; the leaf where it ends is the value y. Coordinates of nodes are uniform, leaves
+    and points are standard normal. The sequence is x_1, (y_1, 0, ..., 0), x_2, ..., x_P, where P = `length`: 2 P - 1
+    vectors of `dims` numbers; the target at x_i is y_i and everywhere else NaN. With `active_dims`, nodes ask for the
+    first `active_dims` coordinates alone, and all other coordinates of points are 0: a curriculum raises it and the
+    length.
+
+    `length` is the number of points, at most `max_points`. `baseline` is the error of predicting the mean, 0: the
+    variance of a leaf, 1. What simple learners answer is in `mean_so_far` and `nearest_neighbour`. Values and errors
+    have no unit; the source's figures are errors divided by `dims`.
+
+    Raises:
+        ValueError: a field out of its range, `active_dims` above `dims`.
+
+    Example:
+        >>> task = DecisionTree(depth=2, dims=5)
+        >>> inputs, targets = task.sample(8, 26, torch.Generator().manual_seed(0))
+        >>> inputs.shape, targets.shape
+        (torch.Size([8, 51, 5]), torch.Size([8, 51]))
+        >>> bool((targets[:, 0] == inputs[:, 1, 0]).all())
+        True
+
+    Source: Garg et al., "What Can Transformers Learn In-Context? A Case Study of Simple Function Classes" (arXiv
+        2208.01066), section 4, as used by Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical
+        Analysis and Enhancement via Timestep Encoding" (arXiv 2410.01405), appendix C.3.
+    Differs from the source: the last y, after which nothing is asked, is left out. In the curriculum of Garg et al. the
+        nodes ask for any of the `dims` coordinates, so that those asking for one that is 0 always lead to the left; in
+        the code of the second paper inputs are never truncated.
+    """
+
+    depth: Annotated[int, Field(ge=1, le=12)] = 4
+    dims: Annotated[int, Field(ge=1, le=1_000)] = 20
+    max_points: Annotated[int, Field(ge=1, le=10_000)] = 101
+    active_dims: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _has_the_active_dims(self) -> "DecisionTree":
+        if self.active_dims is not None and self.active_dims > self.dims:
+            raise ValueError(
+                f"active_dims: wanted at most dims={self.dims}, got {self.active_dims}; lower it, or raise dims"
+            )
+        return self
+
+    @property
+    def input_dim(self) -> int:
+        """The coordinates of a point."""
+        return self.dims
+
+    def is_legal_length(self, length: int) -> bool:
+        """From 1 to `max_points` points."""
+        return 1 <= length <= self.max_points
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw a tree and points for each sequence."""
+        self.check_length(length)
+        active = self.active_dims or self.dims
+        trees = Trees(
+            torch.randint(active, (batch_size, 2**self.depth - 1), generator=generator),
+            torch.randn(batch_size, 2**self.depth, generator=generator),
+        )
+        inputs = torch.zeros(batch_size, 2 * length - 1, self.dims)
+        inputs[:, ::2, :active] = torch.randn(batch_size, length, active, generator=generator)
+        values = tree_values(trees, inputs[:, ::2])
+        inputs[:, 1::2, 0] = values[:, :-1]
+        return Batch(inputs, _at_points(values))
+
+    def baseline(self, length: int) -> float:
+        """The variance of a leaf."""
+        self.check_length(length)
+        return 1.0
+
+
+def tree_values(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "B P"]:
+    """What each row's tree says of the row's points: all of them go down level by level."""
+    depth = trees.leaves.shape[1].bit_length() - 1
+    nodes = torch.zeros(points.shape[:2], dtype=torch.int64)
+    for _ in range(depth):
+        asked = points.gather(2, trees.coordinates.gather(1, nodes)[..., None])[..., 0]
+        nodes = 2 * nodes + 1 + (asked > 0)
+    return trees.leaves.gather(1, nodes - trees.coordinates.shape[1])
+
+
+def tree_values_by_definition(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "B P"]:
+    """The same, point by point."""
+    values = torch.empty(points.shape[:2])
+    num_inner = trees.coordinates.shape[1]
+    for row in range(len(points)):
+        for place, point in enumerate(points[row]):
+            node = 0
+            while node < num_inner:
+                node = 2 * node + (2 if point[trees.coordinates[row, node]] > 0 else 1)
+            values[row, place] = trees.leaves[row, node - num_inner]
+    return values
+
+
+def mean_so_far(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
+    """Answers to a sequence by the mean of the values so far, 0 before there is one; laid out as targets are."""
+    values = inputs[:, 1::2, 0]
+    return _at_points(F.pad(values.cumsum(1) / torch.arange(1, values.shape[1] + 1), (1, 0)))
+
+
+def nearest_neighbour(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
+    """Answers to a sequence by the value of the nearest point so far, 0 before there is one; laid out as targets are.
+
+    Nearest is by Euclidean distance over all coordinates.
+    """
+    points, values = inputs[:, ::2], inputs[:, 1::2, 0]
+    if points.shape[1] == 1:
+        return torch.zeros(len(inputs), 1)
+    distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    later = torch.ones(distances.shape[1:], dtype=torch.bool).triu()
+    nearest = distances.masked_fill(later, torch.inf)[:, 1:, :-1].argmin(2)
+    return _at_points(F.pad(values.gather(1, nearest), (1, 0)))
+
+
+def nearest_neighbour_by_definition(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
+    """The same, point by point."""
+    answers = torch.full(inputs.shape[:2], torch.nan)
+    answers[:, 0] = 0
+    for row, sequence in enumerate(inputs):
+        for place in range(2, len(sequence), 2):
+            distances = (sequence[:place:2] - sequence[place]).square().sum(1)
+            answers[row, place] = sequence[2 * int(distances.argmin()) + 1, 0]
+    return answers
+
+
+def _at_points(values: Float[Tensor, "B P"]) -> Float[Tensor, "B T"]:
+    """Numbers at the places of points in a sequence, NaN at those of values."""
+    answers = torch.full((len(values), 2 * values.shape[1] - 1), torch.nan)
+    answers[:, ::2] = values
+    return answers

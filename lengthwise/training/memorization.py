@@ -1,0 +1,137 @@
+"""Linear RNNs that learn to repeat words by gradient descent: many of one size side by side."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.threads import one_thread
+
+
+class Stack(NamedTuple):
+    """R generators of one dimension: W_h, W_x (zeros where it is not learnt), h_1, W_y and b_y of each.
+
+    h_1 = first, h_i = W_h h_{i-1} + W_x x_i, where x_i is the symbol before the one that is answered from h_i.
+    """
+
+    hidden: Float[Tensor, "R d d"]
+    inputs: Float[Tensor, "R d n"]
+    first: Float[Tensor, "R d"]
+    readout: Float[Tensor, "R n d"]
+    bias: Float[Tensor, "R n"]
+
+
+def draw(count: int, dimension: int, num_symbols: int, generator: torch.Generator) -> Stack:
+    """Orthogonal W_h (Haar), all else normal with variance 1 / d: states keep their size from the start."""
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(count, *shape, generator=generator) / math.sqrt(dimension)
+
+    q, r = torch.linalg.qr(torch.randn(count, dimension, dimension, generator=generator))
+    hidden = q * r.diagonal(dim1=1, dim2=2).sign()[:, None]
+    return Stack(
+        hidden,
+        normal(dimension, num_symbols),
+        normal(dimension),
+        normal(num_symbols, dimension),
+        torch.zeros(count, num_symbols),
+    )
+
+
+def states_by_definition(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Float[Tensor, "R d T"]:
+    """h_i = W_h h_{i-1} + v_i from h_0 = 0, one after another."""
+    state, states = torch.zeros_like(added[:, :, 0]), []
+    for v in added.unbind(2):
+        state = (hidden @ state[:, :, None])[:, :, 0] + v
+        states.append(state)
+    return torch.stack(states, 2)
+
+
+def states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Float[Tensor, "R d T"]:
+    """The same in log_2 T rounds: after that of m, each state has all that was added in the 2 m steps before it.
+
+    Example:
+        >>> half = torch.full((1, 1, 1), 0.5)
+        >>> states(half, torch.ones(1, 1, 4)).flatten().tolist()
+        [1.0, 1.5, 1.75, 1.875]
+    """
+    power, reach = hidden, 1
+    while reach < added.shape[2]:
+        added = added + F.pad(power @ added[:, :, :-reach], (reach, 0))
+        power, reach = power @ power, 2 * reach
+    return added
+
+
+def logits(stack: Stack, letters: Int64[Tensor, "R T"]) -> Float[Tensor, "R T n"]:
+    """What is answered at every step when the letters before it are given."""
+    one_hot = F.one_hot(letters[:, :-1], stack.inputs.shape[2]).to(stack.inputs.dtype)
+    added = torch.cat([stack.first[:, :, None], stack.inputs @ one_hot.mT], 2)
+    return (stack.readout @ states(stack.hidden, added)).mT + stack.bias[:, None]
+
+
+class Descent(NamedTuple):
+    """How nets are trained: steps of Adam at a rate that falls to 0 along a cosine, gradients of each net clipped."""
+
+    steps: int = 2_000
+    learning_rate: float = 0.02
+    clip: float = 1.0
+
+
+@one_thread()
+def descend(
+    stack: Stack, letters: Int64[Tensor, "R T"], descent: Descent, *, learns_inputs: bool
+) -> tuple[Stack, Float[Tensor, " R"]]:
+    """Train each net on its own letters, by cross-entropy; the nets and their last losses.
+
+    Without `learns_inputs` W_x is 0. Nets do not know of one another: Adam and clipping are element by element and net
+    by net.
+    """
+    start = stack if learns_inputs else stack._replace(inputs=torch.zeros_like(stack.inputs))
+    parameters = [tensor.clone().requires_grad_(learns_inputs or name != "inputs") for name, tensor in _named(start)]
+    learnt = [parameter for parameter in parameters if parameter.requires_grad]
+    optimizer = torch.optim.Adam(learnt, lr=descent.learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, descent.steps)
+    losses = torch.zeros(len(letters))
+    for _ in range(descent.steps):
+        losses = _losses(logits(Stack(*parameters), letters), letters)
+        optimizer.zero_grad()
+        losses.sum().backward()
+        _clip(learnt, descent.clip)
+        optimizer.step()
+        schedule.step()
+    return Stack(*(parameter.detach() for parameter in parameters)), losses.detach()
+
+
+def _named(stack: Stack) -> Sequence[tuple[str, Tensor]]:
+    return list(zip(Stack._fields, stack, strict=True))
+
+
+def _losses(answers: Float[Tensor, "R T n"], letters: Int64[Tensor, "R T"]) -> Float[Tensor, " R"]:
+    return F.cross_entropy(answers.mT, letters, reduction="none").mean(1)
+
+
+@torch.no_grad()
+def _clip(parameters: Sequence[Tensor], most: float) -> None:
+    """Gradients of one net have at most this norm; those of a net that overflows are dropped."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
+    scales = torch.where(norms.isfinite(), (most / norms).clamp(max=1.0), 0.0)
+    for gradient in gradients:
+        gradient.nan_to_num_(0.0, 0.0, 0.0).mul_(scales.view(-1, *[1] * (gradient.ndim - 1)))
+
+
+@torch.no_grad()
+def generate(stack: Stack, count: int) -> Int64[Tensor, "R T"]:
+    """What each net says when it reads its own answers."""
+    state, said = stack.first, []
+    for _ in range(count):
+        letter = ((stack.readout @ state[:, :, None])[:, :, 0] + stack.bias).argmax(1)
+        said.append(letter)
+        state = (stack.hidden @ state[:, :, None])[:, :, 0] + stack.inputs.gather(
+            2, letter[:, None, None].expand(-1, stack.inputs.shape[1], 1)
+        )[:, :, 0]
+    return torch.stack(said, 1)

@@ -1,0 +1,140 @@
+"""For how long generators are right: rounded matrices against what was predicted, and a million steps in float64."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp
+from word_classes import word_classes
+
+from lengthwise.constructions.memorization.closed_form import permutation, reads, simplex
+from lengthwise.constructions.memorization.generator import LinearGenerator
+from lengthwise.constructions.memorization.lifetime import (
+    PRECISIONS,
+    angle_formula,
+    drifts,
+    predicted_lifetime,
+    rounded,
+    with_rounded_hidden,
+)
+from lengthwise.constructions.memorization.memorize import Memorization, memorize
+from lengthwise.constructions.memorization.words import parse_word
+
+pytestmark = pytest.mark.unchecked
+
+LOW = ("bfloat16", "float16")
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
+
+
+def arcs(zeros: int, period: int) -> Memorization:
+    return memorize("0" * zeros + "1" * (period - zeros))
+
+
+def measured(generator: LinearGenerator, found: Memorization, count: int) -> int | None:
+    """The first wrong step of so many."""
+    said = generator.logits(generator.states(count)).argmax(1)
+    wrong = np.flatnonzero(said != np.resize(found.word.letters, count))
+    return int(wrong[0]) + 1 if len(wrong) else None
+
+
+@given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=5))
+def test_numbers_are_rounded_as_torch_rounds_them(numbers: list[float]) -> None:
+    single = np.array(numbers, np.float32).astype(float)  # torch rounds twice on its way from float64
+    for precision in PRECISIONS:
+        wanted = torch.tensor(single).to(DTYPES[precision]).double().numpy()
+        np.testing.assert_array_equal(rounded(single, precision), wanted)
+
+
+@pytest.mark.parametrize(
+    ("a", "p", "precision", "steps"),
+    [
+        *((5, 8, precision, 6_493) for precision in LOW),
+        *((1, 8, precision, 1_488) for precision in LOW),
+        *((3, 10, precision, steps) for precision, steps in zip(LOW, (150, 2_519), strict=True)),
+        *((5, 10, precision, steps) for precision, steps in zip(LOW, (255, 6_684), strict=True)),
+        *((3, 7, precision, steps) for precision, steps in zip(LOW, (262, 4_550), strict=True)),
+    ],
+)
+def test_lifetimes_of_the_sheet(a: int, p: int, precision: str, steps: int) -> None:
+    """Steps that are right, counted from the first."""
+    found = arcs(a, p)
+    assert measured(with_rounded_hidden(found.generator, precision), found, 10_000) == steps + 1
+    assert predicted_lifetime(found, precision).first_wrong == steps + 1
+
+
+@pytest.mark.parametrize("text", ["0010111", "abacabad", "abcacb", "001011101", "00000000001", "abcdefg", "0011"])
+@pytest.mark.parametrize("precision", LOW)
+def test_predictions_are_what_happens(text: str, precision: str) -> None:
+    found = memorize(text)
+    predicted = predicted_lifetime(found, precision)
+    happened = measured(with_rounded_hidden(found.generator, precision), found, 30_000)
+    assert happened == (predicted.first_wrong if (predicted.first_wrong or math.inf) <= 30_000 else None)
+
+
+@pytest.mark.parametrize("precision", LOW)
+@pytest.mark.parametrize("half", range(2, 17))
+def test_threshold_0_lives_as_long_as_the_angle_says(half: int, precision: str) -> None:
+    """Within 5 %, or within half a period: only then does a state come to the line."""
+    found = arcs(half, 2 * half)
+    assert np.abs(found.generator.bias).max() < 1e-9
+    formula = angle_formula(2 * half, drifts(found, precision)[0][0])
+    count = 40_000
+    happened = measured(with_rounded_hidden(found.generator, precision), found, count)
+    if formula > 1.05 * count:
+        assert happened is None
+    else:
+        assert happened is not None
+        assert abs(happened - formula) <= max(0.05 * formula, half + 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "precision"), [("0" * 5 + "1" * 5, "float32"), ("0010111", "float32"), ("00111", "float64")]
+)
+def test_predictions_far_ahead_are_right_at_their_step(text: str, precision: str) -> None:
+    """By powers of the rounded eigenvalues with 60 digits: wrong there, and right one period before."""
+    found = memorize(text)
+    step = predicted_lifetime(found, precision).first_wrong
+    assert step is not None
+    assert step > 1e6
+    hidden, generator = rounded(found.generator.hidden, precision), found.generator
+    with mp.workdps(60):
+        for i, is_right in ((step - 1, False), (step - 1 - found.word.period, True)):
+            planes = [
+                mp.mpc(hidden[k, k], hidden[k + 1, k]) ** i * generator.first[k] for k in range(0, len(hidden), 2)
+            ]
+            state = np.array([float(part) for plane in planes for part in (plane.real, plane.imag)])
+            said = int(generator.logits(state[None]).argmax())
+            assert (said == found.word.letters[i % found.word.period]) == is_right
+
+
+def test_quarter_turns_and_integers_live_for_ever() -> None:
+    for precision in PRECISIONS:
+        assert predicted_lifetime(memorize("abac"), precision) == (None, math.inf)
+        assert predicted_lifetime(memorize("ab"), precision) == (None, math.inf)
+    word = parse_word("0010111")
+    for generator in (permutation(word), simplex(word)):
+        for precision in LOW:
+            assert np.array_equal(rounded(generator.hidden, precision), generator.hidden)
+        assert reads(with_rounded_hidden(generator, "bfloat16"), word, 20_000)
+
+
+def test_a_direction_that_rounding_keeps_lasts_until_the_state_leaves_float64() -> None:
+    found = arcs(4, 8)
+    (angle, growth), *_ = drifts(found, "bfloat16")
+    lifetime = predicted_lifetime(found, "bfloat16")
+    assert angle == 0 != growth
+    assert lifetime.first_wrong is None
+    assert lifetime.looked_to == pytest.approx(math.log(np.finfo(float).max) / abs(growth))
+
+
+THREE_LETTERS = [text for n in (2, 3) for period in range(2, 7) for text in word_classes(n, period)]
+
+
+@pytest.mark.parametrize("count", [3_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_every_word_of_three_letters_is_said_in_float64(count: int) -> None:
+    for text in THREE_LETTERS:
+        found = memorize(text)
+        assert reads(found.generator, found.word, count), text

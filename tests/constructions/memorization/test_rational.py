@@ -1,0 +1,125 @@
+"""Rational matrices: their orders, the words that they say, and integers that are never rounded."""
+
+from itertools import combinations
+from math import gcd, lcm
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy import Poly, cyclotomic_poly, divisors, symbols, totient
+
+from lengthwise.constructions.memorization.closed_form import reads
+from lengthwise.constructions.memorization.memorize import memorize
+from lengthwise.constructions.memorization.rational import (
+    companion_blocks,
+    frequencies_of,
+    memorize_rationally,
+    psi,
+    sets_of_orders,
+)
+
+PSI = [0, 1, 2, 2, 4, 2, 6, 4, 6, 4, 10, 4, 12, 6, 6, 8, 16, 6, 18, 6, 8, 10, 22, 6, 20, 12, 18, 8, 28, 6]
+
+
+def test_psi_is_the_smallest_sum_over_sets_of_divisors() -> None:
+    assert [psi(p) for p in range(1, 31)] == PSI
+    assert [psi(p) for p in (36, 42, 60)] == [8, 8, 8]
+    for p in range(1, 61):
+        sums = [
+            sum(int(totient(j)) for j in some)
+            for size in range(len(divisors(p)) + 1)
+            for some in combinations(divisors(p), size)
+            if lcm(*some) == p
+        ]
+        assert psi(p) == (0 if p == 1 else min(sums))
+    assert [p for p in range(1, 61) if psi(p) <= 2] == [1, 2, 3, 4, 6]
+
+
+def test_no_rational_3_by_3_matrix_has_order_8() -> None:
+    """Its minimal polynomial would be a product of factors of x^8 - 1 of degree at most 3 in all."""
+    x = symbols("x")
+    factors = [Poly(cyclotomic_poly(j, x)) for j in (1, 2, 4, 8)]
+    orders = {}
+    for size in range(1, 5):
+        for some in combinations(zip((1, 2, 4, 8), factors, strict=True), size):
+            degree = sum(factor.degree() for _, factor in some)
+            orders.setdefault(degree, set()).add(lcm(*(j for j, _ in some)))
+    assert 8 not in set().union(*(orders[d] for d in orders if d <= 3))
+    assert 8 in orders[4]
+    assert psi(8) == 4
+
+
+@pytest.mark.parametrize("period", range(2, 31))
+def test_companions_have_the_order_and_the_frequencies(period: int) -> None:
+    for d, orders in sets_of_orders(period):
+        matrix, first = companion_blocks(orders)
+        assert matrix.shape == (d, d)
+        powers = [np.linalg.matrix_power(matrix, k) for k in range(1, period + 1)]
+        identity = np.eye(d, dtype=int)
+        assert [np.array_equal(power, identity) for power in powers].index(True) == period - 1
+        angles = np.angle(np.linalg.eigvals(matrix)) / (2 * np.pi) * period
+        found = {min(round(a) % period, round(-a) % period) for a in angles}
+        assert found == set(frequencies_of(orders, period))
+        if d <= 8:
+            orbit = [first]
+            for _ in range(d - 1):
+                orbit.append(matrix @ orbit[-1])
+            assert np.linalg.matrix_rank(np.stack(orbit)) == d
+
+
+def arcs(p: int) -> dict[int, tuple[int, tuple[int, ...]]]:
+    found = {a: memorize_rationally("0" * a + "1" * (p - a)) for a in range(1, p // 2 + 1)}
+    return {a: (one.dimension, one.orders) for a, one in found.items()}
+
+
+def test_arcs_of_the_sheet() -> None:
+    assert {d for d, _ in arcs(8).values()} == {4}
+    twelve = arcs(12)
+    assert {d for d, _ in twelve.values()} == {4}
+    assert {orders for _, orders in twelve.values()} <= {(3, 4), (4, 6), (12,)}
+    assert {a: d for a, (d, _) in arcs(15).items()} == {1: 6, **dict.fromkeys(range(2, 8), 8)}
+    assert arcs(15)[1][1] == (3, 5)
+    assert {a: d for a, (d, _) in arcs(20).items()} == {1: 6, 2: 6, **dict.fromkeys(range(3, 11), 8)}
+
+
+@pytest.mark.slow
+def test_longer_arcs_of_the_sheet() -> None:
+    assert {a: d for a, (d, _) in arcs(21).items()} == {1: 8, **dict.fromkeys(range(2, 11), 12)}
+    assert {a: d for a, (d, _) in arcs(24).items()} == {1: 6, 2: 6, **dict.fromkeys(range(3, 13), 8)}
+    assert {a: d for a, (d, _) in arcs(30).items()} == {1: 6, 2: 6, **dict.fromkeys(range(3, 16), 8)}
+
+
+@given(st.text("abc", min_size=1, max_size=12))
+@settings(max_examples=20)
+def test_integers_say_the_word_for_ever(text: str) -> None:
+    found = memorize_rationally(text)
+    p = found.word.period
+    generator = found.generator
+    assert all(array.dtype.kind == "i" for array in generator[:4])
+    assert psi(p) == found.order_dimension <= found.dimension
+    assert found.dimension >= memorize(text).upper
+    assert reads(generator, found.word, 4 * p)
+    states = generator.states(p + 1)
+    assert np.array_equal(states[0], states[p])
+    assert all(not np.array_equal(states[0], states[k]) for k in range(1, p))
+    if found.dimension:
+        exact = generator.exactly()
+        assert exact.generate(2 * p) == generator.generate(2 * p)
+
+
+def test_an_impossible_dimension_is_refused() -> None:
+    sentence = (
+        r"at_most: wanted at least 4, which '00000111' needs with a rational matrix \(order 8 alone needs 4\), got 3"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        memorize_rationally("00000111", at_most=3)
+    assert memorize_rationally("00000111", at_most=4).dimension == 4
+
+
+def test_frequencies_of_an_order_are_its_primitive_roots() -> None:
+    for p in range(2, 31):
+        for j in range(2, p + 1):
+            if p % j == 0:
+                wanted = {min(k, p - k) for k in range(1, p) if p // gcd(k, p) == j}
+                assert set(frequencies_of((j,), p)) == wanted

@@ -1,0 +1,252 @@
+"""The smallest dimension of a word: tables of all words, bounds, margins, budgets, and what is refused."""
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from word_classes import word_classes
+
+from lengthwise.constructions.memorization.closed_form import arc_margin, reads
+from lengthwise.constructions.memorization.frequencies import blocks, bounds, dimension, orbit, sets_of_dimension
+from lengthwise.constructions.memorization.memorize import memorize
+from lengthwise.constructions.memorization.separation import most_robust, pairs, read_out
+from lengthwise.constructions.memorization.words import alternations, at_stride, num_runs, parse_word, units
+
+pytestmark = pytest.mark.unchecked
+
+BINARY = {
+    2: {1: 1},
+    3: {2: 1},
+    4: {2: 2},
+    5: {2: 3},
+    6: {2: 3, 3: 2},
+    7: {2: 7, 4: 2},
+    8: {2: 7, 3: 4, 4: 5},
+    9: {2: 10, 4: 18},
+    10: {2: 9, 3: 20, 4: 21, 5: 1},
+    11: {2: 21, 4: 70, 6: 2},
+    12: {2: 11, 3: 14, 4: 105, 5: 30, 6: 10},
+    13: {2: 31, 4: 228, 6: 56},
+}
+TABLE = [
+    *((2, period, table) for period, table in BINARY.items() if period < 12),
+    (3, 6, {2: 10, 3: 7}),
+    (3, 7, {2: 36, 4: 7}),
+    (4, 6, {2: 10, 3: 3}),
+    *(pytest.param(2, period, BINARY[period], marks=pytest.mark.slow) for period in (12, 13)),
+]
+AS_MANY_AS_CHANGES = {11: (93, 93), 12: (80, 170), 13: (286, 315)}
+
+
+@pytest.mark.parametrize(("num_symbols", "period", "table"), TABLE)
+def test_table_of_all_words(num_symbols: int, period: int, table: dict[int, int]) -> None:
+    found = [memorize(text) for text in word_classes(num_symbols, period)]
+    assert Counter(one.upper for one in found) == table
+    for one in found:
+        assert one.lower == one.upper == one.generator.dimension
+        assert one.margin > 0
+        assert reads(one.generator, one.word, 3 * period)
+    if num_symbols == 2 and period in AS_MANY_AS_CHANGES:
+        as_many = sum(one.upper == bounds(one.word).upper for one in found)
+        assert (as_many, len(found)) == AS_MANY_AS_CHANGES[period]
+
+
+def smallest_by_definition(text: str) -> int:
+    """Every set of frequencies in turn, pruned by nothing."""
+    word = parse_word(text)
+    every = [S for size in range(1, word.period // 2 + 1) for S in combinations(range(1, word.period // 2 + 1), size)]
+    return min(dimension(S, word.period) for S in every if read_out(word.letters, orbit(S, word.period)) is not None)
+
+
+@given(st.text("abcd", min_size=2, max_size=10).filter(lambda text: len(set(text)) > 1))
+@settings(max_examples=20)
+def test_pruning_loses_nothing(text: str) -> None:
+    found = memorize(text)
+    assert found.upper == smallest_by_definition(text)
+    assert bounds(found.word).lower <= found.upper <= bounds(found.word).upper <= max(1, found.word.period - 1)
+
+
+@given(st.text("abc", min_size=3, max_size=14).filter(lambda text: len(set(text)) > 1))
+@settings(max_examples=20)
+def test_upper_bounds_can_be_read_out(text: str) -> None:
+    word = parse_word(text)
+    known = bounds(word)
+    assert dimension(known.enough, word.period) == known.upper
+    assert not known.excludes(known.enough, word.period)
+    assert read_out(word.letters, orbit(known.enough, word.period)) is not None
+
+
+@pytest.mark.parametrize("period", [7, 8, 9, 10])
+def test_two_symbols_need_as_many_low_frequencies_as_they_change(period: int) -> None:
+    for text in word_classes(2, period):
+        word = parse_word(text)
+        for m in range(1, (period + 1) // 2):
+            feasible = read_out(word.letters, orbit(tuple(range(1, m + 1)), period)) is not None
+            assert feasible == (2 * int(num_runs(word.letters)[0]) <= 2 * m)
+
+
+@pytest.mark.parametrize(("num_symbols", "period"), [(3, 7), (3, 8), (4, 7), (4, 8)])
+def test_pairs_alternate_at_most_twice_the_degree(num_symbols: int, period: int) -> None:
+    """Necessary always; sufficient for all words of these sizes."""
+    for text in word_classes(num_symbols, period):
+        word = parse_word(text)
+        for m in (1, 2):
+            feasible = read_out(word.letters, orbit(tuple(range(1, m + 1)), period)) is not None
+            assert feasible == (alternations(word.letters) <= 2 * m)
+
+
+@pytest.mark.parametrize(("text", "degree"), [("ACBDBCBCACADACABADAB", 3), ("CAGACFCFAGFBEFDFDEGAEBCECDCB", 2)])
+def test_pairs_that_alternate_little_are_not_enough_for_more_symbols(text: str, degree: int) -> None:
+    word = parse_word(text)
+    assert alternations(word.letters) <= 2 * degree
+    assert read_out(word.letters, orbit(tuple(range(1, degree + 1)), word.period)) is None
+
+
+@given(st.text("abcde", min_size=3, max_size=12).filter(lambda text: len(set(text)) > 1))
+def test_alternations_and_runs_by_definition(text: str) -> None:
+    word = parse_word(text)
+    circle = word.text
+    runs = [sum(a != b == symbol for a, b in zip(circle[-1] + circle, circle, strict=False)) for symbol in word.symbols]
+    assert num_runs(word.letters).tolist() == runs
+    most = 0
+    for pair in combinations(word.symbols, 2):
+        kept = [letter for letter in circle if letter in pair]
+        most = max(most, sum(a != b for a, b in zip([kept[-1], *kept], kept, strict=False)))
+    assert alternations(word.letters) == most
+    for stride in units(word.period):
+        assert sorted(at_stride(word.letters, stride)) == sorted(word.letters)
+
+
+def test_sets_of_frequencies_by_definition() -> None:
+    for period in range(2, 14):
+        every = [S for n in range(1, period // 2 + 1) for S in combinations(range(1, period // 2 + 1), n)]
+        whole = [S for S in every if len(np.unique(orbit(S, period).round(9), axis=0)) == period]
+        listed = [S for d in range(1, period) for S in sets_of_dimension(period, d)]
+        assert sorted(listed) == sorted(whole)
+        assert sorted(S for d in range(1, period) for S in sets_of_dimension(period, d, primitive=False)) == sorted(
+            every
+        )
+
+
+@pytest.mark.parametrize("zeros", range(1, 12))
+def test_the_widest_margin_of_arcs_is_that_of_the_formula(zeros: int) -> None:
+    found = memorize("0" * zeros + "1" * (12 - zeros))
+    assert found.margin == pytest.approx(arc_margin(zeros, 12), rel=1e-9)
+    assert found.least_margin == pytest.approx(found.margin, rel=1e-9)
+
+
+def test_no_read_out_drawn_at_random_has_a_wider_margin() -> None:
+    """Those of the same frequencies that read the word: near the best one, and farther off."""
+    generator = np.random.default_rng(0)
+    for text in ("0010111", "00010111", "0010110111"):
+        word, frequencies = (found := memorize(text)).word, found.frequencies
+        states, places = orbit(frequencies, word.period), blocks(frequencies, word.period)
+        best = most_robust(word.letters, states, places)
+        assert best is not None
+        assert best.cost - best.least <= 1e-5 * best.cost
+        ideal = np.sqrt(best.norms / best.cost)
+        signs = 1 - 2 * word.letters
+        reading = 0
+        assert ideal.min() > 0
+        for spread in np.repeat([0.003, 0.03, 0.3], 500):
+            scales = np.abs(ideal * (1 + spread * generator.standard_normal(len(places))))
+            scales /= np.linalg.norm(scales)
+            weights = best.readout.weights[0] * (1 + spread * generator.standard_normal(states.shape[1]))
+            scaled, read = states.copy(), weights.copy()
+            for block, scale in zip(places, scales, strict=True):
+                scaled[:, block] *= scale
+                read[block] /= scale
+            heights = scaled @ read
+            room = heights[signs > 0].min() - heights[signs < 0].max()
+            reading += room > 0
+            assert room / 2 / np.linalg.norm(read) <= 1 / best.cost * (1 + 1e-6)
+        assert reading > 100
+
+
+@given(st.text("abcd", min_size=3, max_size=10).filter(lambda text: len(set(text)) > 1))
+@settings(max_examples=12)
+def test_the_margin_is_as_promised(text: str) -> None:
+    """States have norm 1; of two symbols the margin is what was maximised, of more it is no less."""
+    found = memorize(text)
+    norms = np.linalg.norm(found.generator.states(found.word.period), axis=1)
+    np.testing.assert_allclose(norms, 1)
+    assert found.margin >= found.least_margin * (1 - 1e-9)
+    if len(found.word.symbols) == 2:
+        assert found.margin == pytest.approx(found.least_margin, rel=1e-6)
+    robust = memorize(text, robust=True)
+    assert robust.upper == found.upper == robust.generator.dimension
+    assert robust.least_margin >= found.least_margin * (1 - 1e-6)
+
+
+def test_more_dimensions_widen_the_margin() -> None:
+    tight = memorize("0010110111", robust=True)
+    wide = memorize("0010110111", robust=True, at_most=9)
+    assert tight.upper == wide.upper == tight.generator.dimension < wide.generator.dimension
+    assert wide.margin > tight.margin
+    assert reads(wide.generator, wide.word, 100)
+
+
+def test_the_logits_of_a_read_out_are_ahead_by_one() -> None:
+    word = parse_word("abacabad")
+    states = orbit((1, 4), 8)
+    found = read_out(word.letters, states)
+    assert found is not None
+    logits = states @ found.weights.T + found.bias
+    positions, rivals = pairs(word.letters)
+    assert (logits[positions, word.letters[positions]] - logits[positions, rivals]).min() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("text", ["a", "aaaa"])
+def test_one_symbol_needs_no_dimension(text: str) -> None:
+    found = memorize(text)
+    assert (found.lower, found.upper, found.generator.dimension) == (0, 0, 0)
+    assert found.generator.generate(5) == "aaaaa"
+    assert found.margin == np.inf
+
+
+def test_powers_are_the_words_that_they_are_powers_of() -> None:
+    found = memorize("aabaabaab")
+    assert (found.word.text, found.word.power, found.upper) == ("aab", 3, 2)
+
+
+def test_a_search_beyond_its_budget_gives_bounds() -> None:
+    text = "00101101110100011110"
+    found, given_up = memorize(text), memorize(text, budget=3)
+    assert given_up.programs == 3 < found.programs
+    assert given_up.lower <= found.lower == found.upper <= given_up.upper
+    assert given_up.lower < given_up.upper == given_up.generator.dimension
+    assert reads(given_up.generator, given_up.word, 100)
+    with pytest.raises(ValueError, match=r"whether .* needs more than \d+ was not settled within the budget"):
+        memorize(text, budget=3, at_most=given_up.lower)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "word: wanted at least one symbol, got none"),
+        ("".join(map(chr, range(200, 265))), "word: wanted at most 64 different symbols, got 65"),
+        ("ab" * 500 + "a", "word: wanted a period of at most 1,000, got 1,001"),
+        ("a\tb", r"word: wanted symbols that can be printed, got '\\t'"),
+    ],
+)
+def test_what_is_no_word_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        memorize(text)
+
+
+def test_an_impossible_dimension_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"at_most: wanted at least 3, which 'abacabad' needs, got 2; allow more"):
+        memorize("abacabad", at_most=2)
+
+
+@pytest.mark.slow
+def test_binary_words_of_period_16_are_all_answered() -> None:
+    """A sample of 300, none of which is given up."""
+    generator = np.random.default_rng(0)
+    for number in generator.integers(1, 2**16 - 1, 300):
+        found = memorize(f"{number:016b}")
+        assert found.lower == found.upper
+        assert reads(found.generator, found.word, 48)

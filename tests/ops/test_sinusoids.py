@@ -1,0 +1,36 @@
+"""Encodings of positions and loops against their formulas, number by number."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lengthwise.ops.sinusoids import position_sinusoids, timestep_sinusoids
+
+
+@given(st.integers(1, 20), st.integers(1, 9))
+def test_positions_have_sines_and_cosines_in_turn(length: int, width: int) -> None:
+    encoding = position_sinusoids(length, width)
+    assert encoding.shape == (length, width)
+    for position in range(length):
+        for i in range(width):
+            angle = position / 10_000 ** (2 * (i // 2) / width)
+            expected = math.cos(angle) if i % 2 else math.sin(angle)
+            assert float(encoding[position, i]) == pytest.approx(expected, abs=1e-6)
+
+
+@given(st.integers(1, 120), st.sampled_from([2, 8, 256]))
+def test_loops_have_all_cosines_first(num_loops: int, width: int) -> None:
+    encoding = timestep_sinusoids(num_loops, width)
+    frequencies = [10_000 ** (-2 * i / width) for i in range(width // 2)]
+    for loop in (0, num_loops // 2, num_loops - 1):
+        cosines, sines = encoding[loop].tolist()[: width // 2], encoding[loop].tolist()[width // 2 :]
+        assert cosines == pytest.approx([math.cos(loop * f) for f in frequencies], abs=1e-6)
+        assert sines == pytest.approx([math.sin(loop * f) for f in frequencies], abs=1e-6)
+
+
+def test_far_positions_keep_their_digits() -> None:
+    assert float(position_sinusoids(1_000_001, 1)[-1, 0]) == pytest.approx(math.sin(1_000_000), abs=1e-6)
+    assert torch.equal(position_sinusoids(9, 6), position_sinusoids(50, 6)[:9])

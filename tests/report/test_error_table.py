@@ -1,0 +1,113 @@
+"""Squared errors on a page, and accuracies beside cheap predictors, from made-up and tiny results."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from synthetic_runs import PLAN, synthetic_run
+
+from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
+from lengthwise.evaluation.interval import T_QUANTILES, mean_interval
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments import Experiment
+from lengthwise.experiments.base import Cell
+from lengthwise.report.error_table import error_run_lines
+from lengthwise.report.page import MeasuredRun, write_report
+from lengthwise.report.results_page import cell_lines, markdown_page
+from lengthwise.runs.execute import execute
+from lengthwise.runs.folder import RunFolder, RunResult, load_run
+from lengthwise.runs.pool import Outcome
+from lengthwise.runs.predict import predict_text
+from lengthwise.runs.spec import make_spec
+
+TREES = {
+    "task": {"depth": 2, "dims": 4, "max_points": 6},
+    "model": {"d_model": 8, "num_heads": 2, "num_loops": 1},
+    "train": {"steps": 3, "batch_size": 4, "min_length": 2, "max_length": 6, "supervision": "prefix"},
+}
+TREE_PLAN = EvaluationPlan(dense=(6, 6), dense_strings=20, long=(), structured=())
+
+
+def tree_outcome(seed: int, errors: tuple[float, ...]) -> Outcome:
+    spec = make_spec("decision-tree", "looped-transformer", TREES, seed=seed)
+    points = [ErrorPoint(num_examples=n, error=e, low=e / 2, high=2 * e) for n, e in enumerate(errors)]
+    curve = ErrorCurve(length=len(errors), num_prompts=20, input_dim=4, baseline=1.0, points=tuple(points))
+    other = synthetic_run(seed=seed).result
+    assert other is not None
+    unmeasured = {part: LengthCurve(protocol="independent", points=()) for part in ("dense", "long", "structured")}
+    changes = {"run_id": spec.id, "spec": spec.to_json(), "errors": curve, "plan": TREE_PLAN, **unmeasured}
+    return Outcome(spec, other.model_copy(update=changes))
+
+
+def test_errors_are_divided_by_the_dimension_and_have_an_interval_over_runs() -> None:
+    outcomes = [tree_outcome(0, (1.2, 0.4)), tree_outcome(1, (1.0, 0.8)), tree_outcome(2, (0.8, 0.6))]
+    cell = Cell("trees", "R=1", tuple(outcome.spec for outcome in outcomes), "1.70e-03")
+    experiment = Experiment("Title", "About.", [cell], TREE_PLAN, scored="error")
+    header, (line,) = cell_lines(experiment, outcomes)
+    said = dict(zip(header, line, strict=True))
+    assert said["error"] == "1.50e-01"  # the mean of 0.1, 0.2 and 0.15
+    assert said["95 % interval"] == "2.58e-02 to 2.74e-01"  # 4.303 standard errors of 0.05 / sqrt(3)
+    assert (said["lowest run"], said["over all"], said["mean predicted"]) == ("1.00e-01", "2.00e-01", "2.50e-01")
+    assert (said["examples"], said["paper"]) == ("1", "1.70e-03")
+    page = markdown_page("looped/table-2", "small", experiment, outcomes, date(2026, 1, 2))
+    assert "| trees | R=1 | 3 |" in page
+    assert "Squared error divided by the dimension" in page
+    assert "Accuracy" not in page
+    _, (missing,) = cell_lines(experiment, [Outcome(outcome.spec, None, "stopped") for outcome in outcomes])
+    assert missing[:4] == ("trees", "R=1", "0 of 3", "-")
+    assert len(missing) == len(header)
+
+
+def test_runs_that_answer_with_numbers_keep_their_errors(tmp_path: Path) -> None:
+    spec = make_spec("decision-tree", "looped-transformer", TREES)
+    result = execute(spec, tmp_path, TREE_PLAN)
+    assert result.errors is not None
+    assert len(result.errors.points) == 6
+    assert not any(curve.points for curve in result.curves)
+    assert result.probes == ()
+    assert RunFolder(tmp_path / spec.id).read_result() == result
+    _, (line,) = error_run_lines([result])
+    assert line[:5] == ("decision-tree depth=2 dims=4 max_points=6", "looped-transformer", "0", "20", "5")
+    run = load_run(tmp_path / spec.id)
+    with pytest.raises(ValueError, match="task: decision-tree reads vectors, and no text"):
+        predict_text(run, "ab")
+    with pytest.raises(ValueError, match="its answers are numbers, of which this page has no chart"):
+        write_report([MeasuredRun(run.folder, run.metrics, result)], tmp_path / "report.html")
+
+
+def test_results_with_accuracies_are_written_as_before_there_were_errors() -> None:
+    result = synthetic_run().result
+    assert isinstance(result, RunResult)
+    assert "errors" not in result.model_dump(mode="json")
+
+
+def test_accuracies_stand_beside_the_best_cheap_predictor() -> None:
+    settings = {"task": {"max_length": 5, "alphabet": 4}, "train": {"min_length": 5, "max_length": 5}}
+    outcomes = []
+    for seed, right in enumerate((970, 980, 990)):
+        spec = make_spec("longest-common-subsequence", "looped-transformer", settings, seed=seed)
+        point = LengthPoint(length=5, num_strings=1_000, num_correct=right, baseline=0.6)
+        made_up = synthetic_run(seed=seed).result
+        assert made_up is not None
+        changes = {
+            "run_id": spec.id,
+            "spec": spec.to_json(),
+            "dense": LengthCurve(protocol="independent", points=(point,)),
+        }
+        outcomes.append(Outcome(spec, made_up.model_copy(update=changes)))
+    specs = tuple(outcome.spec for outcome in outcomes)
+    rates = specs[0].task.base_rates(5)
+    cells = [Cell("LCS (5)", column, specs, "", (5, 5)) for column in ("one", "two")]
+    page = markdown_page("x", "small", Experiment("Title", "About.", cells, PLAN), outcomes, date(2026, 1, 2))
+    _, _, section = page.partition("## Beside answers that solve nothing")
+    assert max(rates.values()) < 0.95
+    assert "| LCS (5) | one | 98.00 % | 95.51 % to 100 % |" in section
+    assert section.count("| yes |") == 2
+
+
+def test_an_interval_over_runs_is_students() -> None:
+    assert mean_interval([0.25, 0.75]) == pytest.approx((0.5 - T_QUANTILES[0] * 0.25, 0.5 + T_QUANTILES[0] * 0.25))
+    assert all(bound != bound for bound in mean_interval([0.5]))
+    with pytest.raises(ValueError, match="values: wanted at most 10, got 11"):
+        mean_interval([0.0] * 11)

@@ -1,0 +1,43 @@
+"""Pictures of orbits: regions hold their states, whatever the word."""
+
+import numpy as np
+import pytest
+
+from lengthwise.constructions.memorization.memorize import memorize
+from lengthwise.constructions.memorization.rational import memorize_rationally
+from lengthwise.report.memorization_chart import EDGE, _regions, memorization_chart
+
+
+def area(corners: list[dict[str, float]]) -> float:
+    x, y = (np.array([corner[axis] for corner in corners]) for axis in "xy")
+    return abs(float((x * np.roll(y, -1) - y * np.roll(x, -1)).sum())) / 2
+
+
+def inside(point: np.ndarray, corners: list[dict[str, float]]) -> bool:
+    places = np.array([[corner["x"], corner["y"]] for corner in corners])
+    edges, away = np.roll(places, -1, 0) - places, point - places
+    turns = edges[:, 0] * away[:, 1] - edges[:, 1] * away[:, 0]
+    return bool((turns >= -1e-9).all() or (turns <= 1e-9).all())
+
+
+@pytest.mark.parametrize("text", ["00000111", "abac", "abcde", "abacdc", "aab"])
+def test_regions_part_the_square_and_hold_their_states(text: str) -> None:
+    found = memorize(text)
+    generator = found.generator
+    regions = _regions(generator.readout, generator.bias, generator.symbols)
+    assert sum(map(area, regions)) == pytest.approx(4 * EDGE**2)
+    by_symbol = {corners[0]["symbol"]: corners for corners in regions}
+    for state, letter in zip(generator.states(found.word.period), found.word.text, strict=True):
+        assert inside(state, by_symbol[letter])
+
+
+@pytest.mark.parametrize("text", ["a ", "aab", "abcdefghij", "abacabad", "01101001100101101001"])
+def test_every_word_has_a_picture(text: str) -> None:
+    for found in (memorize(text), memorize_rationally(text)):
+        chart = memorization_chart(found).to_dict()
+        assert len(chart["vconcat"]) >= 2
+
+
+def test_one_symbol_has_no_picture() -> None:
+    with pytest.raises(ValueError, match="there is no state to draw"):
+        memorization_chart(memorize("a"))

@@ -1,0 +1,120 @@
+"""What the tasks with a single answer share: how problems are written, their base rates, and what they refuse."""
+
+import pytest
+import torch
+from task_strings import seeded
+
+from lengthwise.conventions import IGNORE, PAD
+from lengthwise.tasks import make_task
+from lengthwise.tasks.algorithmic.longest_common_subsequence import LongestCommonSubsequence, common_length
+from lengthwise.tasks.algorithmic.single_answer import SEP, SingleAnswerTask
+from lengthwise.tasks.algorithmic.two_strings import read
+
+NAMES = ("subset-sum", "knapsack", "longest-common-subsequence", "edit-distance")
+
+
+@pytest.fixture(params=NAMES)
+def task(request) -> SingleAnswerTask:
+    return make_task(request.param)
+
+
+def test_only_the_separator_asks_and_only_pads_follow(task: SingleAnswerTask) -> None:
+    inputs, targets = task.sample(200, 6, seeded(0))
+    assert torch.equal(targets != IGNORE, inputs == SEP)
+    assert ((inputs == SEP).sum(1) == 1).all()
+    after = (inputs == SEP).cumsum(1).bool() & (inputs != SEP)
+    assert torch.equal(after, inputs == PAD)
+
+
+def test_base_rates_are_accuracies_of_which_the_baseline_is_one(task: SingleAnswerTask) -> None:
+    rates = task.base_rates(6)
+    assert next(iter(rates)) == "majority class"
+    assert rates["majority class"] == task.baseline(6)
+    assert len(rates) > 1
+    assert all(task.baseline(6) - 0.02 < rate <= 1 for rate in rates.values())
+
+
+class GivenAway(LongestCommonSubsequence):
+    """Its features are the answer, in disguise, and noise."""
+
+    def cheap_features(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        noise = torch.randint(4, (len(inputs),), generator=seeded(1))
+        return {"answer": 5 - common_length(*read(inputs)), "noise": noise}
+
+
+def test_a_feature_that_is_the_answer_predicts_it_and_noise_does_not() -> None:
+    rates = GivenAway().base_rates(7)
+    assert rates["answer"] > 0.999  # an answer may come in the second half alone
+    assert rates["noise"] == pytest.approx(rates["majority class"], abs=0.02)
+
+
+def test_texts_read_as_they_are_printed() -> None:
+    assert make_task("subset-sum").decode(make_task("subset-sum").encode("67 93 | 195 <sep>")) == "67 93 | 195 <sep>"
+    assert make_task("edit-distance").encode(" a  b | c <sep>").tolist() == [2, 3, 1, 4, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wrong"),
+    [
+        (
+            "subset-sum",
+            "3 | 991 <sep>",
+            r"'991' at position 3 is no symbol of subset-sum; use only <sep> \| 0 1 2 .*\.\.\.$",
+        ),
+        ("knapsack", "3 | -1 | 2 <sep>", "'-1' at position 3 is no symbol of knapsack"),
+        ("longest-common-subsequence", "ab | b <sep>", "'ab' at position 1 is no symbol"),
+        ("edit-distance", "  ", "edit-distance wants at least one of the symbols"),
+    ],
+)
+def test_foreign_symbols_are_refused(name: str, text: str, wrong: str) -> None:
+    with pytest.raises(ValueError, match=wrong) as refused:
+        make_task(name).encode(text)
+    assert len(str(refused.value)) < 250
+
+
+def test_lengths_above_the_capacity_are_refused(task: SingleAnswerTask) -> None:
+    longest = task.max_length
+    for length in (longest + 1, 10 * longest):
+        with pytest.raises(
+            ValueError, match=rf"no strings of length {length}; legal lengths near it: \[.*{longest}\]$"
+        ):
+            task.sample(1, length, seeded(0))
+        with pytest.raises(ValueError, match=f"no strings of length {length}"):
+            task.base_rates(length)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_beyond_the_vocabulary_are_refused(name: str) -> None:
+    needed = make_task(name).largest_number + 1
+    assert make_task(name, num_range=needed).numbers == make_task(name).numbers
+    assert len(make_task(name, num_range=needed + 5).numbers) == needed + 5
+    with pytest.raises(
+        ValueError, match=rf"^task\.num_range: wanted at least {needed} for problems of up to \d+, got "
+    ):
+        make_task(name, num_range=needed - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "sentence"),
+    [
+        ("subset-sum", {"max_value": -5}, r"^task\.max_value: wanted a number greater than or equal to 1, got -5$"),
+        ("subset-sum", {"max_length": 0}, r"^task\.max_length: wanted a number greater than or equal to 1, got 0$"),
+        ("subset-sum", {"sampling": "easy"}, r"^task\.sampling: wanted 'published' or 'hard', got 'easy'$"),
+        (
+            "subset-sum",
+            {"sampling": "hard", "max_value": 63},
+            r"^task\.max_value: wanted at least 64 for .* got 63; raise",
+        ),
+        ("knapsack", {"max_weight": -1}, r"^task\.max_weight: wanted a number greater than or equal to 1, got -1$"),
+        ("knapsack", {"max_value": 0}, r"^task\.max_value: wanted a number greater than or equal to 1, got 0$"),
+        ("knapsack", {"max_capacity": 0}, r"^task\.max_capacity: wanted a number greater than or equal to 1, got 0$"),
+        ("longest-common-subsequence", {"alphabet": 27}, r"^task\.alphabet: wanted a number less .* 26, got 27$"),
+        ("longest-common-subsequence", {"pool_size": 0}, r"^task\.pool_size: wanted a number greater .* got 0$"),
+        ("edit-distance", {"alphabet": 27}, r"^task\.alphabet: wanted a number less than or equal to 26, got 27$"),
+        ("edit-distance", {"alphabet": 2}, r"^task\.alphabet: wanted a number greater than or equal to 3, got 2$"),
+        ("edit-distance", {"border": "wrong"}, r"^task\.border: wanted 'true' or 'published', got 'wrong'$"),
+    ],
+)
+def test_bad_fields_are_refused(name: str, fields: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make_task(name, **fields)

@@ -1,0 +1,113 @@
+"""Nets side by side: states, generation and training are each net's own."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthwise.constructions.memorization.memorize import memorize
+from lengthwise.constructions.memorization.networks import as_linear_rnn
+from lengthwise.experiments.rnn_memorization import SIZES, frequencies_of, size_at, trained_words
+from lengthwise.training.memorization import (
+    Descent,
+    Stack,
+    descend,
+    draw,
+    generate,
+    logits,
+    states,
+    states_by_definition,
+)
+
+SHORT = Descent(steps=150, learning_rate=0.05)
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 4), st.integers(1, 5), st.sampled_from([1, 2, 3, 7, 16, 63]), st.integers(0, 99))
+def test_states_in_rounds_are_those_one_after_another(count: int, d: int, length: int, seed: int) -> None:
+    """Values and gradients."""
+    generator = torch.Generator().manual_seed(seed)
+    hidden = draw(count, d, 2, generator).hidden.double()
+    added = torch.randn(count, d, length, generator=generator, dtype=torch.float64)
+    results = []
+    for function in (states, states_by_definition):
+        leaves = hidden.clone().requires_grad_(), added.clone().requires_grad_()
+        found = function(*leaves)
+        results.append((found, *torch.autograd.grad(found.sin().sum(), leaves, materialize_grads=True)))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def stacked(text: str) -> Stack:
+    """A generator that was written down, as a stack of one net."""
+    generator = memorize(text).generator
+    arrays = (generator.hidden, np.zeros((generator.dimension, len(generator.symbols))))
+    tensors = [torch.tensor(array)[None] for array in (*arrays, generator.first, generator.readout, generator.bias)]
+    return Stack(*tensors)
+
+
+def test_generates_as_the_model_does() -> None:
+    stack = stacked("abacabad")
+    assert torch.equal(generate(stack, 40)[0], as_linear_rnn(memorize("abacabad").generator).generate(40))
+
+
+def test_answers_are_those_of_the_model() -> None:
+    """With W_x learnt, and every letter given."""
+    stack = Stack(*(tensor.double() for tensor in draw(2, 3, 2, torch.Generator().manual_seed(0))))
+    letters = torch.tensor([[0, 1, 1, 0, 1], [1, 1, 0, 0, 0]])
+    answers = logits(stack, letters)
+    for place in range(2):
+        state = stack.first[place]
+        for step, letter in enumerate(letters[place]):
+            torch.testing.assert_close(answers[place, step], stack.readout[place] @ state + stack.bias[place])
+            state = stack.hidden[place] @ state + stack.inputs[place, :, letter]
+
+
+def test_nets_do_not_know_of_one_another() -> None:
+    letters = torch.tensor([[0, 0, 1] * 4, [0, 1, 1] * 4])
+    stack = draw(2, 3, 2, torch.Generator().manual_seed(0))
+    together, losses = descend(stack, letters, SHORT, learns_inputs=True)
+    for place in range(2):
+        alone, loss = descend(
+            Stack(*(t[place : place + 1] for t in stack)), letters[place : place + 1], SHORT, learns_inputs=True
+        )
+        torch.testing.assert_close(losses[place : place + 1], loss, atol=1e-3, rtol=1e-2)
+        assert alone.hidden.shape == together.hidden[place : place + 1].shape
+
+
+def test_training_lowers_the_loss_and_keeps_w_x_at_0() -> None:
+    letters = torch.tensor([[0, 0, 1, 1] * 4] * 8)
+    stack = draw(8, 4, 2, torch.Generator().manual_seed(0))
+    before = torch.nn.functional.cross_entropy(
+        logits(stack._replace(inputs=torch.zeros_like(stack.inputs)), letters).mT, letters, reduction="none"
+    ).mean(1)
+    learnt, losses = descend(stack, letters, SHORT, learns_inputs=False)
+    assert (losses < before).all()
+    assert not learnt.inputs.any()
+    assert (generate(learnt, 16) == letters).all(1).any()
+
+
+def test_first_matrices_are_orthogonal() -> None:
+    hidden = draw(3, 4, 2, torch.Generator().manual_seed(0)).hidden
+    torch.testing.assert_close(hidden @ hidden.mT, torch.eye(4).expand(3, -1, -1))
+
+
+def test_frequencies_of_written_generators_are_theirs() -> None:
+    for text in ("abacabad", "0010111", "0001011"):
+        found = memorize(text)
+        eigenvalues = np.linalg.eigvals(found.generator.hidden).tolist()
+        frequencies, off = frequencies_of(eigenvalues, found.word.period)
+        assert frequencies == found.frequencies
+        assert off == pytest.approx(0, abs=1e-9)
+
+
+def test_words_have_the_periods_asked_for() -> None:
+    words = trained_words(SIZES["smoke"])
+    assert [found.word.period for found in words] == [2, 3, 3, 3]
+    assert all(found.lower == found.upper for found in words)
+
+
+def test_the_note_has_no_larger_scale() -> None:
+    with pytest.raises(ValueError, match="--scale: the note trains nothing"):
+        size_at("paper")
