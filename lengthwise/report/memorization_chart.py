@@ -77,8 +77,8 @@ def _named(states: Array, found: Memorization | RationalMemorization) -> Values:
     places: dict[tuple[float, ...], list[int]] = {}
     for step, state in enumerate(np.round(states, 9).tolist()):
         places.setdefault(tuple(state), []).append(step)
-    names = {step: ",".join(str(other + 1) for other in steps[:4]) for steps in places.values() for step in steps}
-    first = {steps[0] for steps in places.values()}
+    names = {steps[0]: ",".join(str(other + 1) for other in steps[:4]) for steps in places.values()}
+    names |= {steps[0]: f"{names[steps[0]]}, ..." for steps in places.values() if len(steps) > 4}
     flat = not states[:, 1].any()
     return [
         {
@@ -87,7 +87,7 @@ def _named(states: Array, found: Memorization | RationalMemorization) -> Values:
             "lx": (1.0 if flat else 1.16) * float(x),
             "ly": 1.16 * float(y) + (0.14 if flat else 0.0),
             "step": step,
-            "name": names[step] if step in first and word.period <= MOST_NAMES else "",
+            "name": names.get(step, "") if word.period <= MOST_NAMES else "",
             "symbol": _label(word.symbols[word.letters[step]]),
             "several": len({int(word.letters[other]) for other in _same(places, states[step])}) > 1,
         }
