@@ -57,17 +57,18 @@ def enumerate_states(model: RecurrentModel, symbols: tuple[str, ...]) -> OneHotM
     """
     layer = _checked_layer(model)
     assert isinstance(model, BlockLinearRNN)
-    (features,) = exact_points(model.embedding.weight.double()[None])
     (norm,) = model.norms
-    logits = _through(nn.Sequential(norm, *layer.transition_map), features)
-    of_columns = Bounds(*(part.unflatten(-1, (*layer.blocks, -1)).mT for part in (logits.center, logits.radius)))
-    first = layer.first_state.double()
-    closest = torch.cat([of_columns.lead().flatten(), Bounds(first, torch.zeros_like(first)).lead()]).min()
-    room = float(closest) - NEVER_SEEN[layer.first_state.dtype] * float(layer.temperature)
-    table, states = _closed(of_columns.center.argmax(-1), first.argmax(-1))
+    features, first = (
+        exact_points(model.embedding.weight.double()[None])[0],
+        exact_points(layer.first_state.double()[None])[0],
+    )
+    columns = _columns(_through(nn.Sequential(norm, *layer.transition_map), features), layer.blocks)
+    temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
+    room = min(_room(logits, temperature, never_seen) for logits in (columns, first))
+    table, states = _closed(columns.center.argmax(-1), first.center.argmax(-1))
     (one_hot,) = exact_points(nn.functional.one_hot(states, layer.blocks[1]).flatten(1).double()[None])
     answers = _through(model.readout, one_hot)
-    margins = Bounds(answers.center, answers.radius).lead()
+    margins = _lead(answers)
     certain = margins > 0
     if not (room > 0 and bool(certain.any())):
         return None
@@ -76,18 +77,26 @@ def enumerate_states(model: RecurrentModel, symbols: tuple[str, ...]) -> OneHotM
     return OneHotMachine(machine, Enumeration(table.numel(), room, float(margins[certain].min())))
 
 
-class Bounds(NamedTuple):
-    """Numbers, and how far each may be from where it is."""
+def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
+    """The logits of columns, each along the last axis, with no slope."""
+    center, radius = (part.unflatten(-1, (*blocks, -1)).mT for part in (logits.center, logits.radius))
+    return Affine(center, center.new_zeros(*center.shape, 0), radius)
 
-    center: Float64[Tensor, "*M K"]
-    radius: Float64[Tensor, "*M K"]
 
-    def lead(self) -> Float64[Tensor, "*M"]:
-        """By how much the largest of each K numbers is ahead of the others, at least; infinite if there are none."""
-        largest = self.center.argmax(-1, keepdim=True)
-        low = (self.center - self.radius).gather(-1, largest)
-        ahead: Tensor = (low - (self.center + self.radius).scatter(-1, largest, -torch.inf)).amin(-1)
-        return ahead
+def _room(logits: Affine, temperature: float, never_seen: float) -> float:
+    """How much closer other logits could come to the largest one before a softmax were no one-hot vector."""
+    if not temperature:
+        return float(_lead(logits).min())
+    scaled = logits.scaled(torch.tensor(1 / temperature, dtype=torch.float64))
+    return temperature * (float(_lead(scaled).min()) - never_seen)
+
+
+def _lead(values: Affine) -> Float64[Tensor, "*M"]:
+    """By how much the largest of numbers along the last axis is ahead of the others, at least; infinite if alone."""
+    largest = values.center.argmax(-1, keepdim=True)
+    low = (values.center - values.radius).gather(-1, largest)
+    ahead: Tensor = (low - (values.center + values.radius).scatter(-1, largest, -torch.inf)).amin(-1)
+    return ahead
 
 
 def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
@@ -104,6 +113,8 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     check_usual(model, kinds, *model.children())
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
+    if layer.columns != "stochastic" or layer.input_map is not None:
+        raise ValueError(f"model: wanted a layer with columns 'stochastic', as configured, got {layer.columns!r}")
     return layer
 
 

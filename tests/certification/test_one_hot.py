@@ -85,8 +85,9 @@ def test_a_softmax_counts_as_one_hot_only_where_it_is_exactly() -> None:
     layer.temperature.fill_(8.9)  # logits 1,000 apart, less than 110 temperatures more than that
     assert set(model._tables()[0].unique().tolist()) == {0.0, 1.0}
     assert enumerate_states(model, SUM.symbols) is not None
-    layer.temperature.fill_(12.0)
-    assert enumerate_states(model, SUM.symbols) is None
+    for too_much in (12.0, 1e-20):  # logits of 1e23 are none whose rounding is known
+        layer.temperature.fill_(too_much)
+        assert enumerate_states(model, SUM.symbols) is None
 
 
 @torch.no_grad()
@@ -138,6 +139,9 @@ def test_what_is_not_known_is_refused() -> None:
     refused(hooked, "bounds are known for forward passes without hooks, got one")
     patched.layers[0].inputs = lambda features: features
     refused(patched, "bounds are known for its usual methods only, got another inputs")
+    other = finished(0)
+    other.layers[0].columns = "clamped"
+    refused(other, "wanted a layer with columns 'stochastic', as configured, got 'clamped'")
     foreign.readout[3] = torch.nn.GELU()
     refused(foreign, "bounds are known for its usual parts only, got GELU")
 
