@@ -24,6 +24,10 @@ class Diverged(RuntimeError):
         return super().__str__() + (f" (step {self.step:,})" if self.step else "")
 
 
+class Tie(ArithmeticError):
+    """The largest logit is not one alone, or logits are no numbers: nothing says which symbol is next."""
+
+
 @contextmanager
 def counting_from(steps: int) -> Iterator[None]:
     """Within it, the step of a `Diverged` is counted from the beginning of a string, of which so many are read."""

@@ -185,6 +185,11 @@ class Certificate(_Part):
     versions: dict[str, str] = {}
 
     @property
+    def is_of_tree(self) -> bool:
+        """Whether its machine is a `TreeMachine`."""
+        return self.machine is not None and "leaves" in self.machine
+
+    @property
     def claim(self) -> str:
         """The level in words."""
         return CLAIMS[self.level]

@@ -37,7 +37,7 @@ from lengthwise.certification.recurrent import extract_recurrent
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
 from lengthwise.conventions import IGNORE, Diverged
 from lengthwise.layers.codebook import Codebook, SnappingLayer
-from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.models.base import RecurrentModel, SequenceModel, evaluating
 from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.threads import one_thread
 from lengthwise.validation import under_name
@@ -77,15 +77,10 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     """
     if not isinstance(task, RegularTask):
         raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
-    was_training = model.training
-    model.eval()
     started = time.process_time()
-    try:
-        with torch.no_grad():
-            _check_model(model, task)
-            certificate = _Examination(model, task, seed).run()
-    finally:
-        model.train(was_training)
+    with evaluating(model):
+        _check_model(model, task)
+        certificate = _Examination(model, task, seed).run()
     return certificate.model_copy(update={"seconds": round(time.process_time() - started, 3)})
 
 

@@ -85,13 +85,14 @@ def _check_robust(certificate: Certificate) -> str:
     """What has to be trusted for the model to be right at every length."""
     boxes, codes, closure = certificate.boxes, certificate.codes, certificate.closure
     assert closure is not None  # as for level finite
-    is_tree = certificate.machine is not None and "leaves" in certificate.machine
-    if is_tree:
+    if certificate.is_of_tree:
         same = boxes is not None and boxes.num_representatives == closure.num_representatives > 0
         if boxes is not None and same and _is_ahead(boxes.margin, certificate) and boxes.half_width >= 0:
             return "the model maps the boxes into one another"
     if codes is not None and _is_ahead(codes.margin, certificate) and codes.num_merges > 0 and _has_room(codes):
-        return "the model merges codes as the machine says" if is_tree else "the model's states are those gone through"
+        if certificate.is_of_tree:
+            return "the model merges codes as the machine says"
+        return "the model's states are those gone through"
     raise ValueError(
         "certificate: level robust wants a tree machine and boxes with a positive margin, one for each representative, "
         "or merges of codes (steps, of a recurrent model) with one and with room, got neither; certify again"

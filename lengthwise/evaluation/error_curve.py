@@ -5,7 +5,7 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, evaluating
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import VectorTask
 from lengthwise.threads import one_thread
@@ -72,13 +72,8 @@ def error_curve(
     if num_prompts < 1:
         raise ValueError(f"num_prompts: wanted at least 1, got {num_prompts}")
     batch = task.sample(num_prompts, length, generator_for(seed, "evaluation", length))
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            answers = torch.cat([model(part)[..., 0] for part in batch.inputs.split(PROMPTS_AT_ONCE)])
-    finally:
-        model.train(was_training)
+    with evaluating(model):
+        answers = torch.cat([model(part)[..., 0] for part in batch.inputs.split(PROMPTS_AT_ONCE)])
     positions = batch.asked.all(0)
     errors = (answers - batch.targets)[:, positions].square().double()
     low, high = bootstrap_interval(errors, generator_for(seed, "bootstrap", length)).tolist()

@@ -12,7 +12,7 @@ from torch import Tensor
 from lengthwise.conventions import IGNORE, Diverged
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, evaluating
 from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task
@@ -139,13 +139,8 @@ def length_curve(
     if not 1 <= num_strings <= MOST_STRINGS:
         raise ValueError(f"num_strings: wanted 1 to {MOST_STRINGS:,}, got {num_strings}")
     measure = {"independent": _independent, "one-pass": _one_pass, "structured": _structured}[parse_protocol(protocol)]
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            points = measure(model, task, wanted, num_strings, seed)
-    finally:
-        model.train(was_training)
+    with evaluating(model):
+        points = measure(model, task, wanted, num_strings, seed)
     return LengthCurve(protocol=protocol, points=tuple(points))
 
 

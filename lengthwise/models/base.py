@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -26,6 +27,13 @@ class ModelConfig(BaseModel):
     """A frozen, validated description of a model; unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def check_divides_width(name: str, value: int, d_model: int) -> None:
+    """Refuse a setting that has to divide the width, and does not."""
+    if d_model % value:
+        divisors = [n for n in range(1, d_model + 1) if d_model % n == 0]
+        raise ValueError(f"{name}: wanted a divisor of d_model={d_model}, got {value}; choose from {divisors}")
 
 
 class SequenceModel(nn.Module, ABC):
@@ -167,6 +175,18 @@ class RecurrentModel(SequenceModel):
         for states in self.states(inputs):
             last = states[:, -1]
         return last
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Within it, the model is in evaluation mode and nothing has a gradient."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)
 
 
 MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")

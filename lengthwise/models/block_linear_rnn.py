@@ -13,9 +13,9 @@ from lengthwise.conventions import counting_from
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.initialisation import draw_linears
 from lengthwise.layers.recurrent_layer import hidden_layer_readout
-from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
-from lengthwise.ops.block_recurrence import applied, recurrence
-from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
+from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, check_divides_width
+from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.symbol_recurrence import symbol_recurrence
 
 NUMBERS_AT_ONCE = 1 << 24
 """Transitions of a layer above the first are held for so many positions at a time that they are so many numbers."""
@@ -41,11 +41,7 @@ class BlockLinearRNNConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _blocks_divide_width(self) -> "BlockLinearRNNConfig":
-        if self.d_model % self.block_dim:
-            divisors = [n for n in range(1, self.d_model + 1) if self.d_model % n == 0]
-            raise ValueError(
-                f"block_dim: wanted a divisor of d_model={self.d_model}, got {self.block_dim}; choose from {divisors}"
-            )
+        check_divides_width("block_dim", self.block_dim, self.d_model)
         if self.block_dim == 1 and self.columns == "rescaled":
             raise ValueError(
                 "block_dim: wanted at least 2 with columns 'rescaled', which are less their mean, got 1; choose "
@@ -120,15 +116,8 @@ class BlockLinearRNN(RecurrentModel):
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
         self.check_step(token, state, self.embedding.num_embeddings)
-        lowest, *others = self._split(state)
-        after = [symbol_final_state(*self._tables(), token[:, None], lowest).flatten(1)]
-        stream = self.embedding(token)
-        for norm, layer, before in zip(self.norms[1:], self._layers()[1:], others, strict=True):
-            stream = stream + after[-1]
-            features = norm(stream)
-            moved = applied(layer.transitions(features), before)
-            after.append((moved + layer.inputs(features)).flatten(1))
-        joined = torch.cat(after, 1)
+        found = self._found(self._tables(), token[:, None], self._split(state))
+        joined = torch.cat([states.flatten(1) for states in found], 1)
         return self.readout(joined), joined
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from lengthwise.layers.initialisation import draw_linears
 from lengthwise.layers.read_in import SymbolReadIn, VectorReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
-from lengthwise.models.base import Inputs, ModelConfig, Perturbation, SequenceModel
+from lengthwise.models.base import Inputs, ModelConfig, Perturbation, SequenceModel, check_divides_width
 
 
 class CausalTransformerConfig(ModelConfig):
@@ -31,11 +31,7 @@ class CausalTransformerConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "CausalTransformerConfig":
-        if self.d_model % self.num_heads:
-            divisors = [n for n in range(1, self.d_model + 1) if self.d_model % n == 0]
-            raise ValueError(
-                f"num_heads: wanted a divisor of d_model={self.d_model}, got {self.num_heads}; choose from {divisors}"
-            )
+        check_divides_width("num_heads", self.num_heads, self.d_model)
         return self
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field
 from torch import Tensor, nn
 
+from lengthwise.conventions import Tie
 from lengthwise.layers.initialisation import draw_uniformly
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
 
@@ -16,10 +17,6 @@ Ties = Literal["lowest", "error"]
 
 STATES_AT_ONCE = 4096
 """States of so many steps are held at a time."""
-
-
-class Tied(ArithmeticError):
-    """The largest logit is not one alone, or logits are no numbers."""
 
 
 class LinearRNNGeneratorConfig(ModelConfig):
@@ -90,7 +87,7 @@ class LinearRNNGenerator(RecurrentModel):
 
         Raises:
             ValueError: `count` is negative, or symbols and classes are not as generating wants them.
-            Tied: `ties` is "error" and a largest logit is not one alone.
+            Tie: `ties` is "error" and a largest logit is not one alone.
 
         Example:
             >>> model = LinearRNNGenerator(LinearRNNGeneratorConfig(d_model=1), vocab_size=3, num_classes=2)
@@ -129,7 +126,7 @@ class LinearRNNGenerator(RecurrentModel):
             logits = [_dot(row, state) + b for row, b in zip(readout, bias, strict=True)]
             token = logits.index(max(logits))
             if ties == "error" and logits.count(logits[token]) > 1:
-                raise Tied(f"step {i + 1}: wanted one largest logit, got {list(map(float, logits))}")
+                raise Tie(f"step {i + 1}: wanted one largest logit, got {list(map(float, logits))}")
             said.append(token)
         return torch.tensor(said, dtype=torch.int64)
 
@@ -163,7 +160,7 @@ def _largest(logits: Float[Tensor, "T Y"], ties: Ties, start: int) -> Int64[Tens
         clear = (logits < largest).sum(1) == logits.shape[1] - 1
         if not bool(clear.all()):
             step = int((~clear).int().argmax())
-            raise Tied(f"step {start + step + 1}: wanted one largest logit, got {logits[step].tolist()}")
+            raise Tie(f"step {start + step + 1}: wanted one largest logit, got {logits[step].tolist()}")
     return logits.argmax(1)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import PAD
 from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
-from lengthwise.models.base import MODELS, ModelConfig, Perturbation, SequenceModel
+from lengthwise.models.base import MODELS, ModelConfig, Perturbation, SequenceModel, check_divides_width
 from lengthwise.ops.tree_attention import PadRule, Tree, last_state, last_states, masked_states, prefix_states
 
 
@@ -31,11 +31,7 @@ class RegularGPTConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "RegularGPTConfig":
-        if self.d_model % self.num_heads:
-            divisors = [n for n in range(1, self.d_model + 1) if self.d_model % n == 0]
-            raise ValueError(
-                f"num_heads: wanted a divisor of d_model={self.d_model}, got {self.num_heads}; choose from {divisors}"
-            )
+        check_divides_width("num_heads", self.num_heads, self.d_model)
         return self
 
     @model_validator(mode="after")

@@ -50,10 +50,9 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
             f"{_ahead(boxes.margin)}",
         )
     if codes := certificate.codes:
-        is_tree = certificate.machine is not None and "leaves" in certificate.machine
         name, moves, place = (
             ("codes", "merges", "states lie at least {} within the reach of their code, ")
-            if is_tree
+            if certificate.is_of_tree
             else ("states", "steps", "columns are one-hot vectors with {} to spare, ")
         )
         room = "" if codes.room is None else place.format(f"{codes.room:.2g}")

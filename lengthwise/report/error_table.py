@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from lengthwise.evaluation.interval import mean_interval
 from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.cells import results_of, runs_text
 from lengthwise.report.numbers import NOTHING, span
 from lengthwise.report.settings import model_of, task_of
 from lengthwise.runs.folder import RunResult
@@ -21,14 +22,13 @@ ABOUT_ERRORS = (
 
 def error_cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
     """Header and one line for each cell whose runs have errors."""
-    results = {outcome.spec.id: outcome.result for outcome in outcomes}
     header = ("row", "column", "runs", "examples", "error", "95 % interval", "lowest run", "over all", "mean predicted")
-    found = [(cell, [result for spec in cell.specs if (result := results.get(spec.id))]) for cell in experiment.cells]
-    return (*header, "steps", "CPU s", "paper"), [_cell_line(cell, some) for cell, some in found]
+    lines = [_cell_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
+    return (*header, "steps", "CPU s", "paper"), lines
 
 
 def _cell_line(cell: Cell, results: Sequence[RunResult]) -> Line:
-    runs = str(len(results)) if len(results) == len(cell.specs) else f"{len(results)} of {len(cell.specs)}"
+    runs = runs_text(cell, results)
     curves = [result.errors for result in results if result.errors is not None]
     if not curves:
         return (cell.row, cell.column, runs, *[NOTHING] * 8, cell.published)

@@ -130,17 +130,12 @@ def write_picture(found: Found, path: Path) -> None:
     Raises:
         ValueError: the name ends in neither .png nor .svg.
     """
-    import vl_convert
-
     from lengthwise.files import write_by_rename
     from lengthwise.report.memorization_chart import memorization_chart
+    from lengthwise.report.pictures import picture
 
     check_picture(path)
-    chart = memorization_chart(found).to_dict()
-    if path.suffix == ".svg":
-        content = vl_convert.vegalite_to_svg(chart).encode()
-    else:
-        content = vl_convert.vegalite_to_png(chart, scale=2)
+    content = picture(memorization_chart(found).to_dict(), path.suffix[1:])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_by_rename(path, content)
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 import altair as alt
-import vl_convert
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.checking import check
@@ -16,6 +15,7 @@ from lengthwise.report.certificate_section import certificate_section
 from lengthwise.report.charts import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
 from lengthwise.report.html_page import check_page, html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.numbers import percent, span
+from lengthwise.report.pictures import picture
 from lengthwise.report.protocol import protocol_sentences
 from lengthwise.report.settings import as_toml, versions_of
 from lengthwise.report.table import RunRow, Table, as_csv, run_rows, summary_table, unbalanced_table
@@ -82,9 +82,9 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels})
     loss = side_by_side({panel.title: panel.loss() for panel in panels})
     beside = {
-        "-accuracy.png": _picture(accuracy, "png"),
-        "-accuracy.svg": _picture(accuracy, "svg"),
-        "-loss.png": _picture(loss, "png"),
+        "-accuracy.png": picture(accuracy.to_dict(), "png"),
+        "-accuracy.svg": picture(accuracy.to_dict(), "svg"),
+        "-loss.png": picture(loss.to_dict(), "png"),
         ".csv": as_csv(results).encode(),
     }
     contents = {page: _html(panels, page.stem).encode()}
@@ -135,13 +135,6 @@ def _panels(results: Sequence[RunResult], metrics: Sequence[Sequence[StepRecord]
             )
         )
     return panels
-
-
-def _picture(chart: alt.ConcatChart, kind: str) -> bytes:
-    specification = chart.to_json()
-    if kind == "svg":
-        return vl_convert.vegalite_to_svg(specification).encode()
-    return vl_convert.vegalite_to_png(specification, scale=2)
 
 
 def _html(panels: Sequence[_Panel], stem: str) -> str:

@@ -1,7 +1,7 @@
 """The page of an experiment: our numbers beside the paper's, with everything needed to judge and repeat them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 
 from lengthwise.certification.certificate import CLAIMS, Level
@@ -9,6 +9,7 @@ from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.cells import results_of, runs_text
 from lengthwise.report.error_table import ABOUT_ERRORS, error_cell_lines
 from lengthwise.report.markdown import markdown_table
 from lengthwise.report.numbers import NOTHING, percent, span
@@ -55,20 +56,17 @@ def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Lin
     """
     if experiment.scored == "error":
         return error_cell_lines(experiment, outcomes)
-    results = {outcome.spec.id: outcome.result for outcome in outcomes}
     long = [f"{length:,}" for length, _ in experiment.plan.long]
     columns = ("row", "column", "runs", "lengths", "mean", "best run", "lowest")
     solved = ("solved", "at step", "after CPU s")
     best = ("best test", "guesses") if experiment.best_test else ()
     header = (*columns, *solved, *long, "structured", "chance", "steps", "CPU s", *best, "paper")
-    return header, [_cell_line(cell, results, experiment) for cell in experiment.cells]
+    return header, [_cell_line(cell, results_of(cell, outcomes), experiment) for cell in experiment.cells]
 
 
-def _cell_line(cell: Cell, results: Mapping[str, RunResult | None], experiment: Experiment) -> Line:
-    found = [result for spec in cell.specs if (result := results.get(spec.id)) is not None]
-    runs = str(len(found)) if len(found) == len(cell.specs) else f"{len(found)} of {len(cell.specs)}"
+def _cell_line(cell: Cell, found: Sequence[RunResult], experiment: Experiment) -> Line:
     low, high = cell.window or experiment.plan.dense
-    start = (cell.row, cell.column, runs, f"{low:,}-{high:,}")
+    start = (cell.row, cell.column, runs_text(cell, found), f"{low:,}-{high:,}")
     if not found:
         blanks = 10 + len(experiment.plan.long) + 2 * experiment.best_test
         return (*start, *[NOTHING] * blanks, cell.published)
@@ -145,11 +143,9 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
 
 def _cheap_predictors(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     """For tasks that know how well answers score that solve nothing: these beside the cells."""
-    results = {outcome.spec.id: outcome.result for outcome in outcomes}
     lines = []
     for cell in experiment.cells:
-        task, window = cell.specs[0].task, cell.window
-        found = [result for spec in cell.specs if (result := results.get(spec.id)) is not None]
+        task, window, found = cell.specs[0].task, cell.window, results_of(cell, outcomes)
         if not (isinstance(task, SingleAnswerTask) and window and found):
             continue
         means = [result.dense.between(*window).mean() for result in found]
@@ -176,15 +172,12 @@ _LEVELS: tuple[Level, ...] = ("robust", "finite", "tested", "refuted")
 
 def _certificate_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
     """Header and one line for each cell: how many of its runs have which certificate, and the size of the machines."""
-    results = {outcome.spec.id: outcome.result for outcome in outcomes}
     header = ("row", "column", *_LEVELS, "classes", "states apart", "CPU s", "shortest error", "not higher, because")
-    return header, [_certificate_line(cell, results) for cell in experiment.cells]
+    return header, [_certificate_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
 
 
-def _certificate_line(cell: Cell, results: Mapping[str, RunResult | None]) -> Line:
-    found = [
-        result.certificate for spec in cell.specs if (result := results.get(spec.id)) is not None and result.certificate
-    ]
+def _certificate_line(cell: Cell, results: Sequence[RunResult]) -> Line:
+    found = [result.certificate for result in results if result.certificate]
     sizes = [len(certificate.machine["outputs"]) for certificate in found if certificate.machine]
     gaps = [c.closure.gap for c in found if c.closure and c.closure.gap is not None]
     errors = [len(certificate.counterexample.string) for certificate in found if certificate.counterexample]

@@ -12,10 +12,10 @@ from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.networks import as_elman, as_linear_rnn
 from lengthwise.constructions.memorization.rational import memorize_rationally
 from lengthwise.constructions.memorization.words import parse_word
+from lengthwise.conventions import Tie
 from lengthwise.models.linear_rnn_generator import (
     LinearRNNGenerator,
     LinearRNNGeneratorConfig,
-    Tied,
     generate_by_definition,
 )
 
@@ -81,11 +81,11 @@ def test_ties_go_to_the_lowest_index_or_are_an_error() -> None:
     assert model.generate(4).tolist() == [0, 0, 0, 0]
     assert model.generate_exactly(4).tolist() == [0, 0, 0, 0]
     for generate in (model.generate, model.generate_exactly):
-        with pytest.raises(Tied, match="step 1: wanted one largest logit, got"):
+        with pytest.raises(Tie, match="step 1: wanted one largest logit, got"):
             generate(4, ties="error")
     with torch.no_grad():
         model.input_weight[:, 0] = 1.0
-    with pytest.raises(Tied, match="step 1"):
+    with pytest.raises(Tie, match="step 1"):
         model.generate(4, ties="error")
 
 

@@ -9,7 +9,8 @@ from task_strings import seeded
 from lengthwise.conventions import PAD
 from lengthwise.tasks import make_task
 from lengthwise.tasks.algorithmic.longest_common_subsequence import common_length, common_length_by_definition
-from lengthwise.tasks.algorithmic.two_strings import aligned_letters, common_letters, read, written
+from lengthwise.tasks.algorithmic.single_answer import written
+from lengthwise.tasks.algorithmic.two_strings import aligned_letters, common_letters, read
 
 
 def subsequences(string: list[int]) -> set[tuple[int, ...]]:

@@ -5,11 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lengthwise.conventions import Tie
+
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-class Tie(ArithmeticError):
-    """Two logits are equal, or one is no number: the construction does not say which symbol is next."""
 
 
 class LinearGenerator(NamedTuple):

@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from lengthwise.conventions import PAD
+from lengthwise.tasks.algorithmic.single_answer import written
 from lengthwise.tasks.algorithmic.string_pairs import FEWEST_LETTERS, LONGER, SHORTER, draw_pairs
 from lengthwise.tasks.algorithmic.two_strings import (
     TwoStringsTask,
@@ -17,7 +18,6 @@ from lengthwise.tasks.algorithmic.two_strings import (
     check_letters,
     common_letters,
     read,
-    written,
 )
 from lengthwise.tasks.base import TASKS
 
@@ -89,12 +89,7 @@ class EditDistance(TwoStringsTask):
         sizes = [(string != PAD).sum(1) for string in (shorter, longer)]
         longer_by = sizes[1] - sizes[0]
         kept = [common_letters(shorter, longer), aligned_letters(shorter, longer)]
-        common, aligned = (GAP * longer_by + REPLACEMENT * (sizes[0] - letters) for letters in kept)
-        return {
-            "common letters": common,
-            "aligned letters": aligned,
-            "common and aligned letters": common * (self.largest_number + 1) + aligned,
-        }
+        return self.features_of(*(GAP * longer_by + REPLACEMENT * (sizes[0] - letters) for letters in kept))
 
 
 def edit_distance(

@@ -7,7 +7,7 @@ from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
-from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SEP, SingleAnswerTask, check_positive
+from lengthwise.tasks.algorithmic.single_answer import NUM_SPECIAL, SingleAnswerTask, check_positive, written
 from lengthwise.tasks.base import TASKS
 
 CELLS_AT_ONCE = 1 << 17
@@ -63,9 +63,7 @@ class Knapsack(SingleAnswerTask):
         weights = torch.randint(1, self.max_weight + 1, (count, length), generator=generator)
         values = torch.randint(1, self.max_value + 1, (count, length), generator=generator)
         capacities = torch.randint(1, self.max_capacity + 1, (count, 1), generator=generator)
-        bar, sep = torch.full((count, 1), BAR), torch.full((count, 1), SEP)
-        parts = [weights + NUM_SPECIAL, bar, values + NUM_SPECIAL, bar, capacities + NUM_SPECIAL, sep]
-        return torch.cat(parts, 1), best_value(weights, values, capacities[:, 0])
+        return written(weights, values, capacities), best_value(weights, values, capacities[:, 0])
 
     def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """What items taken by value per weight are worth: whole ones while they fit, or the last one in part."""

@@ -9,13 +9,13 @@ from pydantic import Field
 from torch import Tensor
 
 from lengthwise.conventions import PAD
+from lengthwise.tasks.algorithmic.single_answer import written
 from lengthwise.tasks.algorithmic.two_strings import (
     TwoStringsTask,
     aligned_letters,
     check_letters,
     common_letters,
     read,
-    written,
 )
 from lengthwise.tasks.base import TASKS
 
@@ -62,12 +62,7 @@ class LongestCommonSubsequence(TwoStringsTask):
     def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """How many letters the strings share, and in how many places they agree."""
         strings = read(inputs)
-        common, aligned = common_letters(*strings), aligned_letters(*strings)
-        return {
-            "common letters": common,
-            "aligned letters": aligned,
-            "common and aligned letters": common * (self.max_length + 1) + aligned,
-        }
+        return self.features_of(common_letters(*strings), aligned_letters(*strings))
 
 
 def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:

@@ -98,6 +98,16 @@ class SingleAnswerTask(SymbolTask):
         return _base_rates(self, length)
 
 
+def written(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
+    """Parts of letters or integers 0, 1, ..., which may end in pads, as one problem with pads at its end alone."""
+    bar, sep = torch.full((len(parts[0]), 1), BAR), torch.full((len(parts[0]), 1), SEP)
+    first, *others = (torch.where(part == PAD, PAD, part + NUM_SPECIAL) for part in parts)
+    loose = torch.cat([first, *(column for part in others for column in (bar, part)), sep], 1)
+    if not (loose == PAD).any():
+        return loose
+    return loose.gather(1, (loose == PAD).to(torch.int8).argsort(dim=1, stable=True))
+
+
 def check_positive(**integers: Int64[Tensor, "..."]) -> None:
     """Raise a ValueError that names what is below 1."""
     for name, values in integers.items():

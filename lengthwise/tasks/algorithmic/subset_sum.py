@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int64
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SEP, SingleAnswerTask, check_positive
+from lengthwise.tasks.algorithmic.single_answer import NUM_SPECIAL, SingleAnswerTask, check_positive, written
 from lengthwise.tasks.base import TASKS
 
 Sampling = Literal["published", "hard"]
@@ -98,8 +98,7 @@ class SubsetSum(SingleAnswerTask):
         sizes = [min(at_once, count - done) for done in range(0, count, at_once)]
         parts = [draw(size, length, self.max_value, generator) for size in sizes]
         items, targets, answers = (torch.cat(part) for part in zip(*parts, strict=True))
-        bar, sep = torch.full((count, 1), BAR), torch.full((count, 1), SEP)
-        return torch.cat([items + NUM_SPECIAL, bar, targets[:, None] + NUM_SPECIAL, sep], 1), answers
+        return written(items, targets[:, None]), answers
 
     def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """Where the target lies, parities, how many items are smaller, and what greedy choices leave."""

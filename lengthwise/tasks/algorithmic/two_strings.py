@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from lengthwise.conventions import PAD
-from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SEP, SingleAnswerTask
+from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SingleAnswerTask
 
 MOST_MOVED = 3
 """How far one string is moved along the other to see in how many places they agree."""
@@ -35,15 +35,13 @@ class TwoStringsTask(SingleAnswerTask):
         """The integers."""
         return self.numbers
 
-
-def written(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, "N T"]:
-    """Two strings of letters 0, 1, ..., which may end in pads, as one problem, which has pads at its end alone."""
-    bar, sep = torch.full((len(first), 1), BAR), torch.full((len(first), 1), SEP)
-    letters = [torch.where(string == PAD, PAD, string + NUM_SPECIAL) for string in (first, second)]
-    loose = torch.cat([letters[0], bar, letters[1], sep], 1)
-    if not (loose == PAD).any():
-        return loose
-    return loose.gather(1, (loose == PAD).to(torch.int8).argsort(dim=1, stable=True))
+    def features_of(self, common: Int64[Tensor, " N"], aligned: Int64[Tensor, " N"]) -> dict[str, Int64[Tensor, " N"]]:
+        """Features that go by common and by aligned letters, integers up to the largest number, and both as one."""
+        return {
+            "common letters": common,
+            "aligned letters": aligned,
+            "common and aligned letters": common * (self.largest_number + 1) + aligned,
+        }
 
 
 def read(inputs: Int64[Tensor, "N T"]) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, "N T"]]:

@@ -22,10 +22,11 @@ from lengthwise.constructions.memorization.cyclotomic import cyclotomic
 from lengthwise.constructions.memorization.feedback import counter, cycle
 from lengthwise.constructions.memorization.finite import end_by_period, end_for_ever
 from lengthwise.constructions.memorization.frequencies import orbit
-from lengthwise.constructions.memorization.generator import LinearGenerator, Tie, strict_argmax
+from lengthwise.constructions.memorization.generator import LinearGenerator, strict_argmax
 from lengthwise.constructions.memorization.planar import planar
 from lengthwise.constructions.memorization.separation import read_out
 from lengthwise.constructions.memorization.words import parse_word, units
+from lengthwise.conventions import Tie
 
 ARCS = [(a, p - a) for p in range(3, 13) for a in range(1, p)]
 words = st.text("abcd", min_size=2, max_size=14).filter(lambda text: len(set(text)) > 1)
