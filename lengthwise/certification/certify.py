@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -31,7 +32,7 @@ from lengthwise.certification.certificate import (
 from lengthwise.certification.counterexample import judge, shortened_error, shortest_error
 from lengthwise.certification.enumeration import Enumeration, enumerate_merges
 from lengthwise.certification.extraction import Extraction, TreeModel, extract, radii
-from lengthwise.certification.one_hot import enumerate_states
+from lengthwise.certification.one_hot import OneHotMachine, enumerate_states
 from lengthwise.certification.reading import Reading
 from lengthwise.certification.recurrent import extract_recurrent
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
@@ -41,6 +42,9 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, evaluating
 from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.threads import one_thread
 from lengthwise.validation import under_name
+
+MOST_MAPPED = 2_000
+"""Of more representatives a certificate has no map."""
 
 GLANCE = 100
 """Of each of the shorter lengths so many strings decide whether a radius is worth a closer look."""
@@ -55,12 +59,13 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     1. All strings up to a length at which there are 4,096, then 1,000 strings of each of 40, 500 and 10,000 symbols,
        a part of them structured, are answered. A wrong answer ends in level ``refuted``.
     2. The model's states are closed into classes (`extract`), from the largest of a few radii on, until the states of
-       all nodes over these strings are in the classes that the machine's table says (`follow`).
+       all nodes over these strings are in the classes that the machine's table says (`follow`). Of a recurrence with
+       one-hot columns all states are gone through one by one first (`enumerate_states`).
     3. The machine is compared with the task's transducer for all lengths. Where they differ the model is run on the
        shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``finite``.
     4. Boxes around the representatives that the model maps into one another (`invariant_boxes`) make it ``robust``;
-       for a model that moves its states to codes, going through all merges of codes does (`enumerate_merges`), and for
-       a recurrence with one-hot columns going through all of its states (`enumerate_states`).
+       for a model that moves its states to codes, going through all merges of codes does (`enumerate_merges`), and a
+       machine of all states, one by one, is so already.
 
     Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
 
@@ -164,17 +169,37 @@ class _Examination:
         self.evidence["tested"] = tuple(tested)
         return wrong
 
+    @cached_property
+    def _states(self) -> OneHotMachine | str:
+        """The machine of a recurrent model's own states, where they can be gone through, or why they cannot."""
+        assert isinstance(self.model, RecurrentModel)
+        try:
+            found = enumerate_states(self.model, self.task.symbols)
+        except ValueError as problem:
+            return str(problem)
+        return found or "columns are not one-hot vectors, or rounding may decide which"
+
     def _radii(self, reading: Reading) -> list[float]:
+        """Radii of classes to try, from the largest; before all 0 where states can be gone through one by one."""
         tried = radii(self.model.last_state(reading.strings[:GLANCE]))
-        codebook = _codebook(self.model)
-        return [min(tried[0], codebook.gap / 2)] if codebook else tried  # a class for each code
+        if codebook := _codebook(self.model):
+            return [min(tried[0], codebook.gap / 2)]  # a class for each code
+        by_state = isinstance(self.model, RecurrentModel) and not isinstance(self._states, str)
+        return [0.0, *tried] if by_state else tried
+
+    def _extract(self, model: TreeModel | RecurrentModel, radius: float) -> Extraction:
+        if isinstance(model, TreeModel):
+            return extract(model, self.task.symbols, radius=radius)
+        if not radius and not isinstance(self._states, str):
+            return self._states.extraction
+        return extract_recurrent(model, self.task.symbols, radius=radius)
 
     def _attempt(
         self, model: TreeModel | RecurrentModel, radius: float, readings: Sequence[Reading], none_wrong: bool
     ) -> Certificate | str:
         """A certificate from classes of this radius, or why there is none."""
         try:
-            extraction = _extract(model, self.task.symbols, radius)
+            extraction = self._extract(model, radius)
             glance = _followed(extraction, [reading.glance(GLANCE) for reading in readings[:2]])
             if missed := _disagreement(glance):
                 return missed
@@ -209,7 +234,7 @@ class _Examination:
     ) -> Certificate:
         """Look for boxes around the representatives, or around those of smaller classes, which are then the machine."""
         if not isinstance(model, TreeModel):
-            return self._finite_of_states(model)
+            return self._finite_of_states(extraction)
         if _codebook(model):
             return self._finite_of_codes(model, extraction)
         reason = "no boxes were found that the model maps into one another, with a margin between answers"
@@ -252,17 +277,13 @@ class _Examination:
             return self._certificate("finite", "rounding may decide which code is the nearest to some merged state")
         return self._robust_by_codes(len(extraction.prototypes) - extraction.num_given, found)
 
-    def _finite_of_states(self, model: RecurrentModel) -> Certificate:
-        """Go through all states, which may be finer than classes: it is they that have to answer as the task does."""
-        try:
-            found = enumerate_states(model, self.task.symbols)
-        except ValueError as problem:
-            return self._certificate("finite", str(problem))
-        if found is None:
-            return self._certificate("finite", "columns are not one-hot vectors, or rounding may decide which")
-        if first_error(found.machine, self.task.transducer) is not None:
+    def _finite_of_states(self, extraction: Extraction) -> Certificate:
+        """Of a machine of the states themselves nothing more has to be shown."""
+        if isinstance(self._states, str):
+            return self._certificate("finite", self._states)
+        if not extraction.exact:
             return self._certificate("finite", "the model's states, one by one, do not answer as the task does")
-        return self._robust_by_codes(found.machine.num_states, found.evidence)
+        return self._robust_by_codes(len(extraction.prototypes), self._states.evidence)
 
     def _robust_by_codes(self, num_codes: int, found: Enumeration) -> Certificate:
         self.evidence["codes"] = Codes(
@@ -325,12 +346,6 @@ def _codebook(model: object) -> Codebook | None:
     return layer.codebook if isinstance(layer, SnappingLayer) else None
 
 
-def _extract(model: TreeModel | RecurrentModel, symbols: tuple[str, ...], radius: float) -> Extraction:
-    if isinstance(model, TreeModel):
-        return extract(model, symbols, radius=radius)
-    return extract_recurrent(model, symbols, radius=radius)
-
-
 def _finer(
     model: TreeModel, symbols: tuple[str, ...], extraction: Extraction, radius: float
 ) -> Iterator[tuple[float, Extraction]]:
@@ -364,7 +379,9 @@ def _or_none(number: float) -> float | None:
 
 
 def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
-    """The representatives along their first two principal axes, and their classes."""
+    """The representatives along their first two principal axes, and their classes; of very many, none."""
+    if len(extraction.prototypes) > MOST_MAPPED:
+        return ()
     centered = (extraction.prototypes - extraction.prototypes.mean(0)).double()
     _, _, axes = torch.linalg.svd(torch.nn.functional.pad(centered, (0, 1)), full_matrices=False)  # of width 1, too
     places = (centered @ axes[:2, :-1].T).tolist()

@@ -50,7 +50,8 @@ class Extraction(NamedTuple):
 
     `radius` is the largest distance of any state that was computed from prototypes to the prototype of its class, `gap`
     the smallest distance between two computed prototypes of different classes. `num_levels` is the level, of a
-    recurrent model the number of symbols, after which nothing new appeared.
+    recurrent model the number of symbols, after which nothing new appeared. `exact`: prototypes are all states that the
+    model can be in, to the last bit.
     """
 
     machine: TreeMachine | Transducer
@@ -61,6 +62,7 @@ class Extraction(NamedTuple):
     radius: float
     gap: float
     num_levels: int
+    exact: bool = False
 
     def classes_of(
         self, model: Readable, states: Float[Tensor, "N D"]

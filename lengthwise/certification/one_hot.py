@@ -12,6 +12,9 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.affine import Affine
 from lengthwise.certification.bounds import check_usual, layer_norm_bounds
 from lengthwise.certification.enumeration import Enumeration, exact_points
+from lengthwise.certification.extraction import Extraction
+from lengthwise.certification.following import Following, farthest
+from lengthwise.certification.recurrent import states_beside, states_of
 from lengthwise.conventions import IGNORE
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.recurrent_layer import Topmost
@@ -27,12 +30,13 @@ NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
 class OneHotMachine(NamedTuple):
     """A model's own states as a machine, and how certain it is.
 
+    Of the extraction, `fine` has all states, which are its prototypes, and `machine` those that answers tell apart.
     Outputs are the answers, and `IGNORE` in states in which rounding may decide which. Of the evidence, `room` is how
     much closer logits of a column could come to the largest one before the column were another; `margin` is about the
     states that have an answer.
     """
 
-    machine: Transducer
+    extraction: Extraction
     evidence: Enumeration
 
 
@@ -52,7 +56,8 @@ def enumerate_states(model: RecurrentModel, symbols: tuple[str, ...]) -> OneHotM
     Example:
         >>> from lengthwise.automata import library
         >>> from lengthwise.constructions import construct
-        >>> enumerate_states(construct("block-linear-rnn", library.cycle(5)).model, ("0", "1", "2")).machine.num_states
+        >>> model = construct("block-linear-rnn", library.cycle(5)).model
+        >>> enumerate_states(model, ("0", "1", "2")).extraction.machine.num_states
         5
     """
     layer = _checked_layer(model)
@@ -65,16 +70,30 @@ def enumerate_states(model: RecurrentModel, symbols: tuple[str, ...]) -> OneHotM
     columns = _columns(_through(nn.Sequential(norm, *layer.transition_map), features), layer.blocks)
     temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
     room = min(_room(logits, temperature, never_seen) for logits in (columns, first))
-    table, states = _closed(columns.center.argmax(-1), first.center.argmax(-1))
-    (one_hot,) = exact_points(nn.functional.one_hot(states, layer.blocks[1]).flatten(1).double()[None])
+    found = _closed(columns.center.argmax(-1), first.center.argmax(-1))
+    states = nn.functional.one_hot(found.states, layer.blocks[1]).flatten(1).to(layer.first_state.dtype)
+    (one_hot,) = exact_points(states.double()[None])
     answers = _through(model.readout, one_hot)
     margins = _lead(answers)
     certain = margins > 0
     if not (room > 0 and bool(certain.any())):
         return None
     outputs = torch.where(certain, answers.center.argmax(-1), IGNORE)
-    machine = Transducer(Semiautomaton(table.numpy(), symbols), 0, outputs.numpy())
-    return OneHotMachine(machine, Enumeration(table.numel(), room, float(margins[certain].min())))
+    fine = Transducer(Semiautomaton(found.table.numpy(), symbols), 0, outputs.numpy())
+    machine = fine.minimise()
+    gap = math.sqrt(2)  # of one-hot vectors no two are nearer
+    extraction = Extraction(machine, fine, states_of(machine, fine), states, 0, 0.0, gap, found.num_steps, exact=True)
+    return OneHotMachine(extraction, Enumeration(found.table.numel(), room, float(margins[certain].min())))
+
+
+@torch.no_grad()
+def follow_states(model: RecurrentModel, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> Following:
+    """Compare the states that the model computes for whole strings with those that were gone through: all bits."""
+    seen = Following(len(strings), 0, 0, 0.0)
+    for states, wanted in states_beside(model, extraction.fine, strings):
+        distances = (states - extraction.prototypes[wanted]).norm(dim=1)
+        seen += Following(0, len(states), int((distances != 0).sum()), farthest(distances))
+    return seen
 
 
 def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
@@ -133,10 +152,15 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
     return values
 
 
-def _closed(
-    maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]
-) -> tuple[Int64[Tensor, "Q V"], Int64[Tensor, "Q N"]]:
-    """All states that are reached, the start first, and where each symbol leads from each of them."""
+class _Closed(NamedTuple):
+    """All states that are reached, the start first, where each symbol leads from them, and after how many symbols."""
+
+    table: Int64[Tensor, "Q V"]
+    states: Int64[Tensor, "Q N"]
+    num_steps: int
+
+
+def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed:
     size = maps.shape[-1]
     if len(start) * math.log2(size) > 62:
         raise ValueError(f"model: wanted at most 2^62 states that blocks could have together, got {size}^{len(start)}")
@@ -148,7 +172,9 @@ def _closed(
         return of_digits.gather(2, digits.T.expand(len(maps), -1, -1)).sum(1).T
 
     reached = new = (start * places).sum()[None]
+    num_steps = 0
     while len(new):
+        num_steps += 1
         found = following(new).unique()
         new = found[~torch.isin(found, reached)]
         reached = torch.cat([reached, new])
@@ -156,4 +182,4 @@ def _closed(
             raise ValueError(f"model: wanted at most {MOST_STATES:,} states to go through, got more")
     in_order, order = reached.sort()
     table = order[torch.searchsorted(in_order, following(reached).contiguous())]
-    return table, reached[:, None] // places % size
+    return _Closed(table, reached[:, None] // places % size, num_steps)

@@ -10,6 +10,7 @@ from lengthwise.certification.certificate import Followed
 from lengthwise.certification.counterexample import Judged, judge
 from lengthwise.certification.extraction import Extraction, TreeModel, can_be_followed
 from lengthwise.certification.following import Trees, follow, grow, parts_to_grow, root_answers
+from lengthwise.certification.one_hot import follow_states
 from lengthwise.certification.recurrent import follow_recurrent
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.models.base import RecurrentModel, SequenceModel
@@ -71,5 +72,5 @@ class Reading:
             seen = follow(self.model, extraction, self.trees)
         else:
             assert isinstance(self.model, RecurrentModel)
-            seen = follow_recurrent(self.model, extraction, self.strings)
+            seen = (follow_states if extraction.exact else follow_recurrent)(self.model, extraction, self.strings)
         return Followed(length=self.length, **seen._asdict())

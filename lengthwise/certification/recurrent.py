@@ -1,12 +1,15 @@
 """The finite machine inside a recurrent model: its states, closed symbol by symbol, and compared along strings."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
+from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.extraction import Extraction, Prototypes
 from lengthwise.certification.following import Following, farthest
 from lengthwise.models.base import RecurrentModel
@@ -42,10 +45,10 @@ def extract_recurrent(
     table = Semiautomaton(torch.cat(rows).numpy(), symbols)
     fine = Transducer(table, 0, prototypes.outputs)
     machine = fine.minimise()
-    return prototypes.extraction(machine, fine, _states_of(machine, fine), num_steps)
+    return prototypes.extraction(machine, fine, states_of(machine, fine), num_steps)
 
 
-def _states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
+def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
     """The state of the smaller of two machines that answer alike in which each state of the larger is reached."""
     states = np.full(fine.num_states, -1)
     states[fine.start] = machine.start
@@ -65,19 +68,25 @@ def follow_recurrent(model: RecurrentModel, extraction: Extraction, strings: Int
 
     The states are those that the model computes for a whole string, which may be rounded otherwise than those of steps.
     """
-    assert isinstance(extraction.machine, Transducer)
-    wanted = torch.from_numpy(extraction.machine.semiautomaton.run(strings.numpy(), extraction.machine.start))
+    seen = Following(len(strings), 0, 0, 0.0)
+    for states, wanted in states_beside(model, extraction.machine, strings):
+        found, distances = extraction.classes_of(model, states)
+        num_wrong = int(((found != wanted) | ~distances.isfinite()).sum())
+        seen += Following(0, len(states), num_wrong, farthest(distances))
+    return seen
+
+
+def states_beside(
+    model: RecurrentModel, machine: TreeMachine | Transducer, strings: Int64[Tensor, "B T"]
+) -> Iterator[tuple[Float[Tensor, "N D"], Int64[Tensor, " N"]]]:
+    """The states of a model at all positions of all strings, part by part, and those of a machine beside them."""
+    assert isinstance(machine, Transducer)
+    of_machine = torch.from_numpy(machine.semiautomaton.run(strings.numpy(), machine.start))
     glance = next(iter(model.states(strings[:1])))  # as many positions as the model gives at a time
     at_once = max(1, NUMBERS_AT_ONCE // glance.numel())
-    seen = Following(0, 0, 0, 0.0)
-    for some, expected in zip(strings.split(at_once), wanted.split(at_once), strict=True):
+    for some, beside in zip(strings.split(at_once), of_machine.split(at_once), strict=True):
         place = 0
         for states in model.states(some):
-            classes = expected[:, place : place + states.shape[1]].flatten()
+            of = beside[:, place : place + states.shape[1]].flatten()
             place += states.shape[1]
-            for part, of in zip(states.flatten(0, 1).split(STATES_AT_ONCE), classes.split(STATES_AT_ONCE), strict=True):
-                found, distances = extraction.classes_of(model, part)
-                num_wrong = int(((found != of) | ~distances.isfinite()).sum())
-                seen += Following(0, len(part), num_wrong, farthest(distances))
-        seen += Following(len(some), 0, 0, 0.0)
-    return seen
+            yield from zip(states.flatten(0, 1).split(STATES_AT_ONCE), of.split(STATES_AT_ONCE), strict=True)

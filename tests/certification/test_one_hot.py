@@ -11,7 +11,9 @@ from lengthwise.certification import one_hot
 from lengthwise.certification.certificate import Certificate, first_error
 from lengthwise.certification.certify import certify
 from lengthwise.certification.checking import check
-from lengthwise.certification.one_hot import NEVER_SEEN, enumerate_states
+from lengthwise.certification.extraction import NotFinite
+from lengthwise.certification.one_hot import NEVER_SEEN, enumerate_states, follow_states
+from lengthwise.certification.recurrent import extract_recurrent
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
 from lengthwise.models import make_model
@@ -37,6 +39,20 @@ def compiled() -> BlockLinearRNN:
     return model
 
 
+@torch.no_grad()
+def among_other_blocks(number: int, seed: int) -> BlockLinearRNN:
+    """The compiled net, and blocks beside its own, which move at random and on which no answer depends."""
+    large = finished(seed, d_model=3 + 3 * number, hidden=3)
+    layer = large.layers[0]
+    weights, others = large.state_dict(), {"layers.0.first_state", "layers.0.transition_map.2.weight"}
+    for name, own in compiled().state_dict().items():
+        weights[name].mul_(1_000 * (name in others))
+        weights[name][tuple(map(slice, own.shape))] = own
+    layer.temperature.zero_()
+    assert layer.transition_map[2].weight[9:].abs().min() > 0
+    return large
+
+
 @given(seed=st.integers(0, 10_000), block_dim=st.sampled_from([1, 2, 3, 6]), dtype=st.sampled_from(list(NEVER_SEEN)))
 @settings(max_examples=60, deadline=None)
 @torch.no_grad()
@@ -47,8 +63,8 @@ def test_the_machine_answers_and_moves_as_the_model_does(seed: int, block_dim: i
     strings = torch.randint(3, (20, 150), generator=torch.Generator().manual_seed(seed))
     states = torch.cat(list(model.states(strings)), 1)
     assert set(states.unique().tolist()) <= {0.0, 1.0}
-    assert len(states.flatten(0, 1).unique(dim=0)) <= found.machine.num_states
-    answers = torch.from_numpy(found.machine.run(strings.numpy()))
+    assert len(states.flatten(0, 1).unique(dim=0)) <= found.extraction.fine.num_states
+    answers = torch.from_numpy(found.extraction.fine.run(strings.numpy()))
     certain = answers != IGNORE
     assert torch.equal(answers[certain], model(strings).argmax(-1)[certain])
 
@@ -98,7 +114,7 @@ def test_one_wrong_column_is_found() -> None:
     blocks[:, 1, 2] = blocks[:, 1, 2].roll(1)  # of symbol 2, in state 1
     found = enumerate_states(model, SUM.symbols)
     assert found is not None
-    assert first_error(found.machine, SUM.transducer) == ("1", "2")
+    assert first_error(found.extraction.fine, SUM.transducer) == ("1", "2")
 
 
 @torch.no_grad()
@@ -111,7 +127,7 @@ def test_an_answer_that_rounding_decides_is_none() -> None:
     answer.weight[:, 0] = torch.tensor([50.0, 0.0, 0.0])
     found = enumerate_states(model, SUM.symbols)
     assert found is not None
-    assert sorted(found.machine.outputs.tolist()) == [IGNORE, IGNORE, 0]
+    assert sorted(found.extraction.fine.outputs.tolist()) == [IGNORE, IGNORE, 0]
 
 
 def test_more_states_than_can_be_gone_through_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,3 +182,42 @@ def test_a_net_whose_columns_are_soft_is_finite_and_says_why() -> None:
     certificate = certify(model, SUM)
     assert certificate.level == "finite"
     assert certificate.reason == "columns are not one-hot vectors, or rounding may decide which"
+
+
+@pytest.mark.unchecked
+def test_more_states_than_an_extraction_has_classes_are_gone_through() -> None:
+    model = among_other_blocks(6, seed=1)
+    with pytest.raises(NotFinite, match="do not close within 500 classes"):
+        extract_recurrent(model, SUM.symbols, radius=0.1)
+    certificate = certify(model, SUM)
+    assert (certificate.level, certificate.reason) == ("robust", "")
+    assert certificate.codes is not None
+    assert certificate.closure is not None
+    assert certificate.machine is not None
+    assert certificate.codes.num_codes == certificate.closure.num_representatives > 500
+    assert len(certificate.machine["outputs"]) == 3
+    assert {followed.farthest for followed in certificate.followed} == {0.0}
+    check(Certificate.from_text(certificate.to_text()))
+
+
+@pytest.mark.unchecked
+@torch.no_grad()
+def test_one_wrong_column_among_many_states_is_refuted_by_the_shortest_string() -> None:
+    model = among_other_blocks(6, seed=1)
+    blocks = model.layers[0].transition_map[2].weight.view(-1, 3, 3, 3)
+    blocks[0, :, 1, 2] = blocks[0, :, 1, 2].roll(1)  # of symbol 2, in state 1
+    certificate = certify(model, SUM)
+    assert certificate.counterexample is not None
+    assert (certificate.level, certificate.counterexample.string) == ("refuted", ("1", "2"))
+
+
+@torch.no_grad()
+def test_states_other_than_those_gone_through_are_seen() -> None:
+    model = compiled()
+    found = enumerate_states(model, SUM.symbols)
+    assert found is not None
+    strings = torch.randint(3, (7, 40), generator=torch.Generator().manual_seed(0))
+    assert follow_states(model, found.extraction, strings) == (7, 280, 0, 0.0)
+    model.layers[0].temperature.fill_(100.0)  # columns of the compiled net are no one-hot vectors any more
+    seen = follow_states(model, found.extraction, strings)
+    assert seen.num_nodes == seen.num_disagreements == 280
