@@ -12,7 +12,7 @@ from torch import Tensor
 from lengthwise.conventions import IGNORE, Diverged
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
-from lengthwise.models.base import SequenceModel, evaluating
+from lengthwise.models.base import RecurrentModel, SequenceModel, evaluating
 from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task
@@ -31,6 +31,10 @@ MOST_STRINGS = 1_000_000
 
 SYMBOLS_AT_ONCE = 1 << 18
 """Strings are evaluated in parts of at most so many symbols, so that memory does not grow with their number."""
+
+
+STRINGS_SIDE_BY_SIDE = 256
+"""A recurrent model, which takes some positions at a time, reads so many strings at once, however long they are."""
 
 
 class LengthPoint(BaseModel):
@@ -146,7 +150,8 @@ def length_curve(
 
 def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
     """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
-    at_once = max(1, SYMBOLS_AT_ONCE // inputs.shape[1])
+    least = STRINGS_SIDE_BY_SIDE if isinstance(model, RecurrentModel) else 1
+    at_once = max(least, SYMBOLS_AT_ONCE // inputs.shape[1])
     return torch.cat([_answered(model.last, part)[:, 0] for part in inputs.split(at_once)])
 
 

@@ -13,9 +13,9 @@ from lengthwise.conventions import counting_from
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.initialisation import draw_linears
 from lengthwise.layers.recurrent_layer import hidden_layer_readout
-from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, check_divides_width
+from lengthwise.models.base import MODELS, ModelConfig, Perturbation, RecurrentModel, check_divides_width
 from lengthwise.ops.block_recurrence import recurrence
-from lengthwise.ops.symbol_recurrence import symbol_recurrence
+from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
 NUMBERS_AT_ONCE = 1 << 24
 """Transitions of a layer above the first are held for so many positions at a time that they are so many numbers."""
@@ -122,15 +122,31 @@ class BlockLinearRNN(RecurrentModel):
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """The states at every position, some positions at a time."""
-        self.check_inputs(inputs, self.embedding.num_embeddings)
         latest = self._split(self.initial_state(len(inputs)))
         tables = self._tables()
-        at_once = max(1, NUMBERS_AT_ONCE // max(1, len(inputs) * self.config.d_model * self.config.block_dim))
-        for part, tokens in enumerate(inputs.split(at_once, 1)):
-            with counting_from(part * at_once):
+        for start, tokens in self._parts(inputs):
+            with counting_from(start):
                 found = self._found(tables, tokens, latest)
             latest = [states[:, -1] for states in found]
             yield torch.cat([states.flatten(2) for states in found], 2)
+
+    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
+        if self.config.num_layers > 1:
+            return super().last_state(inputs, perturb)
+        self.refuse(perturb)
+        (state,) = self._split(self.initial_state(len(inputs)))
+        tables = self._tables()
+        for start, tokens in self._parts(inputs):
+            with counting_from(start):
+                state = symbol_final_state(*tables, tokens, state)
+        return state.flatten(1)
+
+    def _parts(self, inputs: Int64[Tensor, "B T"]) -> Iterator[tuple[int, Int64[Tensor, "B _"]]]:
+        """Some positions at a time, and the place of the first of them."""
+        self.check_inputs(inputs, self.embedding.num_embeddings)
+        at_once = max(1, NUMBERS_AT_ONCE // max(1, len(inputs) * self.config.d_model * self.config.block_dim))
+        for part, tokens in enumerate(inputs.split(at_once, 1)):
+            yield part * at_once, tokens
 
     def _found(
         self,
