@@ -25,11 +25,13 @@ CLAIMS: Mapping[Level, str] = {
     "tested": "No wrong answer was confirmed; nothing is proved.",
     "finite": (
         "A finite machine read off the model answers every string of every length as the task does, and on all strings "
-        "followed every state of the model was nearest to a representative of the class that the machine says."
+        "followed every state of the model was nearest, among representatives that give its answer, to one of the "
+        "class that the machine says."
     ),
     "robust": (
         "A finite machine read off the model answers every string of every length as the task does, and the model's "
-        "own float32 states cannot leave that machine's classes, so that the model itself is right at every length."
+        "own states, as it rounds them, cannot leave that machine's classes, so that the model itself is right at "
+        "every length."
     ),
 }
 

@@ -33,6 +33,7 @@ from lengthwise.certification.counterexample import judge, shortened_error, shor
 from lengthwise.certification.enumeration import Enumeration, enumerate_merges
 from lengthwise.certification.extraction import Extraction, TreeModel, extract, radii
 from lengthwise.certification.one_hot import OneHotMachine, enumerate_states
+from lengthwise.certification.preconditions import check_model
 from lengthwise.certification.reading import Reading
 from lengthwise.certification.recurrent import extract_recurrent
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
@@ -84,39 +85,9 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
         raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
     started = time.process_time()
     with evaluating(model):
-        _check_model(model, task)
+        check_model(model, task)
         certificate = _Examination(model, task, seed).run()
     return certificate.model_copy(update={"seconds": round(time.process_time() - started, 3)})
-
-
-def _check_model(model: SequenceModel, task: RegularTask) -> None:
-    tensors = model.state_dict().values()
-    dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
-    if dtypes not in ({torch.float32}, {torch.float64}, set()):
-        names = ", ".join(sorted(map(str, dtypes)))
-        raise ValueError(f"model: wanted weights in float32 or float64, got {names}; certify model.float()")
-    if devices := {tensor.device.type for tensor in tensors} - {"cpu"}:
-        raise ValueError(f"model: wanted weights on the CPU, got some on {min(devices)}; certify model.cpu()")
-    _check_precision()
-    num_answers = model.last(torch.zeros(1, 1, dtype=torch.int64)).shape[1]
-    if num_answers != len(task.classes):
-        raise ValueError(
-            f"model: wanted one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
-            "this task"
-        )
-
-
-def _check_precision() -> None:
-    try:
-        precision = torch.get_float32_matmul_precision()
-    except RuntimeError:  # where backends were given precisions of their own
-        precision = "mixed"
-    if precision != "highest":
-        raise ValueError(
-            f"precision: wanted 'highest', got {precision!r}; call torch.set_float32_matmul_precision('highest')"
-        )
-    if torch.is_autocast_enabled("cpu"):
-        raise ValueError("precision: wanted no autocast, got one on the CPU; certify outside of it")
 
 
 @dataclass
@@ -144,10 +115,10 @@ class _Examination:
                 outcome = self._attempt(self.model, radius, readings, wrong is None)
                 if isinstance(outcome, Certificate):
                     return outcome
-                reasons.append(f"classes of radius {radius:.3g}: {outcome}")
+                reasons.append(f"with radius {radius:.3g} {outcome.removeprefix('model: ')}")
         if wrong is not None:
             return self._refuted(shortened_error(self.model, self.task, wrong), "as found")
-        return self._certificate("tested", "; ".join(reasons))
+        return self._certificate("tested", _in_short(reasons))
 
     def _readings(self) -> list[Reading]:
         drawn = (tested_strings(self.task, length, NUM_STRINGS, self.seed) for length in TESTED_LENGTHS)
@@ -221,7 +192,9 @@ class _Examination:
         """What the machine's shortest error comes to: the model's (`refuted`) or its own; None: it makes no error."""
         error = first_error(extraction.machine, self.task.transducer)
         if error is None:
-            return None
+            if first_error(extraction.fine, self.task.transducer) is None:
+                return None
+            return "the machine is right before its classes are reduced to fewer, or after, but not both"
         string = self.task.encode("".join(error))
         if not bool(judge(self.model, self.task, string[None]).wrong):
             return f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly"
@@ -371,6 +344,15 @@ def _disagreement(followed: Iterable[Followed]) -> str:
                 "another class than the machine says"
             )
     return ""
+
+
+def _in_short(reasons: Sequence[str]) -> str:
+    """One sentence on all attempts: what the first of them came to and, if that is something else, the last."""
+    first, *_, last = (*reasons, reasons[-1])
+    if len(reasons) == 1:
+        return first
+    others = f"of {len(reasons)} attempts none gave the model's machine: {first}"
+    return others if first == last else f"{others}, and {last}"
 
 
 def _or_none(number: float) -> float | None:

@@ -123,7 +123,8 @@ class Prototypes:
         """What was found, given the machine of the prototypes and a smaller one, in which they are these classes."""
         computed = self.states[self.num_given :]
         of_computed = torch.from_numpy(classes[self.num_given :])
-        apart = torch.cdist(computed, computed)[of_computed[:, None] != of_computed]
+        exact = "donot_use_mm_for_euclid_dist"  # the other mode is off by thousandths
+        apart = torch.cdist(computed, computed, compute_mode=exact)[of_computed[:, None] != of_computed]
         gap = float(apart.min()) if len(apart) else math.inf
         return Extraction(machine, fine, classes, self.states, self.num_given, self.farthest, gap, num_levels)
 
@@ -138,13 +139,17 @@ def _nearest(
 ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
     """The nearest prototype that gives the same answer as the state, and its distance.
 
-    Where no prototype does, or the state is not finite: the number of prototypes, at a distance that is not finite.
+    Where no prototype does, or the state is not finite: the number of prototypes, at an infinite distance. Of two that
+    are about equally near either may be given; its distance is computed from differences, to the last few bits.
     """
     distances = torch.cdist(states, prototypes)
     answers, of_prototypes = (model.readout(some).argmax(-1) for some in (states, prototypes))
     distances[answers[:, None] != of_prototypes] = torch.inf
     nearest = torch.cat([distances, distances.new_full((len(states), 1), torch.inf)], 1).min(1)
-    return nearest.indices.masked_fill(~nearest.values.isfinite(), len(prototypes)), nearest.values
+    none = ~nearest.values.isfinite()
+    places = nearest.indices.masked_fill(none, len(prototypes))
+    with_none = torch.cat([prototypes, prototypes.new_full((1, prototypes.shape[1]), torch.inf)])
+    return places, (states - with_none[places]).norm(dim=1).masked_fill(none, torch.inf)
 
 
 def radii(states: Float[Tensor, "N D"]) -> list[float]:

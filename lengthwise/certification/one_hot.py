@@ -69,21 +69,23 @@ def enumerate_states(model: RecurrentModel, symbols: tuple[str, ...]) -> OneHotM
     )
     columns = _columns(_through(nn.Sequential(norm, *layer.transition_map), features), layer.blocks)
     temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
-    room = min(_room(logits, temperature, never_seen) for logits in (columns, first))
+    rooms = [_room(logits, temperature, never_seen) for logits in (columns, first)]
+    if not all(room > 0 for room in rooms):  # not their minimum, which forgets one that is no number
+        return None
     found = _closed(columns.center.argmax(-1), first.center.argmax(-1))
     states = nn.functional.one_hot(found.states, layer.blocks[1]).flatten(1).to(layer.first_state.dtype)
     (one_hot,) = exact_points(states.double()[None])
     answers = _through(model.readout, one_hot)
     margins = _lead(answers)
     certain = margins > 0
-    if not (room > 0 and bool(certain.any())):
+    if not bool(certain.any()):
         return None
     outputs = torch.where(certain, answers.center.argmax(-1), IGNORE)
     fine = Transducer(Semiautomaton(found.table.numpy(), symbols), 0, outputs.numpy())
     machine = fine.minimise()
     gap = math.sqrt(2)  # of one-hot vectors no two are nearer
     extraction = Extraction(machine, fine, states_of(machine, fine), states, 0, 0.0, gap, found.num_steps, exact=True)
-    return OneHotMachine(extraction, Enumeration(found.table.numel(), room, float(margins[certain].min())))
+    return OneHotMachine(extraction, Enumeration(found.table.numel(), min(rooms), float(margins[certain].min())))
 
 
 @torch.no_grad()
@@ -91,8 +93,9 @@ def follow_states(model: RecurrentModel, extraction: Extraction, strings: Int64[
     """Compare the states that the model computes for whole strings with those that were gone through: all bits."""
     seen = Following(len(strings), 0, 0, 0.0)
     for states, wanted in states_beside(model, extraction.fine, strings):
-        distances = (states - extraction.prototypes[wanted]).norm(dim=1)
-        seen += Following(0, len(states), int((distances != 0).sum()), farthest(distances))
+        same = extraction.prototypes[wanted]
+        num_wrong = int((states != same).any(1).sum())
+        seen += Following(0, len(states), num_wrong, farthest((states - same).norm(dim=1)))
     return seen
 
 

@@ -305,3 +305,12 @@ def test_windows_of_many_parts_have_a_budget(budget: str, sentence: str, monkeyp
     model = last_symbol_net(chunk_size=3)
     with pytest.raises(ValueError, match=sentence):
         extract(model, ("a", "b"), radius=1.0)
+
+
+def test_a_task_without_a_machine_and_another_precision_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    sums = make_task("subset-sum")
+    with pytest.raises(ValueError, match="task: subset-sum has no transducer to compare a machine with; choose a reg"):
+        certify(make_model("rnn", sums), sums)
+    monkeypatch.setenv("ONEDNN_DEFAULT_FPMATH_MODE", "BF16")
+    with pytest.raises(ValueError, match="precision: wanted ONEDNN_DEFAULT_FPMATH_MODE unset or STRICT, got 'BF16'"):
+        certify(last_symbol_net(), LastSymbol())

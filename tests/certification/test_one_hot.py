@@ -107,6 +107,19 @@ def test_a_softmax_counts_as_one_hot_only_where_it_is_exactly() -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_no_numbers_have_no_machine(value: float) -> None:
+    for name, _ in compiled().named_parameters():
+        model = compiled()
+        model.state_dict()[name].flatten()[-1] = value
+        found = enumerate_states(model, SUM.symbols)
+        if found is not None:  # of a bias, minus infinity says that one class is no answer
+            strings = torch.randint(3, (20, 50), generator=torch.Generator().manual_seed(0))
+            assert follow_states(model, found.extraction, strings).num_disagreements == 0
+        assert found is None or name in ("readout.4.bias", "layers.0.transition_map.2.bias")
+
+
+@torch.no_grad()
 def test_one_wrong_column_is_found() -> None:
     model = compiled()
     last = model.layers[0].transition_map[2]
@@ -218,6 +231,8 @@ def test_states_other_than_those_gone_through_are_seen() -> None:
     assert found is not None
     strings = torch.randint(3, (7, 40), generator=torch.Generator().manual_seed(0))
     assert follow_states(model, found.extraction, strings) == (7, 280, 0, 0.0)
+    found.extraction.prototypes[0, 1] = 1e-30  # less than the smallest square
+    assert follow_states(model, found.extraction, strings).num_disagreements > 0
     model.layers[0].temperature.fill_(100.0)  # columns of the compiled net are no one-hot vectors any more
     seen = follow_states(model, found.extraction, strings)
     assert seen.num_nodes == seen.num_disagreements == 280

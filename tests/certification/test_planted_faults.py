@@ -11,9 +11,9 @@ from planted import Attention, Counter, LabelsChange, MultiplesOf3, NoTree, Wron
 from table_model import right_machine, table_model
 
 import lengthwise.certification.extraction as extraction_module
-from lengthwise.automata import Transducer
+from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, first_error
 from lengthwise.certification.certify import certify
 from lengthwise.certification.checking import check
 from lengthwise.certification.snapped import SnappedModel
@@ -142,11 +142,44 @@ def test_one_wrong_entry(name: str, fields: dict, chunk_size: int, seed: int) ->
         assert shortest is None or len(string) == shortest
 
 
+def transducer_with_a_wrong_entry(task: RegularTask, seed: int) -> Transducer:
+    generator = np.random.default_rng(seed)
+    right = task.transducer.minimise()
+    table = right.semiautomaton.table.copy()
+    place = tuple(generator.integers(table.shape))
+    table[place] = (table[place] + generator.integers(1, right.num_states)) % right.num_states
+    return Transducer(Semiautomaton(table, right.symbols), right.start, right.outputs)
+
+
+RECURRENT_FAULTS = sorted({(name, tuple(fields.items()), seed) for name, fields, _, seed in FAULTS})
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.parametrize("target", ["rnn", "block-linear-rnn"])
+@pytest.mark.parametrize(("name", "fields", "seed"), RECURRENT_FAULTS)
+def test_one_wrong_entry_of_a_recurrent_machine(name: str, fields: tuple, seed: int, target: str) -> None:
+    task = make_task(name, **dict(fields))
+    faulty = transducer_with_a_wrong_entry(task, seed)
+    asked = Transducer(faulty.semiautomaton, faulty.start, np.maximum(faulty.outputs, 0))
+    certificate, string = checked(construct(target, asked).model, task)
+    error = first_error(faulty, task.transducer)
+    if error is None:
+        assert certificate.level in PROVED
+    else:
+        assert string is not None
+        assert len(string) == len(error)
+
+
 def test_most_of_these_faults_matter_and_without_them_the_machines_are_right() -> None:
     tasks = [(make_task(name, **fields), chunk_size) for name, fields, chunk_size in FAULTY_TASKS]
     assert all(is_right(right_machine(*task), task[0].transducer) for task in tasks)
     faults = [is_right(with_a_wrong_entry(*task, seed), task[0].transducer) for task in tasks for seed in range(3)]
     assert faults.count(False) >= 20
+    assert sum(
+        first_error(transducer_with_a_wrong_entry(task, seed), task.transducer) is not None
+        for task in [make_task(name, **dict(fields)) for name, fields, _ in RECURRENT_FAULTS]
+        for seed in range(3)
+    ) >= len(RECURRENT_FAULTS)
 
 
 @pytest.mark.usefixtures("fewer_strings")

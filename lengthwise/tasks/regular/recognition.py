@@ -193,7 +193,7 @@ def check_language(language: DFA, setting: str) -> None:
     if inside.all() or not inside.any():
         raise ValueError(
             f"{setting}: wanted a language with strings inside and outside, got one that holds "
-            f"{'every' if inside.all() else 'no'} string of one symbol or more; there is nothing to learn"
+            f"{'every' if inside.all() else 'no'} string of one symbol or more; there is nothing to decide"
         )
 
 

@@ -1,0 +1,42 @@
+"""What has to hold before a model can be examined."""
+
+import os
+
+import torch
+
+from lengthwise.models.base import SequenceModel
+from lengthwise.tasks.base import RegularTask
+
+
+def check_model(model: SequenceModel, task: RegularTask) -> None:
+    """Refuse a model whose arithmetic is not that of float32 or float64 on a CPU, or that was made for another task."""
+    tensors = model.state_dict().values()
+    dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
+    if dtypes not in ({torch.float32}, {torch.float64}, set()):
+        names = ", ".join(sorted(map(str, dtypes)))
+        raise ValueError(f"model: wanted weights in float32 or float64, got {names}; certify model.float()")
+    if devices := {tensor.device.type for tensor in tensors} - {"cpu"}:
+        raise ValueError(f"model: wanted weights on the CPU, got some on {min(devices)}; certify model.cpu()")
+    _check_precision()
+    num_answers = model.last(torch.zeros(1, 1, dtype=torch.int64)).shape[1]
+    if num_answers != len(task.classes):
+        raise ValueError(
+            f"model: wanted one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
+            "this task"
+        )
+
+
+def _check_precision() -> None:
+    try:
+        precision = torch.get_float32_matmul_precision()
+    except RuntimeError:  # where backends were given precisions of their own
+        precision = "mixed"
+    if precision != "highest":
+        raise ValueError(
+            f"precision: wanted 'highest', got {precision!r}; call torch.set_float32_matmul_precision('highest')"
+        )
+    for name in ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"):
+        if (mode := os.environ.get(name, "STRICT")).upper() != "STRICT":
+            raise ValueError(f"precision: wanted {name} unset or STRICT, got {mode!r}; unset it")
+    if torch.is_autocast_enabled("cpu"):
+        raise ValueError("precision: wanted no autocast, got one on the CPU; certify outside of it")
