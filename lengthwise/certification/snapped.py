@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from lengthwise.automata.lookup import StateLookup, TreeLookup
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.certificate import Certificate, machine_from_json
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import ModelConfig, Perturbation, SequenceModel
@@ -65,6 +66,24 @@ class SnappedModel(SequenceModel):
             if isinstance(machine, TreeMachine)
             else StateLookup(machine.semiautomaton, machine.start)
         )
+
+    @classmethod
+    def from_certificate(cls, certificate: Certificate, *, streamed: bool = False) -> "SnappedModel":
+        """The machine that was found in a model, in the model's place.
+
+        `streamed`: to be read symbol by symbol. A tree machine cannot be, but it is proved to answer every string as
+        the task's transducer does, wherever that asks for an answer, so that the transducer is taken.
+
+        Raises:
+            ValueError: the certificate's level is below ``finite``: its machine, if it has one, is not proved right.
+        """
+        if not certificate.reaches("finite"):
+            raise ValueError(
+                f"certificate: wanted level finite or robust, got {certificate.level}; no machine is proved right there"
+            )
+        assert certificate.machine is not None
+        taken = certificate.transducer if streamed and certificate.is_of_tree else certificate.machine
+        return cls(machine_from_json(taken), certificate.classes)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Nothing is drawn: there are no parameters."""
@@ -145,7 +164,7 @@ class SnappedModel(SequenceModel):
             return self.machine
         raise ValueError(
             "machine: wanted a transducer to read symbol by symbol, got a tree machine, whose chunks shift with every "
-            "symbol; build a SnappedModel of the transducer that it equals"
+            "symbol; build a SnappedModel of the transducer that it equals (from_certificate with streamed=True)"
         )
 
     def _strings(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None) -> Int64[np.ndarray, "B T"]:

@@ -93,7 +93,8 @@ def checked_lines(certificate: Certificate, checked: Checked) -> Iterator[tuple[
 def class_names(certificate: Certificate) -> list[str]:
     """For each class of a certificate's machine the first string that has it, the pad (a dot) before all.
 
-    Where no string up to the length at which there are `MOST_TRIED` has it, its number.
+    The start of a recurrent machine has none if nothing leads back to it; where no other string up to the length at
+    which there are `MOST_TRIED` has it, its number.
     """
     if certificate.machine is None:
         return []
@@ -108,6 +109,8 @@ def class_names(certificate: Certificate) -> list[str]:
         found, first = np.unique(_classes(machine, strings), return_index=True)
         for k, row in sorted(zip(found.tolist(), first.tolist(), strict=True), key=lambda pair: pair[1]):
             names.setdefault(k, "".join(machine.symbols[v] for v in strings[row]))
+    if isinstance(machine, Transducer):
+        names.setdefault(machine.start, "(start)")
     return [names.get(k, f"#{k}") for k in range(len(machine.outputs))]
 
 

@@ -14,7 +14,7 @@ from lengthwise.report.numbers import NOTHING
 from lengthwise.report.table import Table
 
 LARGEST_TABLE = 30
-"""Classes of the largest machine whose table is shown whole."""
+"""Classes or states, and symbols, of the largest machine whose table is shown whole."""
 
 _MAP_NOTE = (
     "Maps: one point for each representative, along the first two principal axes of all of a run's, with its class in "
@@ -61,16 +61,19 @@ def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
 
 
 def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:
-    """Of a machine with windows of two parts: the class of each window, and the answer of each class."""
-    if certificate.machine is None:
+    """The answer of each class or state, and where it leads: with each newer class, or with each symbol."""
+    if certificate.machine is None or len(names) > LARGEST_TABLE:
         return None
     machine = machine_from_json(certificate.machine)
-    if not isinstance(machine, TreeMachine) or machine.chunk_size != 2 or machine.num_classes > LARGEST_TABLE:
+    if isinstance(machine, TreeMachine):
+        if machine.chunk_size > 2:
+            return None  # its table has an axis for each part of a window
+        header, table = ("older \\ newer", "answer", *names), machine.table
+    elif len(machine.symbols) > LARGEST_TABLE:
         return None
-
-    def line(older: int) -> Sequence[str]:
-        merged = (names[k] if k >= 0 else NOTHING for k in machine.table[older].tolist())
-        return names[older], certificate.classes[int(machine.outputs[older])], *merged
-
-    header = ("older \\ newer", "answer", *names)
-    return Table(header, tuple(tuple(line(older)) for older in range(machine.num_classes)))
+    else:
+        header, table = ("state \\ symbol", "answer", *machine.symbols), machine.semiautomaton.table
+    answers = (certificate.classes[k] if k >= 0 else NOTHING for k in machine.outputs.tolist())
+    following = ([names[k] if k >= 0 else NOTHING for k in row] for row in table.tolist())
+    lines = zip(names, answers, following, strict=True)
+    return Table(header, tuple((name, answer, *row) for name, answer, row in lines))

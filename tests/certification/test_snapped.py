@@ -9,10 +9,11 @@ import torch
 from automaton_strategies import all_strings, checked_strategies, transducers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from table_model import table_model
+from table_model import right_machine, table_model
 
 from lengthwise.automata import Transducer, library
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
+from lengthwise.certification.certify import certify
 from lengthwise.certification.extraction import extract
 from lengthwise.certification.snapped import SnappedModel
 from lengthwise.conventions import IGNORE, PAD
@@ -159,3 +160,28 @@ def test_takes_the_place_of_the_net_it_was_found_in(chunk: int) -> None:
     model = SnappedModel(machine, tuple("01234"))
     inputs = torch.randint(3, (50, 37), generator=torch.Generator().manual_seed(0))
     assert torch.equal(model(inputs).argmax(-1), net.readout(masked_states(inputs - PAD, net.tree)).argmax(-1))
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.parametrize("name", ["parity", "bounded-dyck"])
+def test_a_certified_machine_takes_the_place_of_its_model(name: str) -> None:
+    task = make_task(name)
+    certificate = certify(table_model(right_machine(task, 2), num_answers=len(task.classes)), task)
+    whole, streamed = (SnappedModel.from_certificate(certificate, streamed=streamed) for streamed in (False, True))
+    strings = torch.from_numpy(all_strings(2, 7))
+    asked = task.solve(strings) != IGNORE
+    for model in (whole, streamed):
+        assert torch.equal(model(strings).argmax(-1)[asked], task.solve(strings)[asked])
+    state = streamed.initial_state(len(strings))
+    for place, tokens in enumerate(strings.unbind(1)):
+        logits, state = streamed.step(tokens, state)
+        assert torch.equal(logits, streamed(strings)[:, place])
+    with pytest.raises(ValueError, match="got a tree machine"):
+        whole.initial_state(1)
+
+
+def test_a_machine_that_is_not_proved_takes_no_place() -> None:
+    task = make_task("parity")
+    refuted = certify(SnappedModel(task.transducer, task.classes[::-1]), make_task("even-pairs"))
+    with pytest.raises(ValueError, match="wanted level finite or robust, got refuted; no machine is proved"):
+        SnappedModel.from_certificate(refuted)

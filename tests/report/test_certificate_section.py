@@ -1,0 +1,37 @@
+"""What a page shows of a certificate: its machine, whole where it is small."""
+
+import pytest
+
+from lengthwise.certification.certify import certify
+from lengthwise.constructions import construct
+from lengthwise.report.certificate import class_names
+from lengthwise.report.certificate_section import certificate_section
+from lengthwise.tasks import make_task
+
+pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("fewer_strings")]
+
+
+def test_the_table_of_a_recurrent_machine_says_where_each_symbol_leads() -> None:
+    task = make_task("tomita", index=1)  # strings of ones
+    certificate = certify(construct("rnn", task).model, task)
+    assert class_names(certificate) == ["(start)", "0", "1"]  # before any symbol its answer is no task's business
+    html, charts = certificate_section({"a run": certificate})
+    assert list(charts) == ["map-0"]
+    cells = html.replace("<td>", "|").replace("</td>", "").replace("<th>", "|").replace("</th>", "")
+    assert "state \\ symbol|answer|0|1" in cells
+    for row in ("|(start)|out|0|1", "|0|out|0|0", "|1|in|0|1"):
+        assert row in cells
+
+
+def test_a_start_that_nothing_leads_back_to_has_a_name() -> None:
+    task = make_task("equal-ends", num_digits=2)
+    certificate = certify(construct("block-linear-rnn", task).model, task)
+    names = class_names(certificate)
+    assert names[0] == "(start)"
+    assert sorted(names[1:]) == ["0", "01", "1", "10"]
+
+
+def test_a_large_machine_is_not_shown() -> None:
+    task = make_task("word-problem", group="Z31")
+    html, _ = certificate_section({"a run": certify(construct("rnn", task).model, task)})
+    assert "state \\ symbol" not in html
