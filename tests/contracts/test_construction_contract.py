@@ -10,6 +10,7 @@ from automaton_strategies import all_strings, checked_strategies, dfas, telling_
 from hypothesis import given, settings
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer
+from lengthwise.certification.certify import certify
 from lengthwise.constructions import CONSTRUCTIONS, Construction, construct
 from lengthwise.constructions.base import MARGIN, MOST_WEIGHTS
 from lengthwise.conventions import IGNORE, PAD
@@ -60,7 +61,8 @@ def assert_equal_on_all_short_strings(model: SequenceModel, machine: Transducer,
     length = max(n for n in range(1, 9) if n == 1 or num_symbols**n <= most)
     strings = all_strings(num_symbols, length)
     for dtype in DTYPES:
-        assert_right(model.to(dtype)(torch.from_numpy(strings)), machine.run(strings))
+        for some in np.array_split(strings, -(-len(strings) // 10_000)):
+            assert_right(model.to(dtype)(torch.from_numpy(some)), machine.run(some))
     model.float()
 
 
@@ -87,6 +89,19 @@ def test_says_what_it_is(construction: Construction) -> None:
 
 def test_is_right_on_all_short_strings(construction: Construction) -> None:
     assert_equal_on_all_short_strings(construction.model, construction.task.transducer, 7_000)
+
+
+@pytest.mark.slow
+def test_is_right_on_all_strings_of_8_symbols_or_as_many_as_there_are_390_625_of(construction: Construction) -> None:
+    assert_equal_on_all_short_strings(construction.model, construction.task.transducer, 5**8)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fewer_strings")
+def test_is_certified(construction: Construction) -> None:
+    """But for a machine whose states are more classes than are looked for."""
+    certificate = certify(construction.model, construction.task)
+    assert certificate.reaches("finite") or "do not close within 500 classes" in certificate.reason
 
 
 @pytest.mark.parametrize(
