@@ -131,7 +131,7 @@ def train(
     /,
     *,
     preset: Annotated[
-        str | None, Parameter(help="Recipe to start from; by default fast, or recurrent for recurrent models.")
+        str | None, Parameter(help="Recipe to start from; by default the model's own: fast, recurrent or plain.")
     ] = None,
     config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None,
     set_: Annotated[

@@ -55,7 +55,7 @@ def _languages(specs: ScaledSpecs, *, left_out: Collection[str] = ()) -> list[Ce
 
 @EXPERIMENTS.register("regular-gpt/ours")
 def ours(scale: Scale = "small") -> Experiment:
-    """Every regular task under our protocol: preset `fast`, five seeds, final weights, near-miss strings."""
+    """Seventeen regular tasks under our protocol: preset `fast`, five seeds, final weights, near-miss strings."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4))
     return Experiment(
         title="RegularGPT on regular languages, our protocol",

@@ -21,8 +21,11 @@ from lengthwise.report.table import run_rows, summary_table, unbalanced_table
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
-from lengthwise.tasks.base import TASKS
+from lengthwise.tasks.base import TASKS, SymbolTask, Task
 from lengthwise.training.recipe import PRESETS, Recipe
+
+MOST_SYMBOLS = 16
+"""Of a task with more symbols the catalogue says how many."""
 
 
 @contextmanager
@@ -147,9 +150,9 @@ def _curve_line(point: LengthPoint) -> list[str]:
 
 def print_catalogue(console: Console) -> None:
     """Tasks, models, constructions, experiments and presets: what they are, settings with their defaults."""
-    tasks = [(name, _first_line(task), _defaults(task.model_fields)) for name, task in TASKS.items()]
+    tasks = [(name, _first_line(task), _symbols(task), _defaults(task.model_fields)) for name, task in TASKS.items()]
     models = [(name, _first_line(model), _defaults(model.Config.model_fields)) for name, model in MODELS.items()]
-    print_grid(console, "Tasks", ("name", "what", "settings"), tasks)
+    print_grid(console, "Tasks", ("name", "what", "symbols", "settings"), tasks)
     print_grid(console, "Models", ("name", "what", "settings"), models)
     constructions = [(name, _first_line(construction)) for name, construction in CONSTRUCTIONS.items()]
     print_grid(console, "Constructions", ("name", "what"), constructions)
@@ -197,6 +200,15 @@ def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | Non
         tallest = max(range(len(columns)), key=lambda place: wanted[place] / widths[place])
         widths[tallest] += 1
     return widths
+
+
+def _symbols(task: type[Task]) -> str:
+    """The symbols of a task with its default settings: side by side, or how many they are."""
+    made = task()
+    if not isinstance(made, SymbolTask):
+        return "vectors"
+    one_by_one = all(len(symbol) == 1 for symbol in made.symbols)
+    return "".join(made.symbols) if one_by_one and len(made.symbols) <= MOST_SYMBOLS else f"{len(made.symbols)} symbols"
 
 
 def _first_line(member: object) -> str:
