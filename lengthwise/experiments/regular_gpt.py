@@ -91,7 +91,7 @@ def codebook(scale: Scale = "small") -> Experiment:
 @EXPERIMENTS.register("regular-gpt/groups")
 def groups(scale: Scale = "small") -> Experiment:
     """Word problems of groups that are not solvable, A_5 and S_5, trained; compiled nets solve them exactly."""
-    specs = ScaledSpecs(scale, seeds=(0, 1))
+    specs = ScaledSpecs(scale, seeds=(0,))
     larger: Settings = {"model": {"d_model": 128}}
     # At smoke scale strings are too short for some elements.
     common: Settings = {"train": {"lengths": "legal"}} if scale == "smoke" else {}
@@ -99,9 +99,9 @@ def groups(scale: Scale = "small") -> Experiment:
         title="RegularGPT on groups that are not solvable",
         about=(
             "Word problems of A_5 (60 elements) and S_5 (120), two generators each, from the final answer alone: the "
-            "position of a point would be less to learn than the element. Preset `fast`, and the same with D=128. "
-            "`lengthwise compile --task word-problem --set task.group=A5 --to regular-gpt` "
-            "writes down weights that solve A_5 at every length; here it is learnt."
+            "position of a point would be less to learn than the element. Preset `fast`, and with D=128; one seed. "
+            "`lengthwise compile --task word-problem --set task.group=A5 --to regular-gpt` writes down weights that "
+            "solve A_5 at every length; here it is learnt."
         ),
         cells=[
             Cell(name, column, specs("word-problem", merge({"task": {"group": name}}, merge(common, changes))))
