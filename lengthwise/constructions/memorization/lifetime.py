@@ -59,7 +59,10 @@ class Lifetime(NamedTuple):
 def angle_formula(period: int, drift: float) -> float:
     """(pi / p) / |drift|: after so many steps a plane that drifts by an angle each step has lost half an edge.
 
-    That is when the best line with threshold 0 is crossed.
+    From then on a line through 0 that halved an edge is crossed by each state that comes to it: the first wrong symbol
+    of a word of one plane and threshold 0 is at the first step from there on whose state has another letter beside it
+    on the side to which the plane drifts. Of 0^h 1^h these are the last letters of runs if it turns too far, the first
+    ones if too little, so that what is rounded up is less than h.
     """
     return math.pi / period / abs(drift) if drift else math.inf
 
@@ -87,10 +90,22 @@ def drifts(found: Memorization, precision: Precision) -> list[tuple[float, float
     return rates
 
 
+def fastest_formula(found: Memorization, precision: Precision) -> float:
+    """`angle_formula` of the plane that drifts fastest; inf where none turns by another angle.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.memorize import memorize
+        >>> round(fastest_formula(memorize("0000011111"), "bfloat16"))
+        252
+    """
+    return angle_formula(found.word.period, max((abs(angle) for angle, _ in drifts(found, precision)), default=0.0))
+
+
 def predicted_lifetime(found: Memorization, precision: Precision) -> Lifetime:
     """When W_h with rounded entries first answers a wrong symbol; states and read-out in exact arithmetic.
 
-    After i steps the plane of frequency k has turned by i dtheta_k too far and grown by rho_k^i (`drifts`). The first
+    After i steps the plane of frequency k has turned by i dtheta_k too far and grown by rho_k^i (`drifts`). For one
+    plane and threshold 0 that is `angle_formula`, rounded up as said there. The first
     131,072 steps are looked at one by one; after them margins at each position of the word are smooth functions of i,
     whose first zeros are found on a grid and by bisection, as far as states neither overflow nor vanish in float64.
 
