@@ -44,7 +44,7 @@ def memorize(
     if rational and robust:
         raise ValueError("--robust: wanted none beside --rational, whose integers are never rounded; leave one out")
     if rational:
-        found: Any = memorize_rationally(word, at_most=at_most)
+        found: Any = memorize_rationally(word, at_most=at_most, budget=budget)
     else:
         found = memorize_word(word, robust=robust, at_most=at_most, budget=budget)
     console = Console()

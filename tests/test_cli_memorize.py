@@ -25,7 +25,7 @@ def test_says_dimension_matrices_and_lifetimes_and_draws(tmp_path: Path, capsys)
     assert "frequencies: 1, 4 (of 8" in text
     assert re.search(r"^margin: 0\.\d+ ", text, flags=re.MULTILINE)
     assert all(f"\n{name}:\n" in text for name in ("W_h", "W_y", "b_y", "h_1"))
-    assert "bfloat16: first wrong symbol at step 6,492" in text
+    assert "bfloat16: first wrong symbol at step 6,492\n" in text
     assert "proof: no dimension below 3 will do; largest sets of frequencies there: 4, each" in text
     assert text.endswith(f"wrote {picture}\n")
     assert picture.read_text().startswith("<svg")
@@ -63,7 +63,9 @@ def test_words_that_say_less_than_they_seem_to(tmp_path: Path, capsys) -> None:
     assert run("abab", *out) == 0
     assert "word: ab, period 2" in capsys.readouterr().out
     assert run("-+-", *out) == 0
-    assert "symbols + -" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "symbols + -" in text
+    assert re.search(r"bfloat16: first wrong symbol at step [\d,]+ \(1,804\)\n", text), "beside the formula"
 
 
 def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
@@ -71,6 +73,11 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
     text = capsys.readouterr().out
     assert "BOUNDS ONLY: the smallest dimension is at least" in text
     assert "need not be the smallest" in text
+    assert run("000000011111111", "--rational", "--budget", "1", "--out", str(tmp_path / "orbit.png")) == 0
+    text = capsys.readouterr().out
+    assert "BOUNDS ONLY: the smallest dimension of a rational W_h is at least 8 and at most 14" in text
+    assert run("0010110111", "--robust", "--budget", "1", "--out", str(tmp_path / "orbit.png")) == 0
+    assert "NOT ALL frequencies were tried (--budget)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

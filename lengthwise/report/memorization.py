@@ -8,7 +8,12 @@ import numpy as np
 
 from lengthwise.constructions.memorization.farkas import FarkasCertificate
 from lengthwise.constructions.memorization.generator import Array, LinearGenerator
-from lengthwise.constructions.memorization.lifetime import PRECISIONS, Lifetime, predicted_lifetime
+from lengthwise.constructions.memorization.lifetime import (
+    PRECISIONS,
+    Lifetime,
+    fastest_formula,
+    predicted_lifetime,
+)
 from lengthwise.constructions.memorization.memorize import Memorization
 from lengthwise.constructions.memorization.rational import RationalMemorization
 from lengthwise.constructions.memorization.words import Word
@@ -39,10 +44,8 @@ def _word_lines(word: Word) -> Iterator[str]:
 
 def _real_lines(found: Memorization) -> Iterator[str]:
     if found.lower < found.upper:
-        yield (
-            f"BOUNDS ONLY: the smallest dimension is at least {found.lower} and at most {found.upper}; the search "
-            f"ended after {found.programs:,} linear programs (--budget)"
-        )
+        why = f"the search ended after {found.programs:,} linear programs (--budget)"
+        yield f"BOUNDS ONLY: the smallest dimension is at least {found.lower} and at most {found.upper}; {why}"
         yield f"dimension: {found.generator.dimension} here, which need not be the smallest"
     elif found.generator.dimension > found.upper:
         yield f"dimension: {found.generator.dimension}, for the margin; the smallest is {found.upper}"
@@ -54,15 +57,23 @@ def _real_lines(found: Memorization) -> Iterator[str]:
 
 
 def _margin_note(found: Memorization) -> str:
+    given_up = "" if found.is_widest else "; NOT ALL frequencies were tried (--budget)"
     if len(found.word.symbols) == 2:
-        return ", the largest that these frequencies allow"
-    return f"; what was maximised is a lower bound on it, {found.least_margin:.4g}"
+        return f", the largest that these frequencies allow{given_up}"
+    return f"; what was maximised is a lower bound on it, {found.least_margin:.4g}{given_up}"
 
 
 def _rational_lines(found: RationalMemorization) -> Iterator[str]:
     d, p = found.dimension, found.word.period
     more = "as many as" if d == found.order_dimension else f"more than the {found.order_dimension} that"
-    yield f"dimension: {d}, the smallest with a rational W_h, {more} a matrix of order {p} needs"
+    if found.lower < d:
+        why = f"the search ended after {found.programs:,} linear programs (--budget)"
+        if not found.programs:
+            why = f"{p} has too many divisors for a search"
+        yield f"BOUNDS ONLY: the smallest dimension of a rational W_h is at least {found.lower} and at most {d}; {why}"
+        yield f"dimension: {d} here, which need not be the smallest, {more} a matrix of order {p} needs"
+    else:
+        yield f"dimension: {d}, the smallest with a rational W_h, {more} a matrix of order {p} needs"
     factors = " ".join(f"Phi_{order}" for order in found.orders)
     yield f"minimal polynomial: {factors} (W_h: companion matrices, integers)"
 
@@ -83,9 +94,11 @@ def _array_text(array: Array, width: int) -> str:
 
 
 def _lifetime_lines(found: Memorization) -> Iterator[str]:
-    yield "lifetime, if the entries of W_h are rounded and all else is in float64:"
+    yield "lifetime, if the entries of W_h are rounded and all else is in float64; in brackets (pi / p) / |dtheta|:"
     for precision in PRECISIONS:
-        yield f"  {precision}: {lifetime_text(predicted_lifetime(found, precision))}"
+        formula = fastest_formula(found, precision)
+        bare = "" if formula == float("inf") else f" ({_count(formula)})"
+        yield f"  {precision}: {lifetime_text(predicted_lifetime(found, precision))}{bare}"
 
 
 def lifetime_text(lifetime: Lifetime) -> str:
@@ -114,7 +127,7 @@ def _integer_lines(found: RationalMemorization) -> Iterator[str]:
 
 def proof_line(certificates: Sequence[FarkasCertificate], found: Found) -> str:
     """How many sets of frequencies were refuted, and by which kind of certificate."""
-    below = found.dimension if isinstance(found, RationalMemorization) else found.lower
+    below = found.lower
     if not certificates:
         return f"proof: no set of frequencies with this period has a dimension below {below}"
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(c.kind for c in certificates).items()))

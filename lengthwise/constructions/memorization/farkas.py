@@ -83,9 +83,7 @@ def refute_below(found: Memorization | RationalMemorization) -> list[FarkasCerti
     """
     word, certificates = found.word, []
     if isinstance(found, RationalMemorization):
-        smaller = [
-            frequencies_of(orders, word.period) for d, orders in sets_of_orders(word.period) if d < found.dimension
-        ]
+        smaller = [frequencies_of(orders, word.period) for d, orders in sets_of_orders(word.period) if d < found.lower]
     else:
         smaller = maximal_sets(word.period, found.lower)
     for frequencies in smaller:

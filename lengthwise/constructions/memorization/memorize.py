@@ -1,6 +1,6 @@
 """The smallest linear RNN without feedback that repeats a word for ever, and the most robust of that size."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,9 @@ from lengthwise.constructions.memorization.words import Word, parse_word
 BUDGET = 3_000
 """Linear programs that a search may take: about 10 CPU seconds for a binary word."""
 
+SETS_PER_PROGRAM = 100
+"""A search looks at no more than so many sets for each program of its budget: of a long word bounds exclude most."""
+
 
 class Memorization(NamedTuple):
     """A generator of a word, and what is known of the smallest dimension d_min: `lower` <= d_min <= `upper`.
@@ -29,7 +32,8 @@ class Memorization(NamedTuple):
     Both are equal unless the search was given up. `frequencies` are the generator's, of dimension at most `upper`;
     `margin` is the distance of its states, which have norm 1, from where another symbol is read: the largest that
     these frequencies allow for two symbols, and for more at least `least_margin`, which is the largest of what the
-    group lasso bounds. `programs` counts linear programs of the search.
+    group lasso bounds. `programs` counts linear programs of the search for d_min; `is_widest` is False where the
+    budget ended the search for wider margins.
     """
 
     word: Word
@@ -40,6 +44,7 @@ class Memorization(NamedTuple):
     margin: float
     least_margin: float
     programs: int
+    is_widest: bool = True
 
 
 def memorize(text: str, *, robust: bool = False, at_most: int | None = None, budget: int = BUDGET) -> Memorization:
@@ -75,15 +80,11 @@ def memorize(text: str, *, robust: bool = False, at_most: int | None = None, bud
             f"at_most: wanted at least {upper}, got {at_most}; whether {word.text!r} needs more than {lower} was not "
             "settled within the budget"
         )
-    candidates = [smallest]
-    if robust:
-        candidates += [tried for d in range(upper, (at_most or upper) + 1) for tried in search.candidates(d)]
-    found = [(frequencies, best) for frequencies in dict.fromkeys(candidates) if (best := search.robust(frequencies))]
-    frequencies, best = min(found, key=lambda pair: pair[1].cost)
+    dimensions = range(upper, (at_most or upper) + 1) if robust else ()
+    frequencies, best, is_widest = search.widest(smallest, dimensions)
     generator = _written(word, frequencies, best)
-    return Memorization(
-        word, lower, upper, frequencies, generator, generator.margin(word.period), 1 / best.cost, search.programs
-    )
+    margin = generator.margin(word.period)
+    return Memorization(word, lower, upper, frequencies, generator, margin, 1 / best.cost, search.programs, is_widest)
 
 
 class _Search:
@@ -97,21 +98,37 @@ class _Search:
 
     def first(self) -> Frequencies:
         """The first set that can be read out; where the budget ends before, one that is known to suffice."""
+        p, looked_at = self.word.period, 0
         for d in range(self.known.lower, self.known.upper):
             self.reached = d
-            for frequencies in self.candidates(d):
-                if self.programs >= self.budget:
+            for frequencies in sets_of_dimension(p, d):
+                looked_at += 1
+                if self.programs >= self.budget or looked_at > SETS_PER_PROGRAM * self.budget:
                     self.is_complete = False
                     return self.known.enough
+                if self.known.excludes(frequencies, p):
+                    continue
                 self.programs += 1
-                if read_out(self.word.letters, orbit(frequencies, self.word.period)) is not None:
+                if read_out(self.word.letters, orbit(frequencies, p)) is not None:
                     return frequencies
         return self.known.enough
 
-    def candidates(self, d: int) -> Iterator[Frequencies]:
-        """Sets of this dimension that no bound excludes."""
+    def widest(self, first: Frequencies, dimensions: Iterable[int]) -> tuple[Frequencies, Robust, bool]:
+        """The widest margin of `first` and of all sets of these dimensions; False: the budget ended before them."""
         p = self.word.period
-        return (tried for tried in sets_of_dimension(p, d) if not self.known.excludes(tried, p))
+        found = self.robust(first)
+        assert found is not None, "a read-out of the first set was found"
+        frequencies, best, programs = first, found, found.programs
+        for looked_at, tried in enumerate(S for d in dimensions for S in sets_of_dimension(p, d)):
+            if programs >= self.budget or looked_at >= SETS_PER_PROGRAM * self.budget:
+                return frequencies, best, False
+            if tried == first or self.known.excludes(tried, p):
+                continue
+            found = self.robust(tried)
+            programs += found.programs if found else 1
+            if found and found.cost < best.cost:
+                frequencies, best = tried, found
+        return frequencies, best, True
 
     def robust(self, frequencies: Frequencies) -> Robust | None:
         p = self.word.period

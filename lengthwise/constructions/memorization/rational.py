@@ -13,12 +13,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lengthwise.constructions.memorization.closed_form import companion_matrix
+from lengthwise.constructions.memorization.closed_form import companion_matrix, simplex
 from lengthwise.constructions.memorization.cyclotomic import cyclotomic
 from lengthwise.constructions.memorization.frequencies import Frequencies, orbit
 from lengthwise.constructions.memorization.generator import Array, LinearGenerator
+from lengthwise.constructions.memorization.memorize import BUDGET
 from lengthwise.constructions.memorization.separation import read_out
 from lengthwise.constructions.memorization.words import Word, parse_word
+
+MOST_DIVISORS = 18
+"""The sets of so many divisors are listed; of a period with more, bounds are given."""
 
 
 def psi(order: int) -> int:
@@ -43,13 +47,17 @@ def psi(order: int) -> int:
 class RationalMemorization(NamedTuple):
     """The smallest generator of a word with a rational, here integer, W_h; `orders` are J.
 
-    `order_dimension` is psi(p), which suffices for the order but may not for the word. All numbers are integers.
+    `order_dimension` is psi(p), which suffices for the order but may not for the word. All numbers are integers. The
+    smallest dimension is at least `lower`, which is the generator's unless the search was given up after so many
+    `programs`.
     """
 
     word: Word
     orders: tuple[int, ...]
     order_dimension: int
     generator: LinearGenerator
+    lower: int
+    programs: int
 
     @property
     def dimension(self) -> int:
@@ -57,11 +65,12 @@ class RationalMemorization(NamedTuple):
         return self.generator.dimension
 
 
-def memorize_rationally(text: str, *, at_most: int | None = None) -> RationalMemorization:
+def memorize_rationally(text: str, *, at_most: int | None = None, budget: int = BUDGET) -> RationalMemorization:
     """The smallest generator of ``(text)^+`` with W_x = 0 and a rational W_h: sets J of divisors, by their dimension.
 
     W_h is block-diagonal with the companion matrices of Phi_j, h_1 is the first unit vector of each block, and W_y is
-    rounded to integers that give every letter a margin: nothing is ever rounded when it runs.
+    rounded to integers that give every letter a margin: nothing is ever rounded when it runs. Where the period has too
+    many divisors, or the budget of linear programs ends, the generator is `simplex`, which has all orders but 1.
 
     Raises:
         ValueError: the text is no word (`parse_word`), or it needs more than `at_most` dimensions.
@@ -75,18 +84,36 @@ def memorize_rationally(text: str, *, at_most: int | None = None) -> RationalMem
     Differs from the source: which shows that there is no rational 3 x 3 matrix of order 8, and reads nothing out.
     """
     word = parse_word(text)
-    p = word.period
-    d, orders = next(
-        (d, orders)
-        for d, orders in sets_of_orders(p)
-        if p == 1 or read_out(word.letters, orbit(frequencies_of(orders, p), p)) is not None
-    )
-    if at_most is not None and at_most < d:
+    found = _search(word, budget)
+    if at_most is not None and at_most < found.lower:
         raise ValueError(
-            f"at_most: wanted at least {d}, which {word.text!r} needs with a rational matrix (order {p} alone needs "
-            f"{psi(p)}), got {at_most}; allow more, or real numbers"
+            f"at_most: wanted at least {found.lower}, which {word.text!r} needs with a rational matrix (order "
+            f"{word.period} alone needs {found.order_dimension}), got {at_most}; allow more, or real numbers"
         )
-    return RationalMemorization(word, orders, psi(p), _written(word, orders))
+    if at_most is not None and at_most < found.dimension:
+        raise ValueError(
+            f"at_most: wanted at least {found.dimension}, got {at_most}; whether {word.text!r} needs more than "
+            f"{found.lower} with a rational matrix was not settled within the budget"
+        )
+    return found
+
+
+def _search(word: Word, budget: int) -> RationalMemorization:
+    p, lower, programs = word.period, psi(word.period), 0
+    divisors = _divisors(p)
+    if len(divisors) <= MOST_DIVISORS:
+        for lower, orders in sets_of_orders(p):
+            if programs == budget:
+                break
+            programs += 1
+            if p == 1 or read_out(word.letters, orbit(frequencies_of(orders, p), p)) is not None:
+                return RationalMemorization(word, orders, psi(p), _written(word, orders), lower, programs)
+    return RationalMemorization(word, tuple(divisors), psi(p), simplex(word), lower, programs)
+
+
+def _divisors(period: int) -> list[int]:
+    """All but 1."""
+    return [j for j in range(2, period + 1) if period % j == 0]
 
 
 def sets_of_orders(period: int) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -96,7 +123,7 @@ def sets_of_orders(period: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         >>> list(sets_of_orders(6))
         [(2, (6,)), (3, (2, 3)), (3, (2, 6)), (4, (3, 6)), (5, (2, 3, 6))]
     """
-    divisors = [j for j in range(2, period + 1) if period % j == 0]
+    divisors = _divisors(period)
     subsets = chain.from_iterable(combinations(divisors, size) for size in range(len(divisors) + 1))
     found = [(sum(_degree(j) for j in J), J) for J in subsets if lcm(*J) == period]
     yield from sorted(found)

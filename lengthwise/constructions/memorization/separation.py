@@ -102,11 +102,15 @@ def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.nd
 
 
 class Robust(NamedTuple):
-    """The read-out that minimises `cost`, the sum over blocks of |V_k|; no read-out has less than `least`."""
+    """The read-out that minimises `cost`, the sum over blocks of |V_k|; no read-out has less than `least`.
+
+    It took so many `programs`.
+    """
 
     readout: Readout
     norms: Float[np.ndarray, " f"]
     least: float
+    programs: int
 
     @property
     def cost(self) -> float:
@@ -148,7 +152,9 @@ def most_robust(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Robust |
     lower_rows = np.hstack([-rows, np.zeros((len(rows), count))])
     cost = np.r_[np.zeros((n - 1) * width), np.ones(count)]
     free = [(None, None)] * ((n - 1) * width) + [(0, None)] * count
+    programs = 1
     for _ in range(max(1, min(ROUNDS, ENTRIES // rows.size))):
+        programs += 1
         limits = np.concatenate([-np.ones(len(rows)), np.zeros(count * len(cuts))])
         step = linprog(cost, A_ub=np.vstack([lower_rows, *cuts]), b_ub=limits, bounds=free)
         if step.status != 0:  # unbounded by rounding: what was found stands
@@ -160,13 +166,14 @@ def most_robust(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Robust |
         if best.cost - least <= GAP * best.cost:
             break
         cuts.append(_cuts(tried, blocks, width))
-    return best._replace(least=min(least, best.cost))
+    return best._replace(least=min(least, best.cost), programs=programs)
 
 
 def _with_norms(readout: Readout, blocks: list[slice]) -> Robust:
     """The cost of a read-out; its weights have mean 0 over symbols, so that pairs differ by n times their squares."""
     n = len(readout.bias)
-    return Robust(readout, np.array([np.sqrt(n) * np.linalg.norm(readout.weights[:, block]) for block in blocks]), 0.0)
+    norms = np.array([np.sqrt(n) * np.linalg.norm(readout.weights[:, block]) for block in blocks])
+    return Robust(readout, norms, least=0.0, programs=0)
 
 
 def _cuts(readout: Readout, blocks: list[slice], width: int) -> Float[np.ndarray, "f k"]:

@@ -117,6 +117,21 @@ def test_an_impossible_dimension_is_refused() -> None:
     assert memorize_rationally("00000111", at_most=4).dimension == 4
 
 
+def test_a_search_that_is_given_up_gives_bounds() -> None:
+    text = "000000011111111"
+    given_up = memorize_rationally(text, budget=1)
+    assert (given_up.lower, given_up.dimension, given_up.programs) == (8, 14, 1)
+    assert reads(given_up.generator, given_up.word, 60)
+    with pytest.raises(ValueError, match=r"whether .* needs more than 8 with a rational matrix was not settled"):
+        memorize_rationally(text, budget=1, at_most=9)
+
+
+def test_a_period_of_too_many_divisors_gives_bounds() -> None:
+    found = memorize_rationally("0" * 100 + "1" * 140)
+    assert (found.lower, found.dimension, found.programs) == (psi(240), 239, 0)
+    assert reads(found.generator, found.word, 480)
+
+
 def test_frequencies_of_an_order_are_its_primitive_roots() -> None:
     for p in range(2, 31):
         for j in range(2, p + 1):

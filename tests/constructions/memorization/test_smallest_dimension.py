@@ -1,7 +1,8 @@
 """The smallest dimension of a word: tables of all words, bounds, margins, budgets, and what is refused."""
 
 from collections import Counter
-from itertools import combinations
+from itertools import accumulate, combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from word_classes import word_classes
 
 from lengthwise.constructions.memorization.closed_form import arc_margin, reads
 from lengthwise.constructions.memorization.frequencies import blocks, bounds, dimension, orbit, sets_of_dimension
-from lengthwise.constructions.memorization.memorize import memorize
+from lengthwise.constructions.memorization.memorize import _Search, memorize
 from lengthwise.constructions.memorization.separation import most_robust, pairs, read_out
 from lengthwise.constructions.memorization.words import alternations, at_stride, num_runs, parse_word, units
 
@@ -120,6 +121,13 @@ def test_alternations_and_runs_by_definition(text: str) -> None:
         assert sorted(at_stride(word.letters, stride)) == sorted(word.letters)
 
 
+def test_most_binary_words_need_a_sixth_of_their_period() -> None:
+    """d dimensions part p states in 2 sum_(k <= d) C(p - 1, k) ways, for each of C(p / 2, d / 2) sets: that is few."""
+    for p, least in ((100, 20), (1_000, 178), (2_000, 352)):
+        ways = accumulate(2 * comb(p - 1, k) for k in range(p))
+        assert least == next(d for d, few in enumerate(ways) if d % 2 == 0 and few * comb(p // 2, d // 2) >= 2**p)
+
+
 def test_sets_of_frequencies_by_definition() -> None:
     for period in range(2, 14):
         every = [S for n in range(1, period // 2 + 1) for S in combinations(range(1, period // 2 + 1), n)]
@@ -221,6 +229,24 @@ def test_a_search_beyond_its_budget_gives_bounds() -> None:
     assert reads(given_up.generator, given_up.word, 100)
     with pytest.raises(ValueError, match=r"whether .* needs more than \d+ was not settled within the budget"):
         memorize(text, budget=3, at_most=given_up.lower)
+
+
+def test_a_search_ends_where_bounds_exclude_all_that_it_looks_at() -> None:
+    """Of a long word of odd period millions of sets are excluded before one is left for a linear program."""
+    word = parse_word("".join(map(str, np.random.default_rng(0).integers(0, 2, 997))))
+    search = _Search(word, known := bounds(word), budget=20)
+    assert search.first() == known.enough
+    assert not search.is_complete
+    assert search.programs < 20
+    assert known.lower <= search.reached < known.upper
+
+
+def test_a_search_for_wider_margins_ends_with_the_budget() -> None:
+    tight, given_up = memorize("0010110111", budget=5), memorize("0010110111", robust=True, at_most=9, budget=5)
+    assert tight.is_widest
+    assert not given_up.is_widest
+    assert given_up.margin >= tight.margin
+    assert reads(given_up.generator, given_up.word, 100)
 
 
 @pytest.mark.parametrize(

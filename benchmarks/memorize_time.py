@@ -1,0 +1,55 @@
+"""How long `memorize` needs for binary words of one period, on one core, and which dimensions it finds.
+
+python benchmarks/memorize_time.py [--period 16] [--words NUMBER]
+
+All words up to rotation and renaming, or so many of them drawn at random. Of periods up to 16 the last has the most
+sets of frequencies and the largest linear programs.
+"""
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Iterator
+from statistics import median
+
+import numpy as np
+
+from lengthwise.constructions.memorization.memorize import memorize
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--period", type=int, default=16)
+    parser.add_argument("--words", type=int, help="how many, drawn at random; all if it is not given")
+    options = parser.parse_args()
+    texts = list(binary_words(options.period))
+    if options.words is not None:
+        texts = np.random.default_rng(0).choice(texts, min(options.words, len(texts)), replace=False).tolist()
+    memorize("01")  # imports
+    seconds, dimensions = {}, Counter[int]()
+    for text in texts:
+        start = time.process_time()
+        found = memorize(text)
+        seconds[text] = time.process_time() - start
+        assert found.lower == found.upper, text
+        dimensions[found.upper] += 1
+    slowest = max(seconds, key=seconds.__getitem__)
+    print(
+        f"{len(texts):,} binary words of period {options.period}: CPU seconds {median(seconds.values()):.2f} in the "
+        f"median, {seconds[slowest]:.2f} at most ({slowest}); smallest dimensions: "
+        + ", ".join(f"{d}: {count}" for d, count in sorted(dimensions.items()))
+    )
+
+
+def binary_words(period: int) -> Iterator[str]:
+    """One of each class up to rotation and renaming, none a power of a shorter one."""
+    renamed = str.maketrans("01", "10")
+    for number in range(1, 2 ** (period - 1)):
+        text = f"{number:0{period}b}"
+        rotations = [text[k:] + text[:k] for k in range(period)]
+        if rotations.count(text) == 1 and text == min(rotations + [one.translate(renamed) for one in rotations]):
+            yield text
+
+
+if __name__ == "__main__":
+    main()
