@@ -28,7 +28,7 @@ FINE = 40
 """Points of a curve between two steps."""
 
 MOST_NAMES = 24
-"""Up to so many states bear the number of their step."""
+"""Up to so many states bear the number of their step, and so many numbers stand below a period."""
 
 
 def memorization_chart(found: Memorization | RationalMemorization) -> alt.VConcatChart:
@@ -72,20 +72,23 @@ def _frequencies(found: Memorization | RationalMemorization) -> tuple[int, ...]:
 
 
 def _named(states: Array, found: Memorization | RationalMemorization) -> Values:
-    """A point for every state; those of one place share a name, and show the symbol of the first."""
+    """A point for every state; those of one place share a name, and show their symbol if it is one.
+
+    Names stand outside; those of several steps, which are wide, above the point or below.
+    """
     word = found.word
     places: dict[tuple[float, ...], list[int]] = {}
     for step, state in enumerate(np.round(states, 9).tolist()):
         places.setdefault(tuple(state), []).append(step)
     names = {steps[0]: ",".join(str(other + 1) for other in steps[:4]) for steps in places.values()}
     names |= {steps[0]: f"{names[steps[0]]}, ..." for steps in places.values() if len(steps) > 4}
-    flat = not states[:, 1].any()
+    out, away = (1.16, 0.0) if len(places) == len(states) else (1.0, 0.14)
     return [
         {
             "x": float(x),
             "y": float(y),
-            "lx": (1.0 if flat else 1.16) * float(x),
-            "ly": 1.16 * float(y) + (0.14 if flat else 0.0),
+            "lx": out * float(x),
+            "ly": out * float(y) + (away if y > -1e-9 else -away),
             "step": step,
             "name": names.get(step, "") if word.period <= MOST_NAMES else "",
             "symbol": _label(word.symbols[word.letters[step]]),
@@ -119,7 +122,9 @@ def _square(symbols: Sequence[str], title: str, values: Values, regions: list[Va
     layers.append(shared.encode(x=x, y=y))
     beside = {"x": alt.X("lx:Q", axis=None, scale=scale), "y": alt.Y("ly:Q", axis=None, scale=scale)}
     layers.append(points.mark_text(fontSize=10, color="#444").encode(**beside, text="name:N"))
-    return alt.LayerChart(layer=layers, width=SIZE, height=SIZE, title=alt.Title(title, fontSize=12))
+    grey = "grey: different symbols share the place" if any(value["several"] for value in values) else ""
+    heading = alt.Title(title, fontSize=12, subtitle=grey, subtitleFontSize=10, subtitleColor="#444")
+    return alt.LayerChart(layer=layers, width=SIZE, height=SIZE, title=heading)
 
 
 def _regions(weights: Array, bias: Array, symbols: Sequence[str]) -> list[Values]:
@@ -166,7 +171,8 @@ def _period_chart(found: Memorization | RationalMemorization) -> alt.LayerChart:
     curves = np.c_[_between(frequencies, p, times), np.ones(len(times))] @ coefficients
     low, high = curves.min(), curves.max()
     x_scale = alt.Scale(domain=[0.5, p + 0.5], nice=False)
-    x = alt.X("step:Q", title="step", scale=x_scale, axis=alt.Axis(grid=False, tickMinStep=1, format="d"))
+    named = [*range(1, p + 1, -(-p // MOST_NAMES))]
+    x = alt.X("step:Q", title="step", scale=x_scale, axis=alt.Axis(grid=False, values=named, format="d"))
     bottom, top = float(low - 0.16 * (high - low)), float(low - 0.06 * (high - low))
     y_scale = alt.Scale(domain=[bottom, float(high + 0.05 * (high - low))], nice=False)
     colour, layers = _colour(word.symbols), []

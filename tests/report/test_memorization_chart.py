@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from lengthwise.constructions.memorization.frequencies import orbit
 from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.rational import memorize_rationally
-from lengthwise.report.memorization_chart import EDGE, _regions, memorization_chart
+from lengthwise.report.memorization_chart import EDGE, _named, _regions, memorization_chart
 
 
 def area(corners: list[dict[str, float]]) -> float:
@@ -36,6 +37,17 @@ def test_every_word_has_a_picture(text: str) -> None:
     for found in (memorize(text), memorize_rationally(text)):
         chart = memorization_chart(found).to_dict()
         assert len(chart["vconcat"]) >= 2
+        steps = chart["vconcat"][-1]["layer"][0]["encoding"]["x"]["axis"]["values"]
+        assert steps == list(range(1, len(text) + 1))
+
+
+def test_names_of_several_steps_stand_above_or_below_their_point() -> None:
+    states = _named(orbit((4,), 10), found := memorize("0010110111"))
+    assert sorted(state["name"] for state in states if state["name"]) == ["1,6", "2,7", "3,8", "4,9", "5,10"]
+    assert all(state["lx"] == state["x"] and abs(abs(state["ly"] - state["y"]) - 0.14) < 1e-9 for state in states)
+    assert [state["several"] for state in states[:5]] == [
+        a != b for a, b in zip(found.word.text[:5], found.word.text[5:], strict=True)
+    ]
 
 
 def test_one_symbol_has_no_picture() -> None:
