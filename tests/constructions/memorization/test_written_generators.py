@@ -1,5 +1,6 @@
 """Generators that are written down: rotations, permutations, simplices, words with an end, words with feedback."""
 
+from itertools import permutations
 from math import gcd, pi
 
 import numpy as np
@@ -80,6 +81,30 @@ def test_permutations_say_any_word(text: str, power: int) -> None:
         order = [tuple(state) for state in generator.states(word.period + 1)]
         assert len(set(order[:-1])) == word.period
         assert order[-1] == order[0]
+
+
+def test_all_cycles_of_full_length_say_a_word() -> None:
+    """(d - 1)! of them, and not the phi(d) powers of one alone; other permutations pass some states over."""
+    word = parse_word("abcab")
+    cycles = 0
+    for images in permutations(range(5)):
+        states = [0]
+        while images[states[-1]] != 0:
+            states.append(images[states[-1]])
+        if len(states) < 5:
+            continue
+        cycles += 1
+        hidden, readout = np.zeros((5, 5), int), np.zeros((3, 5), int)
+        hidden[images, range(5)] = readout[word.letters, states] = 1
+        generator = LinearGenerator(hidden, readout, np.zeros(3, int), np.eye(5, dtype=int)[0], word.symbols)
+        assert reads(generator, word, 15)
+    assert cycles == 24
+
+
+def test_real_factors_of_the_order_are_not_only_quadratic() -> None:
+    for p in range(3, 20):
+        real = {round(root.real) for root in np.roots([1, *[0] * (p - 1), -1]) if abs(root.imag) < 1e-9}
+        assert real == ({1, -1} if p % 2 == 0 else {1})
 
 
 def test_the_note_sends_the_first_unit_vector_to_the_last() -> None:
