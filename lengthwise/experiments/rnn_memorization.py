@@ -15,7 +15,7 @@ from lengthwise.constructions.memorization.frequencies import Frequencies, orbit
 from lengthwise.constructions.memorization.lifetime import (
     Precision,
     angle_formula,
-    drifts,
+    fastest_formula,
     predicted_lifetime,
     rounded,
     with_rounded_hidden,
@@ -73,11 +73,22 @@ def trained_words(size: Size) -> list[Memorization]:
     return [memorize(text, robust=True) for text in dict.fromkeys(texts)]
 
 
+class Rounded(NamedTuple):
+    """A trained net with the entries of W_h rounded: its first wrong step among those generated, beside its formula.
+
+    `formula` is (pi / p) / |dtheta|, with dtheta the largest distance of an eigenvalue's angle from a multiple of
+    2 pi / p, after rounding: training does not find these angles exactly, either.
+    """
+
+    formula: float
+    first_wrong: int | None
+
+
 class Trained(NamedTuple):
     """A net that was trained: its size, what it says, and the eigenvalues of its W_h.
 
-    `first_wrong` is the first wrong step among those generated, in float64, None if there is none; `when_rounded` the
-    same with the entries of W_h rounded to bfloat16. `learns_inputs` is False where W_x = 0.
+    `first_wrong` is the first wrong step among those generated, in float64, None if there is none; `when_rounded` is
+    the same net at each precision of `LOW`. `learns_inputs` is False where W_x = 0.
     """
 
     word: Memorization
@@ -85,7 +96,7 @@ class Trained(NamedTuple):
     learns_inputs: bool
     loss: float
     first_wrong: int | None
-    when_rounded: int | None
+    when_rounded: dict[Precision, Rounded]
     eigenvalues: tuple[complex, ...]
 
     def is_right(self, steps: int) -> bool:
@@ -111,16 +122,33 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
         stack.bias[place, len(found.word.symbols) :] = -100.0  # symbols of other words
     stack, losses = descend(stack, letters[:, : size.length], size.descent, learns_inputs=learns_inputs)
     double = Stack(*(tensor.double() for tensor in stack))
-    in_bfloat16 = torch.from_numpy(rounded(double.hidden.numpy(), "bfloat16"))
-    wrong, wrong_rounded = (
-        [_first(generate(nets, size.longest)[place] != letters[place]) for place in range(len(chosen))]
-        for nets in (double, double._replace(hidden=in_bfloat16))
-    )
+    wrong = [_first(row) for row in generate(double, size.longest) != letters]
+    low = {precision: rounded_nets(double, chosen, precision, size.longest) for precision in LOW}
     eigenvalues = torch.linalg.eigvals(double.hidden).tolist()
     return [
-        Trained(found, d, learns_inputs, losses[i].item(), wrong[i], wrong_rounded[i], tuple(eigenvalues[i]))
+        Trained(
+            found,
+            d,
+            learns_inputs,
+            losses[i].item(),
+            wrong[i],
+            {precision: nets[i] for precision, nets in low.items()},
+            tuple(eigenvalues[i]),
+        )
         for i, found in enumerate(chosen)
     ]
+
+
+def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
+    """Each net, its W_h rounded, on its own word for so many steps."""
+    low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
+    said, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
+    found = []
+    for i, word in enumerate(one.word for one in words):
+        _, off = frequencies_of(eigenvalues[i], word.period)
+        letters = torch.from_numpy(np.resize(word.letters, count))
+        found.append(Rounded(angle_formula(word.period, 2 * math.pi / word.period * off), _first(said[i] != letters)))
+    return found
 
 
 def _first(is_wrong: torch.Tensor) -> int | None:
@@ -204,6 +232,11 @@ class Lasting(NamedTuple):
     measured: int | None
     wholly: int | None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the formula is meant for it: one plane, or line, and threshold 0."""
+        return len(self.word.frequencies) == 1 and self.threshold < 1e-6
+
 
 def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
     """For how many steps written generators are right at low precision."""
@@ -211,7 +244,6 @@ def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
     for found in words:
         count, letters = size.steps_looked_at, np.resize(found.word.letters, size.steps_looked_at)
         for precision in LOW:
-            drift = max((abs(angle) for angle, _ in drifts(found, precision)), default=0.0)
             generator = with_rounded_hidden(found.generator, precision)
             said = generator.logits(generator.states(count)).argmax(1)
             wholly = None
@@ -223,7 +255,7 @@ def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
                     found,
                     precision,
                     float(np.ptp(found.generator.bias)),
-                    angle_formula(found.word.period, drift),
+                    fastest_formula(found, precision),
                     predicted_lifetime(found, precision).first_wrong,
                     _first(torch.from_numpy(said != letters)),
                     wholly,

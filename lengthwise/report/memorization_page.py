@@ -5,7 +5,9 @@ from statistics import median
 
 import altair as alt
 
+from lengthwise.constructions.memorization.lifetime import Precision
 from lengthwise.experiments.rnn_memorization import (
+    LOW,
     Lasting,
     Learnt,
     Size,
@@ -35,6 +37,7 @@ def memorization_page(size: Size, where_from: str) -> tuple[str, alt.LayerChart]
         _frequency_text(learnt_frequencies(trained, size)),
         "## Lifetime at low precision",
         _lifetime_text(lifetimes(words, size), size),
+        "### Trained nets",
         _trained_lifetime_text(trained, size),
         where_from,
     ]
@@ -144,10 +147,20 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
     agree = sum(row.measured == row.predicted for row in soon)
     return (
         "First wrong steps of the most robust generators, the entries of W_h rounded, states and read-out in float64. "
-        "*Formula*: (pi / p) / |dtheta| of the plane that drifts fastest, right where there is one plane and the "
-        "threshold (the spread of b_y) is 0. *Predicted*: from the drift of all planes. *Wholly in it*: states and "
-        f"read-out in bfloat16, too. inf: never or, of the last two, not in {size.steps_looked_at:,} steps.\n\n"
-        f"Of {len(soon)} that were measured or predicted to go wrong in these, {agree} were predicted to the step.\n\n"
+        "*Formula*: (pi / p) / |dtheta| of the plane that drifts fastest, for one plane and threshold (the spread of "
+        "b_y) 0. *Predicted*: from the drift of all planes; for one plane and threshold 0 that is the formula, rounded "
+        "up to a step whose state has another letter beside it on the side to which the plane drifts, as no other "
+        "state comes to a line. *Wholly in it*: states and read-out in bfloat16, too. inf: never or, of the last two, "
+        f"not in {size.steps_looked_at:,} steps.\n\n"
+        f"Of {len(soon)} that were measured or predicted to go wrong in these, {agree} were predicted to the step. "
+        + " ".join(
+            f"{name}: the formula is within 5 % for {_near([(row.formula, row.measured) for row in some])}."
+            for name, some in (
+                ("One plane, threshold 0", [row for row in soon if row.is_plain]),
+                ("Others", [row for row in soon if not row.is_plain]),
+            )
+        )
+        + "\n\n"
         f"{markdown_table(header, lines)}"
     )
 
@@ -156,23 +169,57 @@ def _steps(number: float | int | None) -> str:
     return "inf" if number is None or number == float("inf") else f"{number:,.0f}"
 
 
+def _near(pairs: Sequence[tuple[float, int | None]]) -> str:
+    """How many formulas are within 5 % of the steps that were measured, of how many."""
+    near = sum(measured is not None and abs(formula - measured) <= 0.05 * measured for formula, measured in pairs)
+    return f"{near} of {len(pairs)}"
+
+
 def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
-    """Median first wrong steps of trained nets, in float64 and with W_h rounded."""
+    """Median first wrong steps of trained nets, in float64 and with W_h rounded; then measured beside predicted."""
     right = [net for net in trained if net.is_right(size.length)]
+    lines = []
+    for learns, name in MODES.items():
+        own = [net for net in right if net.learns_inputs == learns]
+        steps = [[net.first_wrong for net in own], *([net.when_rounded[low].first_wrong for net in own] for low in LOW)]
+        lines.append([name, str(len(own)), *(_middle([step or size.longest + 1 for step in some]) for some in steps)])
+    return (
+        f"Nets that are right at {size.length} symbols: the median of their first wrong steps ({size.longest + 1}: "
+        "none was seen), with W_h as learnt and rounded.\n\n"
+        + markdown_table(["", "nets", "first wrong step", *(f"W_h in {low}" for low in LOW)], lines)
+        + f"\n\n{_formula_text(right, size)}"
+    )
+
+
+def _formula_text(right: Sequence[Trained], size: Size) -> str:
+    """The lifetimes of nets of the smallest dimension beside their own formula."""
+    nets = [net for net in right if not net.learns_inputs and net.dimension == net.word.upper]
     lines = [
         [
-            name,
-            str(len(own)),
-            _middle([net.first_wrong or size.longest + 1 for net in own]),
-            _middle([net.when_rounded or size.longest + 1 for net in own]),
+            net.word.word.text,
+            str(net.dimension),
+            *(_steps(number) for low in LOW for number in net.when_rounded[low]),
         ]
-        for learns, name in MODES.items()
-        for own in [[net for net in right if net.learns_inputs == learns]]
+        for net in nets
     ]
+    header = ["word", "d", *(f"{low}: {name}" for low in LOW for name in ("formula", "measured"))]
     return (
-        f"Trained nets that are right at {size.length} symbols: the median of their first wrong steps "
-        f"({size.longest + 1}: none was seen), with W_h as learnt and rounded to bfloat16.\n\n"
-        + markdown_table(["", "nets", "first wrong step", "W_h in bfloat16"], lines)
+        "Those of dimension d_min with W_x = 0, where every plane is needed, beside their own (pi / p) / |dtheta|: "
+        "dtheta is the largest distance of an eigenvalue's angle from a multiple of 2 pi / p, after rounding. The "
+        "formula takes the best line, through 0, and eigenvalues of size 1, none of which training promises. inf: not "
+        f"in {size.longest} steps.\n\n"
+        + "\n".join(f"- {low}: {_formula_counts(nets, low)}" for low in LOW)
+        + f"\n\n{markdown_table(header, lines)}"
+    )
+
+
+def _formula_counts(nets: Sequence[Trained], low: Precision) -> str:
+    wrong = [(formula, step) for formula, step in (net.when_rounded[low] for net in nets) if step is not None]
+    shares = [step / formula for formula, step in wrong]
+    return (
+        f"{len(wrong)} of {len(nets)} nets go wrong; the formula is within 5 % for {_near(wrong)}, within a factor of "
+        f"2 for {sum(0.5 <= share <= 2 for share in shares)}; the median of measured / formula is "
+        f"{f'{median(shares):.2f}' if shares else NOTHING}."
     )
 
 

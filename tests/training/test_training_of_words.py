@@ -6,9 +6,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengthwise.constructions.memorization.lifetime import fastest_formula, predicted_lifetime
 from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.networks import as_linear_rnn
-from lengthwise.experiments.rnn_memorization import SIZES, frequencies_of, size_at, trained_words
+from lengthwise.experiments.rnn_memorization import (
+    LOW,
+    SIZES,
+    frequencies_of,
+    rounded_nets,
+    size_at,
+    trained_words,
+)
 from lengthwise.training.memorization import (
     Descent,
     Stack,
@@ -100,6 +108,19 @@ def test_frequencies_of_written_generators_are_theirs() -> None:
         frequencies, off = frequencies_of(eigenvalues, found.word.period)
         assert frequencies == found.frequencies
         assert off == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("precision", LOW)
+def test_rounded_nets_live_as_long_as_the_generators_that_they_are(precision: str) -> None:
+    for text in ("0010111", "0000011111", "0000001"):
+        found = memorize(text)
+        (net,) = rounded_nets(stacked(text), [found], precision, 500)
+        predicted = predicted_lifetime(found, precision).first_wrong
+        assert net.formula == pytest.approx(fastest_formula(found, precision), rel=1e-6)
+        assert net.first_wrong == (predicted if predicted <= 500 else None)
+    (exact,) = rounded_nets(stacked("abac"), [memorize("abac")], precision, 500)
+    assert exact.formula > 1e12
+    assert exact.first_wrong is None
 
 
 def test_words_have_the_periods_asked_for() -> None:
