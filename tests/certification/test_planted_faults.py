@@ -202,8 +202,9 @@ class LateParity(Parity):
 
 
 @pytest.mark.slow
-def test_a_net_trained_on_labels_that_change_beyond_length_20() -> None:
-    spec = make_spec("parity", "regular-gpt", {"train": {"steps": 1500}})
+@pytest.mark.parametrize(("name", "steps"), [("regular-gpt", 1500), ("gru", 300), ("block-linear-rnn", 300)])
+def test_nets_trained_on_labels_that_change_beyond_length_20(name: str, steps: int) -> None:
+    spec = make_spec("parity", name, {"train": {"steps": steps}})
     model = spec.make_model()
     train(model, LateParity(), spec.recipe, seed=0)
     certificate, _ = checked(model, make_task("parity"))
