@@ -147,8 +147,8 @@ def test_more_states_than_can_be_gone_through_are_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(one_hot, "MOST_STATES", 2)
     with pytest.raises(ValueError, match="model: wanted at most 2 states to go through, got more"):
         enumerate_states(compiled(), SUM.symbols)
-    with pytest.raises(ValueError, match=r"at most 2\^62 states that blocks could have together, got 8\^32"):
-        enumerate_states(finished(0, d_model=256, block_dim=8), SUM.symbols)
+    with pytest.raises(ValueError, match=r"at most 2\^62 states that blocks could have together, got 3\^41"):
+        enumerate_states(among_other_blocks(40, seed=0), SUM.symbols)
 
 
 def test_what_is_not_known_is_refused() -> None:
