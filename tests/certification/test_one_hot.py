@@ -187,6 +187,7 @@ def test_a_compiled_net_is_robust_and_says_so() -> None:
     assert said.startswith("3, all 9 steps gone through; columns are one-hot vectors with 8.9e+02 to spare, the right")
 
 
+@pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.unchecked
 @torch.no_grad()
 def test_a_net_whose_columns_are_soft_is_finite_and_says_why() -> None:
@@ -197,6 +198,7 @@ def test_a_net_whose_columns_are_soft_is_finite_and_says_why() -> None:
     assert certificate.reason == "columns are not one-hot vectors, or rounding may decide which"
 
 
+@pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.unchecked
 def test_more_states_than_an_extraction_has_classes_are_gone_through() -> None:
     model = among_other_blocks(6, seed=1)
@@ -213,6 +215,7 @@ def test_more_states_than_an_extraction_has_classes_are_gone_through() -> None:
     check(Certificate.from_text(certificate.to_text()))
 
 
+@pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.unchecked
 @torch.no_grad()
 def test_one_wrong_column_among_many_states_is_refuted_by_the_shortest_string() -> None:
