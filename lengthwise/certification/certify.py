@@ -194,7 +194,7 @@ class _Examination:
         if error is None:
             if first_error(extraction.fine, self.task.transducer) is None:
                 return None
-            return "the machine is right before its classes are reduced to fewer, or after, but not both"
+            return "the machine is right only once its classes are reduced to fewer"
         string = self.task.encode("".join(error))
         if not bool(judge(self.model, self.task, string[None]).wrong):
             return f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly"
@@ -347,12 +347,10 @@ def _disagreement(followed: Iterable[Followed]) -> str:
 
 
 def _in_short(reasons: Sequence[str]) -> str:
-    """One sentence on all attempts: what the first of them came to and, if that is something else, the last."""
-    first, *_, last = (*reasons, reasons[-1])
+    """One sentence on all attempts: what the first of them and the last came to."""
     if len(reasons) == 1:
-        return first
-    others = f"of {len(reasons)} attempts none gave the model's machine: {first}"
-    return others if first == last else f"{others}, and {last}"
+        return reasons[0]
+    return f"of {len(reasons)} attempts none gave the model's machine: {reasons[0]}, and {reasons[-1]}"
 
 
 def _or_none(number: float) -> float | None:

@@ -139,17 +139,17 @@ def _nearest(
 ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
     """The nearest prototype that gives the same answer as the state, and its distance.
 
-    Where no prototype does, or the state is not finite: the number of prototypes, at an infinite distance. Of two that
-    are about equally near either may be given; its distance is computed from differences, to the last few bits.
+    Where no prototype does, or the state is not finite: the number of prototypes, at a distance that is not finite. Of
+    two that are about equally near either may be given; its distance is computed from differences, so that it is exact
+    but for rounding.
     """
     distances = torch.cdist(states, prototypes)
     answers, of_prototypes = (model.readout(some).argmax(-1) for some in (states, prototypes))
     distances[answers[:, None] != of_prototypes] = torch.inf
     nearest = torch.cat([distances, distances.new_full((len(states), 1), torch.inf)], 1).min(1)
-    none = ~nearest.values.isfinite()
-    places = nearest.indices.masked_fill(none, len(prototypes))
+    places = nearest.indices.masked_fill(~nearest.values.isfinite(), len(prototypes))
     with_none = torch.cat([prototypes, prototypes.new_full((1, prototypes.shape[1]), torch.inf)])
-    return places, (states - with_none[places]).norm(dim=1).masked_fill(none, torch.inf)
+    return places, (states - with_none[places]).norm(dim=1)
 
 
 def radii(states: Float[Tensor, "N D"]) -> list[float]:

@@ -63,10 +63,8 @@ def enumerate_states(model: RecurrentModel, symbols: tuple[str, ...]) -> OneHotM
     layer = _checked_layer(model)
     assert isinstance(model, BlockLinearRNN)
     (norm,) = model.norms
-    features, first = (
-        exact_points(model.embedding.weight.double()[None])[0],
-        exact_points(layer.first_state.double()[None])[0],
-    )
+    (features,) = exact_points(model.embedding.weight.double()[None])
+    (first,) = exact_points(layer.first_state.double()[None])
     columns = _columns(_through(nn.Sequential(norm, *layer.transition_map), features), layer.blocks)
     temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
     rooms = [_room(logits, temperature, never_seen) for logits in (columns, first)]

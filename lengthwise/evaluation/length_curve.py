@@ -32,7 +32,6 @@ MOST_STRINGS = 1_000_000
 SYMBOLS_AT_ONCE = 1 << 18
 """Strings are evaluated in parts of at most so many symbols, so that memory does not grow with their number."""
 
-
 STRINGS_SIDE_BY_SIDE = 256
 """A recurrent model, which takes some positions at a time, reads so many strings at once, however long they are."""
 

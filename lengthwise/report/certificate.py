@@ -93,8 +93,7 @@ def checked_lines(certificate: Certificate, checked: Checked) -> Iterator[tuple[
 def class_names(certificate: Certificate) -> list[str]:
     """For each class of a certificate's machine the first string that has it, the pad (a dot) before all.
 
-    The start of a recurrent machine has none if nothing leads back to it; where no other string up to the length at
-    which there are `MOST_TRIED` has it, its number.
+    Where no string up to the length at which there are `MOST_TRIED` has it, its number, or that it is the start.
     """
     if certificate.machine is None:
         return []

@@ -1,6 +1,6 @@
 """The smallest linear RNN without feedback that repeats a word for ever, and the most robust of that size."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -69,8 +69,8 @@ def memorize(text: str, *, robust: bool = False, at_most: int | None = None, bud
     if word.period == 1:
         return Memorization(word, 0, 0, (), _constant(word), np.inf, np.inf, 0)
     known = bounds(word)
-    search = _Search(word, known, budget)
-    smallest = search.first()
+    search, wider = (_Search(known, word.period, budget) for _ in range(2))
+    smallest = _first(word, search)
     upper = dimension(smallest, word.period)
     lower = upper if search.is_complete else search.reached
     if at_most is not None and at_most < lower:
@@ -81,58 +81,66 @@ def memorize(text: str, *, robust: bool = False, at_most: int | None = None, bud
             "settled within the budget"
         )
     dimensions = range(upper, (at_most or upper) + 1) if robust else ()
-    frequencies, best, is_widest = search.widest(smallest, dimensions)
+    frequencies, best = _widest(word, smallest, wider, dimensions)
     generator = _written(word, frequencies, best)
-    margin = generator.margin(word.period)
-    return Memorization(word, lower, upper, frequencies, generator, margin, 1 / best.cost, search.programs, is_widest)
+    margins = generator.margin(word.period), 1 / best.cost
+    return Memorization(word, lower, upper, frequencies, generator, *margins, search.programs, wider.is_complete)
 
 
 class _Search:
-    """Sets of frequencies in order of dimension, until the budget is used up."""
+    """Sets of frequencies in order of dimension that no bound excludes, until the budget is used up.
 
-    def __init__(self, word: Word, known: Bounds, budget: int) -> None:
-        self.word, self.known, self.budget = word, known, budget
+    Whoever is given them counts the `programs` that they took. `reached` is the dimension of the set looked at last.
+    """
+
+    def __init__(self, known: Bounds, period: int, budget: int) -> None:
+        self.known, self.period, self.budget = known, period, budget
         self.programs = 0
         self.reached = known.lower
         self.is_complete = True
 
-    def first(self) -> Frequencies:
-        """The first set that can be read out; where the budget ends before, one that is known to suffice."""
-        p, looked_at = self.word.period, 0
-        for d in range(self.known.lower, self.known.upper):
+    def sets(self, dimensions: Iterable[int]) -> Iterator[Frequencies]:
+        """Those of these dimensions; where the budget ends before they do, `is_complete` becomes False."""
+        looked_at = 0
+        for d in dimensions:
             self.reached = d
-            for frequencies in sets_of_dimension(p, d):
-                looked_at += 1
-                if self.programs >= self.budget or looked_at > SETS_PER_PROGRAM * self.budget:
+            for frequencies in sets_of_dimension(self.period, d):
+                if self.programs >= self.budget or looked_at >= SETS_PER_PROGRAM * self.budget:
                     self.is_complete = False
-                    return self.known.enough
-                if self.known.excludes(frequencies, p):
-                    continue
-                self.programs += 1
-                if read_out(self.word.letters, orbit(frequencies, p)) is not None:
-                    return frequencies
-        return self.known.enough
+                    return
+                looked_at += 1
+                if not self.known.excludes(frequencies, self.period):
+                    yield frequencies
 
-    def widest(self, first: Frequencies, dimensions: Iterable[int]) -> tuple[Frequencies, Robust, bool]:
-        """The widest margin of `first` and of all sets of these dimensions; False: the budget ended before them."""
-        p = self.word.period
-        found = self.robust(first)
-        assert found is not None, "a read-out of the first set was found"
-        frequencies, best, programs = first, found, found.programs
-        for looked_at, tried in enumerate(S for d in dimensions for S in sets_of_dimension(p, d)):
-            if programs >= self.budget or looked_at >= SETS_PER_PROGRAM * self.budget:
-                return frequencies, best, False
-            if tried == first or self.known.excludes(tried, p):
-                continue
-            found = self.robust(tried)
-            programs += found.programs if found else 1
-            if found and found.cost < best.cost:
-                frequencies, best = tried, found
-        return frequencies, best, True
 
-    def robust(self, frequencies: Frequencies) -> Robust | None:
-        p = self.word.period
-        return most_robust(self.word.letters, orbit(frequencies, p), blocks(frequencies, p))
+def _first(word: Word, search: _Search) -> Frequencies:
+    """The first set that can be read out; where the search ends before, one that is known to suffice."""
+    for frequencies in search.sets(range(search.known.lower, search.known.upper)):
+        search.programs += 1
+        if read_out(word.letters, orbit(frequencies, word.period)) is not None:
+            return frequencies
+    return search.known.enough
+
+
+def _widest(word: Word, first: Frequencies, search: _Search, dimensions: Iterable[int]) -> tuple[Frequencies, Robust]:
+    """The widest margin of `first`, which can be read out, and of all sets of these dimensions."""
+    found = _robust(word, first)
+    assert found is not None, "a read-out of the first set was found"
+    frequencies, best = first, found
+    search.programs += found.programs
+    for tried in search.sets(dimensions):
+        if tried == first:
+            continue
+        found = _robust(word, tried)
+        search.programs += found.programs if found else 1
+        if found and found.cost < best.cost:
+            frequencies, best = tried, found
+    return frequencies, best
+
+
+def _robust(word: Word, frequencies: Frequencies) -> Robust | None:
+    p = word.period
+    return most_robust(word.letters, orbit(frequencies, p), blocks(frequencies, p))
 
 
 def _constant(word: Word) -> LinearGenerator:

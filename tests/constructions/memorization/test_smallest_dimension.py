@@ -12,7 +12,7 @@ from word_classes import word_classes
 
 from lengthwise.constructions.memorization.closed_form import arc_margin, reads
 from lengthwise.constructions.memorization.frequencies import blocks, bounds, dimension, orbit, sets_of_dimension
-from lengthwise.constructions.memorization.memorize import _Search, memorize
+from lengthwise.constructions.memorization.memorize import _first, _Search, memorize
 from lengthwise.constructions.memorization.separation import most_robust, pairs, read_out
 from lengthwise.constructions.memorization.words import alternations, at_stride, num_runs, parse_word, units
 
@@ -234,8 +234,8 @@ def test_a_search_beyond_its_budget_gives_bounds() -> None:
 def test_a_search_ends_where_bounds_exclude_all_that_it_looks_at() -> None:
     """Of a long word of odd period millions of sets are excluded before one is left for a linear program."""
     word = parse_word("".join(map(str, np.random.default_rng(0).integers(0, 2, 997))))
-    search = _Search(word, known := bounds(word), budget=20)
-    assert search.first() == known.enough
+    search = _Search(known := bounds(word), word.period, budget=20)
+    assert _first(word, search) == known.enough
     assert not search.is_complete
     assert search.programs < 20
     assert known.lower <= search.reached < known.upper
