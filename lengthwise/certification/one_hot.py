@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.affine import Affine
+from lengthwise.certification.affine import ULPS, Affine
 from lengthwise.certification.bounds import check_usual, layer_norm_bounds
 from lengthwise.certification.enumeration import Enumeration, exact_points
 from lengthwise.certification.extraction import Extraction
@@ -17,7 +17,7 @@ from lengthwise.certification.following import Following, farthest
 from lengthwise.certification.recurrent import states_beside, states_of
 from lengthwise.conventions import IGNORE
 from lengthwise.layers.block_linear import BlockLinearLayer
-from lengthwise.layers.recurrent_layer import Topmost
+from lengthwise.layers.recurrent_layer import LEAST_PROBABILITY, MixtureReadout, Topmost
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 
@@ -73,7 +73,7 @@ def enumerate_states(model: RecurrentModel, symbols: tuple[str, ...]) -> OneHotM
     found = _closed(columns.center.argmax(-1), first.center.argmax(-1))
     states = nn.functional.one_hot(found.states, layer.blocks[1]).flatten(1).to(layer.first_state.dtype)
     (one_hot,) = exact_points(states.double()[None])
-    answers = _through(model.readout, one_hot)
+    answers = _answers(model.readout, one_hot)
     margins = _lead(answers)
     certain = margins > 0
     if not bool(certain.any()):
@@ -129,13 +129,29 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
             "model: states are gone through of one layer with columns 'stochastic', got "
             f"{model.config.num_layers} with {model.config.columns!r}"
         )
-    kinds = {BlockLinearLayer, Topmost, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, nn.ReLU, nn.Embedding}
+    kinds: set[type[nn.Module]] = {BlockLinearLayer, MixtureReadout, Topmost, nn.ModuleList, nn.Sequential}
+    kinds |= {nn.LayerNorm, nn.Identity, nn.Linear, nn.ReLU, nn.Embedding}
     check_usual(model, kinds, *model.children())
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
     if layer.columns != "stochastic" or layer.input_map is not None:
         raise ValueError(f"model: wanted a layer with columns 'stochastic', as configured, got {layer.columns!r}")
     return layer
+
+
+def _answers(readout: nn.Module, states: Affine) -> Affine:
+    """What is read from one-hot states."""
+    if isinstance(readout, nn.Sequential):
+        return _through(readout, states)
+    assert isinstance(readout, MixtureReadout)
+    # One number of a one-hot state is 1, so that its sum is one probability, exactly. Its logarithm is wrong by what
+    # the probability is wrong by in relation to its size: a few units of the logit's distance to the largest one.
+    logits = states.center @ readout.weight.double()
+    exact = logits.log_softmax(-1).clamp(min=math.log(LEAST_PROBABILITY))
+    size = 1 + logits.amax(-1, keepdim=True) - logits.amin(-1, keepdim=True) + math.log(logits.shape[-1])
+    return Affine(exact, exact.new_zeros(*exact.shape, 0), torch.zeros_like(exact)).rounded(
+        size.expand_as(exact), 4 * ULPS + logits.shape[-1]
+    )
 
 
 def _through(parts: nn.Sequential, values: Affine) -> Affine:
@@ -147,6 +163,8 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
             values = layer_norm_bounds(values, part)
         elif isinstance(part, nn.ReLU):
             values = values.relu()
+        elif isinstance(part, nn.Identity):
+            continue
         else:
             assert isinstance(part, Topmost)
             assert values.center.shape[-1] == part.width

@@ -69,6 +69,7 @@ def _written(target: Target, width: int) -> BlockLinearRNN:
     unused = torch.arange(len(following), width)
     blocks[unused, unused] = SHARP
     layer.first_state[0, machine.start] = SHARP  # type: ignore[operator]
+    assert isinstance(model.readout, nn.Sequential)
     _, _, keep, _, answer = model.readout
     assert isinstance(keep, nn.Linear)
     assert isinstance(answer, nn.Linear)

@@ -11,7 +11,8 @@ from lengthwise.ops.column_norm import clamped_columns, rescaled_blocks, stochas
 class BlockLinearLayer(nn.Module):
     """Makes the parts of the recurrence: transitions A(e), inputs v(e) and the first state, N blocks of S x S.
 
-    A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S.
+    A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S; with
+    no `hidden` units A(e) = columns(e), for features of D S numbers.
     `columns`: `"stochastic"`, each column a distribution at `temperature`, v = 0, and the first state N distributions;
     `"clamped"`, columns of p-norm at most 1; `"rescaled"`, columns less their mean, blocks divided by their largest
     column. The last two have a learned first state.
@@ -26,9 +27,9 @@ class BlockLinearLayer(nn.Module):
         super().__init__()
         self.blocks = (d_model // block_dim, block_dim)
         self.columns, self.p = columns, p
-        self.transition_map = nn.Sequential(
-            nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, d_model * block_dim)
-        )
+        self.transition_map = nn.Sequential()
+        if hidden:
+            self.transition_map.extend([nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, d_model * block_dim)])
         self.input_map: nn.Sequential | None = None
         if columns != "stochastic":
             self.input_map = nn.Sequential(nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, d_model))

@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialisation import draw_linears
 
+LEAST_PROBABILITY = 1e-30
+"""What a mixture's smaller probabilities are taken for: logarithms stay finite."""
+
 
 class RecurrentLayer(nn.Module, ABC):
     """From features of some positions, and the state before them, to outputs and the state after them.
@@ -91,3 +94,27 @@ def packed(state: Tensor) -> Float[Tensor, "B Z"]:
 def unpacked(state: Float[Tensor, "B Z"], *shape: int) -> Tensor:
     """The complex numbers that `packed` made these of, as [B, *shape]."""
     return torch.view_as_complex(state.reshape(-1, *shape, 2))
+
+
+class MixtureReadout(nn.Module):
+    """log p(y), p(y) = sum_s x_s q_s(y): x is a distribution of states, q_s = softmax(w_s) one of answers for each.
+
+    An answer is certain only if nearly all of x lies in states that are certain of it: what a state knows cannot be
+    spread over numbers that mean something together, so that the states that are learnt are those of a machine.
+    Probabilities below 1e-30 count as 1e-30.
+
+    Source: Bengio and Frasconi (1995), An Input Output HMM Architecture, whose outputs these are if transitions are the
+        stochastic columns of `BlockLinearLayer`. Differs from the source: distributions of answers depend on the state
+        alone, and all is learnt by gradient descent.
+    """
+
+    def __init__(self, num_states: int, num_classes: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_states, num_classes))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Logits N(0, 1)."""
+        nn.init.normal_(self.weight, generator=generator)
+
+    def forward(self, states: Float[Tensor, "*M D"]) -> Float[Tensor, "*M Y"]:
+        return (states @ self.weight.softmax(-1)).clamp(min=LEAST_PROBABILITY).log()

@@ -12,22 +12,24 @@ from torch import Tensor, nn
 from lengthwise.conventions import counting_from
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.initialisation import draw_linears
-from lengthwise.layers.recurrent_layer import hidden_layer_readout
+from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MODELS, ModelConfig, Perturbation, RecurrentModel, check_divides_width
 from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
 NUMBERS_AT_ONCE = 1 << 24
-"""Transitions of a layer above the first are held for so many positions at a time that they are so many numbers."""
+"""States, and transitions of layers above the first, are held for so many positions at once: so many numbers."""
 
 
 class BlockLinearRNNConfig(ModelConfig):
     """Width D, block dimension S (a divisor of D), layers, and how columns of transitions are kept in bounds.
 
-    `columns` and `p` as in `BlockLinearLayer`; `hidden` units make the transitions; answers are read from the states of
-    all layers or of the last one. With `"stochastic"` columns the temperature is 1 in the first 40 % of training, falls
-    to `end_temperature` until 90 % (each step by the same factor), and is 0 in the last 10 %, in which the first layer
-    learns no more: columns are one-hot vectors then, and the net is a finite machine.
+    `columns` and `p` as in `BlockLinearLayer`; `hidden` units make the transitions from a symbol's embedding, which
+    with none is the logits of its matrix itself. Answers are read from the states of all layers or of the last one by a
+    hidden layer, or, of one block of one layer, as a mixture over its states (`MixtureReadout`). With `"stochastic"`
+    columns the temperature is 1 in the first 40 % of training, falls to `end_temperature` until 90 % (each step by the
+    same factor), and is 0 in the last 10 %, in which the first layer learns no more: columns are one-hot vectors then,
+    and the net is a finite machine.
     """
 
     d_model: int = Field(64, ge=1)
@@ -35,8 +37,8 @@ class BlockLinearRNNConfig(ModelConfig):
     num_layers: int = Field(1, ge=1)
     columns: Literal["stochastic", "clamped", "rescaled"] = "stochastic"
     p: float = Field(1.2, ge=1)
-    hidden: int = Field(512, ge=1)
-    read: Literal["all", "last"] = "all"
+    hidden: int = Field(512, ge=0)
+    read: Literal["all", "last", "mixture"] = "all"
     end_temperature: float = Field(0.001, gt=0, le=1)
 
     @model_validator(mode="after")
@@ -46,6 +48,18 @@ class BlockLinearRNNConfig(ModelConfig):
             raise ValueError(
                 "block_dim: wanted at least 2 with columns 'rescaled', which are less their mean, got 1; choose "
                 "'clamped'"
+            )
+        if not self.hidden and (self.columns, self.num_layers) != ("stochastic", 1):
+            raise ValueError(
+                "hidden: wanted at least 1 unit unless one layer has columns 'stochastic', whose logits are a symbol's "
+                f"own then, got 0 with {self.num_layers} of {self.columns!r}; give it some"
+            )
+        mixed = (self.columns, self.num_layers, self.block_dim)
+        if self.read == "mixture" and mixed != ("stochastic", 1, self.d_model):
+            raise ValueError(
+                "read: wanted 'all' or 'last' unless one layer of one block has columns 'stochastic', as a mixture is "
+                f"one of states, got 'mixture' with {self.num_layers} of {self.d_model // self.block_dim} and "
+                f"{self.columns!r}; choose block_dim={self.d_model}, num_layers=1 and columns='stochastic'"
             )
         return self
 
@@ -66,8 +80,12 @@ class BlockLinearRNN(RecurrentModel):
 
     Config = BlockLinearRNNConfig
     config: BlockLinearRNNConfig
-    readout: nn.Sequential
-    presets = MappingProxyType({"fan2024": {"columns": "rescaled", "read": "last"}})
+    presets = MappingProxyType(
+        {
+            "fan2024": {"columns": "rescaled", "read": "last"},
+            "machine": {"d_model": 128, "block_dim": 128, "hidden": 0, "read": "mixture"},
+        }
+    )
 
     def __init__(
         self,
@@ -80,8 +98,10 @@ class BlockLinearRNN(RecurrentModel):
         super().__init__()
         self.config = config
         width = config.d_model
-        self.embedding = nn.Embedding(vocab_size, width)
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(config.num_layers))
+        self.embedding = nn.Embedding(vocab_size, width if config.hidden else width * config.block_dim)
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(width) if config.hidden else nn.Identity() for _ in range(config.num_layers)
+        )
         self.layers = nn.ModuleList(
             BlockLinearLayer(
                 d_model=width, block_dim=config.block_dim, columns=config.columns, p=config.p, hidden=config.hidden
@@ -89,7 +109,8 @@ class BlockLinearRNN(RecurrentModel):
             for _ in range(config.num_layers)
         )
         read = width * (config.num_layers if config.read == "all" else 1)
-        self.readout = hidden_layer_readout(read, width, num_classes)
+        mixes = config.read == "mixture"
+        self.readout = MixtureReadout(width, num_classes) if mixes else hidden_layer_readout(read, width, num_classes)
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -97,8 +118,10 @@ class BlockLinearRNN(RecurrentModel):
         nn.init.normal_(self.embedding.weight, generator=generator)
         for layer in self.layers:
             layer.reset_parameters(generator)  # type: ignore[operator]  # ModuleList forgets the type of its modules
+        if isinstance(self.readout, MixtureReadout):
+            self.readout.reset_parameters(generator)
         draw_linears(self.readout, generator)
-        for module in (*self.norms, *self.readout):
+        for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
 
@@ -144,7 +167,8 @@ class BlockLinearRNN(RecurrentModel):
     def _parts(self, inputs: Int64[Tensor, "B T"]) -> Iterator[tuple[int, Int64[Tensor, "B _"]]]:
         """Some positions at a time, and the place of the first of them."""
         self.check_inputs(inputs, self.embedding.num_embeddings)
-        at_once = max(1, NUMBERS_AT_ONCE // max(1, len(inputs) * self.config.d_model * self.config.block_dim))
+        numbers = self.config.d_model * (self.config.block_dim if self.config.num_layers > 1 else 1)
+        at_once = max(1, NUMBERS_AT_ONCE // max(1, len(inputs) * numbers))
         for part, tokens in enumerate(inputs.split(at_once, 1)):
             yield part * at_once, tokens
 
@@ -157,6 +181,8 @@ class BlockLinearRNN(RecurrentModel):
         """The states of all layers at these positions, from those before them."""
         lowest, *others = before
         found = [symbol_recurrence(*tables, tokens, lowest)]
+        if not others:
+            return found
         stream = self.embedding(tokens)
         for norm, layer, state in zip(self.norms[1:], self._layers()[1:], others, strict=True):
             stream = stream + found[-1].flatten(2)

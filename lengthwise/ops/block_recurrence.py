@@ -87,7 +87,7 @@ def final_state(transitions: Tensor, inputs: Tensor, initial: Tensor | None = No
 LONG = 64
 """Chunks pay for no fewer steps than these: see `benchmarks/recurrence.py`."""
 
-SMALL_STEP = 16_384
+SMALL_STEP = 2_048
 """A step of so few multiplications takes as long as one of none: see `benchmarks/recurrence.py`."""
 
 
@@ -97,7 +97,7 @@ def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
     Steps follow one another unless they are so small that starting the kernels is what takes the time, and many.
     """
     width = inputs.shape[-1] if transitions.ndim > inputs.ndim else 1
-    step = inputs[:, 0].numel() * width * width
+    step = inputs[:, 0].numel() * width
     return "chunked" if inputs.shape[1] >= LONG and step <= SMALL_STEP else "sequential"
 
 

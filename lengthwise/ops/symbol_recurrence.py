@@ -61,10 +61,16 @@ def symbol_recurrence(transitions: Table, values: Values, tokens: Tokens, initia
 
 
 def symbol_final_state(transitions: Table, values: Values, tokens: Tokens, initial: State) -> State:
-    """The last state alone, ``symbol_recurrence(...)[:, -1]``; without a gradient no other one is kept."""
+    """The last state alone, ``symbol_recurrence(...)[:, -1]``; without a gradient no other one is kept.
+
+    Where all columns of A, and x_0, are one-hot vectors and v = 0, products add zeros to one 1: states are followed as
+    places of that 1, to the same bits.
+    """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
     _check(transitions, values, tokens, initial)
+    if _is_one_hot(transitions) and _is_one_hot(initial[..., None]) and not bool(values.any()):
+        return _followed(transitions, tokens, initial)
     if _in_chunks(transitions, tokens):
         state = _chunked(transitions, tokens, values[tokens], initial)[:, -1]
     else:
@@ -74,6 +80,23 @@ def symbol_final_state(transitions: Table, values: Values, tokens: Tokens, initi
     if not bool(state.isfinite().all()):  # all states are needed to say which was the first one
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
     return state
+
+
+def _is_one_hot(columns: Float[Tensor, "*M S K"]) -> bool:
+    """Whether every column is a 1 and zeros, to the last bit."""
+    ones = columns == 1
+    return bool((ones | (columns == 0)).all() and (ones.sum(-2) == 1).all())
+
+
+def _followed(transitions: Table, tokens: Tokens, initial: State) -> State:
+    """The last state where columns and first states are one-hot vectors: N places of a 1 in N S numbers."""
+    _, blocks, width, _ = transitions.shape
+    offsets = width * torch.arange(blocks, device=tokens.device)
+    following = (transitions.argmax(-2) + offsets[:, None]).flatten()
+    places = initial.argmax(-1) + offsets
+    for rows in (tokens * (blocks * width)).unbind(1):
+        places = following.take(rows[:, None] + places)
+    return torch.zeros_like(initial).flatten(1).scatter_(1, places, 1.0).view_as(initial)
 
 
 def _in_chunks(transitions: Table, tokens: Tokens) -> bool:

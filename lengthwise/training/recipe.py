@@ -180,6 +180,11 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "steps": 2_000,
             "optimizer": {"name": "adamw", "weight_decay": 0.0},
         },
+        "machine": {
+            **_FROM_PREFIXES,
+            "steps": 2_000,
+            "optimizer": {"name": "adamw", "learning_rate": 0.03, "weight_decay": 0.0},
+        },
         "fan2024": {
             **_FROM_PREFIXES,
             "steps": 40_000,
@@ -240,9 +245,11 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 `fast` (the defaults): ours, two and a half minutes on a laptop. `plain`: the same without what it does to strings and
 states, for models that accept neither pads nor noise. `recurrent`: for recurrent models, all prefixes supervised, so
-that strings of 39 and 40 symbols show all shorter ones. `fan2024`: the code of Fan et al. (2024), at its rate for
-sum(5) (equal-ends and arithmetic: 2e-4, the latter with weight decay 1e-4). `chi2023`: Chi et al. (2023), Table 4, at
-the middle one of its three learning rates; clipping at 1 is the published code's. `xu2024`: Xu and Sato (2024) for
-dynamic programming; 100 passes over 1,000,000 strings, which here are always drawn anew, five of them warm-up. The
-length is the task's and has to be given. `xu2024-in-context`: theirs for decision trees.
+that strings of 39 and 40 symbols show all shorter ones. `machine`: the same at a rate for logits that are themselves
+learnt, those of one block of 128 states in `block-linear-rnn`, which answers as a mixture of them. `fan2024`: the code
+of Fan et al. (2024), at its rate for sum(5) (equal-ends and arithmetic: 2e-4, the latter with weight decay 1e-4).
+`chi2023`: Chi et al. (2023), Table 4, at the middle one of its three learning rates; clipping at 1 is the published
+code's. `xu2024`: Xu and Sato (2024) for dynamic programming; 100 passes over 1,000,000 strings, which here are always
+drawn anew, five of them warm-up. The length is the task's and has to be given. `xu2024-in-context`: theirs for decision
+trees.
 """

@@ -1,6 +1,7 @@
 """The states of recurrences with one-hot columns, gone through one by one: against the model, and with faults."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from lengthwise.certification.one_hot import NEVER_SEEN, enumerate_states, follo
 from lengthwise.certification.recurrent import extract_recurrent
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
+from lengthwise.layers.recurrent_layer import LEAST_PROBABILITY
 from lengthwise.models import make_model
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.report.certificate import certificate_lines
@@ -53,11 +55,16 @@ def among_other_blocks(number: int, seed: int) -> BlockLinearRNN:
     return large
 
 
-@given(seed=st.integers(0, 10_000), block_dim=st.sampled_from([1, 2, 3, 6]), dtype=st.sampled_from(list(NEVER_SEEN)))
+@given(
+    seed=st.integers(0, 10_000),
+    form=st.sampled_from([(1, "all"), (2, "all"), (3, "all"), (6, "all"), (6, "mixture")]),
+    dtype=st.sampled_from(list(NEVER_SEEN)),
+)
 @settings(max_examples=60, deadline=None)
 @torch.no_grad()
-def test_the_machine_answers_and_moves_as_the_model_does(seed: int, block_dim: int, dtype: torch.dtype) -> None:
-    model = finished(seed, block_dim=block_dim).to(dtype)
+def test_the_machine_answers_and_moves_as_the_model_does(seed: int, form: tuple[int, str], dtype: torch.dtype) -> None:
+    block_dim, read = form
+    model = finished(seed, block_dim=block_dim, read=read).to(dtype)
     found = enumerate_states(model, SUM.symbols)
     assert found is not None
     strings = torch.randint(3, (20, 150), generator=torch.Generator().manual_seed(seed))
@@ -141,6 +148,25 @@ def test_an_answer_that_rounding_decides_is_none() -> None:
     found = enumerate_states(model, SUM.symbols)
     assert found is not None
     assert sorted(found.extraction.fine.outputs.tolist()) == [IGNORE, IGNORE, 0]
+
+
+@torch.no_grad()
+def test_rounding_decides_between_answers_of_a_mixture_that_are_as_likely() -> None:
+    """A probability that is nearly 1 has few digits left for its logarithm, and one below 1e-30 none."""
+    model = finished(1, block_dim=6, read="mixture")
+    for logits, certain in (
+        ([20.0, 0.0, 0.0], True),
+        ([200.0, 0.0, 0.0], True),
+        ([0.0, 1e-6, 0.0], False),
+        ([1e-2, 0.0, 0.0], True),
+        ([100.0, 0.0, 100.0 + 1e-5], False),
+    ):
+        model.readout.weight.copy_(torch.tensor(logits))
+        found = enumerate_states(model, SUM.symbols)
+        assert (found is not None) == certain
+        if found:
+            assert found.evidence.margin <= min(logits[0], -math.log(LEAST_PROBABILITY))
+            assert set(found.extraction.fine.outputs.tolist()) == {0}
 
 
 def test_more_states_than_can_be_gone_through_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

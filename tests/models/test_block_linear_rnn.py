@@ -1,5 +1,8 @@
 """The block-diagonal linear RNN against its equation, and what its columns promise."""
 
+import itertools
+import math
+
 import pytest
 import torch
 
@@ -65,6 +68,42 @@ def test_answers_are_read_from_all_layers_or_from_the_last() -> None:
         (gradient,) = torch.autograd.grad(model.readout(states).square().sum(), states)
         assert bool((gradient[..., :12] != 0).any()) == (read == "all")
         assert (gradient[..., 12:] != 0).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_mixture_answers_as_a_state_drawn_at_random_does(dtype: torch.dtype) -> None:
+    """All paths of states, one by one: their probabilities, times those of the answers in their last states."""
+    model = make(d_model=3, block_dim=3, read="mixture").to(dtype)
+    (tokens,) = torch.tensor([[2, 0, 4]])
+    columns, _ = model._tables()
+    first, answers = model.layers[0].initial_state(1)[0, 0], model.readout.weight.softmax(-1)
+    expected = torch.zeros(5, dtype=dtype)
+    for path in itertools.product(range(3), repeat=4):
+        steps = zip(tokens, path[:-1], path[1:], strict=True)
+        probability = math.prod((columns[u, 0, after, before] for u, before, after in steps), start=first[path[0]])
+        expected = expected + probability * answers[path[-1]]
+    found = model.last(tokens[None])[0]
+    torch.testing.assert_close(found.exp(), expected)
+    parameters = [*model.layers.parameters(), model.readout.weight]
+    gradients = [torch.autograd.grad(p[1].log(), parameters, allow_unused=True) for p in (found.exp(), expected)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_a_mixture_of_answers_that_none_gives_is_finite() -> None:
+    model = make(d_model=4, block_dim=4, read="mixture")
+    model.advance(1.0)
+    with torch.no_grad():
+        model.readout.weight.copy_(1_000 * torch.eye(4, 5))
+    logits = model(torch.tensor([[0, 1, 2]]))
+    assert logits.isfinite().all()
+    (gradient,) = torch.autograd.grad(logits.sum(), model.readout.weight)
+    assert gradient.isfinite().all()
+
+
+def test_a_mixture_is_one_of_states() -> None:
+    for config in ({"block_dim": 6}, {"num_layers": 2}, {"columns": "clamped"}):
+        with pytest.raises(ValueError, match="read: wanted 'all' or 'last' unless one layer of one block"):
+            make(**({"d_model": 12, "block_dim": 12, "read": "mixture"} | config))
 
 
 def test_stochastic_states_are_distributions_and_end_as_one_hot_vectors() -> None:

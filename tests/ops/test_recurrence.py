@@ -195,6 +195,29 @@ def test_a_table_of_transitions_gives_the_same(
             torch.testing.assert_close(symbol_final_state(table, values, tokens, initial), last)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("length", [1, 2, 63, 500])
+def test_one_hot_columns_are_followed_to_the_same_bits(length: int, dtype: torch.dtype) -> None:
+    """And what is not one-hot in a single place is not: a column, the first state, a value."""
+    generator = torch.Generator().manual_seed(length)
+    maps, starts = torch.randint(4, (5, 3, 4), generator=generator), torch.randint(4, (7, 3), generator=generator)
+    table = torch.nn.functional.one_hot(maps, 4).mT.to(dtype)
+    initial, values = torch.nn.functional.one_hot(starts, 4).to(dtype), torch.zeros(5, 3, 4, dtype=dtype)
+    tokens = torch.randint(5, (7, length), generator=generator)
+    tokens[:, 0] = 2
+    for changed in (None, table, initial, values):
+        if changed is not None:
+            changed[2, 1, 0] += 0.5
+        found = symbol_final_state(table, values, tokens, initial)
+        expected = symbol_recurrence_by_definition(table, values, tokens, initial)[:, -1]
+        assert (set(found.unique().tolist()) <= {0.0, 1.0}) == (changed is None)
+        if changed is None:
+            assert torch.equal(found, expected)
+        else:
+            torch.testing.assert_close(found, expected)
+            changed[2, 1, 0] -= 0.5
+
+
 def test_gradients_of_a_table_are_derivatives() -> None:
     for num_symbols, length in ((3, 5), (MANY_SYMBOLS, 3)):
         (table, values, initial), tokens = draw_table(num_symbols, length, torch.float64)
