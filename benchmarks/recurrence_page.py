@@ -66,6 +66,7 @@ def _page(found: Sequence[Any], memory: Mapping[str, float], where: Mapping[str,
         "1 x 1 it does not say at which length).",
         _section_4_5(found),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(found, memory)),
+        _core(found),
         "## Memory\n\nWhat a step of the layer at T=500 adds to the process: "
         + "; ".join(f"{form} {megabytes:,.0f} MB" for form, megabytes in memory.items())
         + ".",
@@ -126,6 +127,16 @@ def _aims(found: Sequence[Any], memory: Mapping[str, float]) -> list[list[str]]:
         [text, f"{value:,.1f} {unit} (limit {limit:,.1f})", "yes" if value <= limit else "no"]
         for text, value, limit, unit in limits
     ]
+
+
+def _core(found: Sequence[Any]) -> str:
+    """How fast this core is beside the one for which limits were set."""
+    form, there = "the paper's scan", 40
+    length, here = min((m.length, m.milliseconds) for m in found if (m.what, m.form) == ("layer", form))
+    return (
+        f"Limits in ms were set on a core on which {form} takes {PUBLISHED[form][there]} ms at T={there}; on this one "
+        f"ours of it takes {here:,.0f} ms at T={length}."
+    )
 
 
 def _slopes(found: Sequence[Any]) -> str:
