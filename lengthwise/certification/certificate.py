@@ -101,7 +101,8 @@ class Closure(_Part):
 
     `radius`: the largest distance of a merged state to the representative of its class. `gap`: the smallest distance
     between representatives of different classes. `points`: for each representative its place along the first two
-    principal axes of all, and its class in the machine (-1: no string shows it); none where there are very many.
+    principal axes of all, and its class in the machine (-1: no string shows it); none where there are very many, or
+    where they are one-hot vectors.
     """
 
     num_representatives: Count

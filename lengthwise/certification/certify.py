@@ -359,8 +359,11 @@ def _or_none(number: float) -> float | None:
 
 
 def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
-    """The representatives along their first two principal axes, and their classes; of very many, none."""
-    if len(extraction.prototypes) > MOST_MAPPED:
+    """The representatives along their first two principal axes, and their classes; of very many, none.
+
+    Of one-hot states none either: they are as far from one another, and all axes as good.
+    """
+    if extraction.exact or len(extraction.prototypes) > MOST_MAPPED:
         return ()
     centered = (extraction.prototypes - extraction.prototypes.mean(0)).double()
     _, _, axes = torch.linalg.svd(torch.nn.functional.pad(centered, (0, 1)), full_matrices=False)  # of width 1, too

@@ -209,6 +209,8 @@ def test_a_compiled_net_is_robust_and_says_so() -> None:
     assert (certificate.codes.num_codes, certificate.codes.num_merges) == (3, 9)
     checked = check(Certificate.from_text(certificate.to_text()))
     assert "the model's states are those gone through" in checked.taken_on_trust
+    assert certificate.closure is not None
+    assert not certificate.closure.points
     said = dict(certificate_lines(certificate))["states"]
     assert said.startswith("3, all 9 steps gone through; columns are one-hot vectors with 8.9e+02 to spare, the right")
 

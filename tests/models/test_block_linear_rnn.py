@@ -134,13 +134,27 @@ def test_a_block_dimension_that_divides_nothing_is_named() -> None:
         make_model("block-linear-rnn", make_task("sum"), p=0.5)
 
 
+def test_without_hidden_units_a_symbol_is_the_logits_of_its_matrix() -> None:
+    model = make(d_model=6, block_dim=3, hidden=0)
+    logits = model.embedding.weight.unflatten(1, (2, 3, 3))
+    torch.testing.assert_close(model._tables()[0], logits.softmax(-2))
+    assert {name.split(".")[0] for name, _ in model.named_parameters()} == {"embedding", "layers", "readout"}
+    for config in ({"columns": "clamped"}, {"num_layers": 2}):
+        with pytest.raises(
+            ValueError, match="hidden: wanted at least 1 unit unless one layer has columns 'stochastic'"
+        ):
+            make(hidden=0, **config)
+
+
 @pytest.mark.slow
 @pytest.mark.unchecked
-@pytest.mark.parametrize("task", ["sum", "equal-ends"])
-def test_preset_recurrent_is_right_far_beyond_the_training_length(task: str) -> None:
-    spec = make_spec(task, "block-linear-rnn", {}, preset="recurrent")
+@pytest.mark.parametrize(
+    ("task", "preset"), [("sum", "recurrent"), ("equal-ends", "recurrent"), ("modular-arithmetic", "machine")]
+)
+def test_presets_are_right_far_beyond_the_training_length(task: str, preset: str) -> None:
+    spec = make_spec(task, "block-linear-rnn", {}, preset=preset)
     model = spec.make_model()
     train(model, spec.task, spec.recipe, seed=0)
-    batch = spec.task.sample(200, 5_000, torch.Generator().manual_seed(1))
+    batch = spec.task.sample(200, 4_999, torch.Generator().manual_seed(1))
     with torch.no_grad():
         assert bool((model.last(batch.inputs).argmax(1) == batch.targets[:, -1]).all())
