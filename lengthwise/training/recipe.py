@@ -182,8 +182,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         },
         "machine": {
             **_FROM_PREFIXES,
-            "steps": 1_000,
-            "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.0},
+            "steps": 2_000,
+            "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.1},
         },
         "fan2024": {
             **_FROM_PREFIXES,
