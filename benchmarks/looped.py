@@ -12,7 +12,6 @@ and once as the system has it, whose heap may keep holes between blocks that wer
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
+from peak_memory import peak_megabytes
 from speed_page import ROOT, environment, parse_options, provenance, write_files
 
 from lengthwise import make_task
@@ -100,7 +100,7 @@ def step_costs(size: Size, repeats: int) -> dict[str, float]:
     return {variant: statistics.median(some[variant] for some in taken) for variant in VARIANTS}
 
 
-def peak_megabytes(size: Size, num_loops: int, activations: str, allocator: str) -> float:
+def step_megabytes(size: Size, num_loops: int, activations: str, allocator: str) -> float:
     """By how much a training step raises the peak memory of a process of its own, in which one string went before."""
     command = [sys.executable, __file__, "--memory", json.dumps([*size, num_loops, activations])]
     settings = {"MALLOC_MMAP_THRESHOLD_": "65536"} if allocator == "gives back" else {}
@@ -109,14 +109,14 @@ def peak_megabytes(size: Size, num_loops: int, activations: str, allocator: str)
 
 
 def print_peak(request: str) -> None:
-    """What `peak_megabytes` asks another process for."""
+    """What `step_megabytes` asks another process for."""
     *size, num_loops, activations = json.loads(request)
     torch.set_num_threads(1)
     step = Step(Size(*size), "timestep", num_loops, activations)
     step(1)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_megabytes()
     step()
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    print(peak_megabytes() - before)
 
 
 def main() -> None:
@@ -135,7 +135,7 @@ def main() -> None:
     peaks = {}
     for allocator in list(ALLOCATORS)[:1] if options.quick else ALLOCATORS:
         for num_loops, activations in KEPT, RECOMPUTED:
-            peak = peak_megabytes(size, num_loops, activations, allocator)
+            peak = step_megabytes(size, num_loops, activations, allocator)
             peaks[allocator, num_loops] = peak
             print(f"R={num_loops}, activations {activations}, allocator {allocator}: {peak:,.0f} MB", flush=True)
     if options.save:

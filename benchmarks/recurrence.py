@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from doubling_scan import doubling_scan
+from peak_memory import peak_megabytes
 from recurrence_page import SECTION_4_5_FORMS, save
 from speed_page import parse_options
 from torch import Tensor, nn
@@ -226,15 +226,9 @@ def _peak(form: str, length: int) -> float:
     torch.set_num_threads(1)
     Layer(1, 5).step(FORMS.get(form))
     layer = Layer(128, length)
-    before = _peak_so_far()
+    before = peak_megabytes()
     layer.step(FORMS.get(form))
-    return _peak_so_far() - before
-
-
-def _peak_so_far() -> float:
-    """Megabytes; Linux gives getrusage's peak of a process that started another to that one, too."""
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
+    return peak_megabytes() - before
 
 
 def _jax_step(matrices: Matrices) -> Callable[[], object] | None:

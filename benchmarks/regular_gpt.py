@@ -9,7 +9,6 @@ are compared in values and gradients.
 """
 
 import math
-import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from dense_mask import dense_mask_states
+from peak_memory import peak_megabytes
 from speed_page import parse_options, save
 
 from lengthwise import TASKS, make_task
@@ -173,7 +173,7 @@ def whole_evaluations(quick: bool) -> dict[str, float]:
     start = time.process_time()
     length_curve(make_model("regular-gpt", task), task, [long], num_strings=64)
     found[f"{long:,} symbols, 64 strings, D=64, s"] = time.process_time() - start
-    found["peak memory of the process so far, GB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+    found["peak memory of the process so far, GB"] = peak_megabytes() / 1024
     return found
 
 

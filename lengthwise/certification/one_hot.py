@@ -147,11 +147,9 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
     # One number of a one-hot state is 1, so that its sum is one probability, exactly. Its logarithm is wrong by what
     # the probability is wrong by in relation to its size: a few units of the logit's distance to the largest one.
     logits = states.center @ readout.weight.double()
-    exact = logits.log_softmax(-1).clamp(min=math.log(LEAST_PROBABILITY))
+    (exact,) = exact_points(logits.log_softmax(-1).clamp(min=math.log(LEAST_PROBABILITY))[None])
     size = 1 + logits.amax(-1, keepdim=True) - logits.amin(-1, keepdim=True) + math.log(logits.shape[-1])
-    return Affine(exact, exact.new_zeros(*exact.shape, 0), torch.zeros_like(exact)).rounded(
-        size.expand_as(exact), 4 * ULPS + logits.shape[-1]
-    )
+    return exact.rounded(size, 4 * ULPS + logits.shape[-1])
 
 
 def _through(parts: nn.Sequential, values: Affine) -> Affine:

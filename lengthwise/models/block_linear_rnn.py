@@ -42,7 +42,7 @@ class BlockLinearRNNConfig(ModelConfig):
     end_temperature: float = Field(0.001, gt=0, le=1)
 
     @model_validator(mode="after")
-    def _blocks_divide_width(self) -> "BlockLinearRNNConfig":
+    def _parts_fit(self) -> "BlockLinearRNNConfig":
         check_divides_width("block_dim", self.block_dim, self.d_model)
         if self.block_dim == 1 and self.columns == "rescaled":
             raise ValueError(
@@ -68,14 +68,16 @@ class BlockLinearRNNConfig(ModelConfig):
 class BlockLinearRNN(RecurrentModel):
     """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
 
-    The first layer reads the embedded symbols, normalised; each further one the normalised sum of the embedding and the
-    states of all layers below. In the first layer transitions depend on the symbol alone and are made once for each
-    (`lengthwise.ops.symbol_recurrence`). The state of a string is that of all layers, one after another.
+    The first layer reads the embedded symbols, normalised, or, without hidden units, as they are; each further one the
+    normalised sum of the embedding and the states of all layers below. In the first layer transitions depend on the
+    symbol alone and are made once for each (`lengthwise.ops.symbol_recurrence`). The state of a string is that of all
+    layers, one after another.
 
     Source: Fan et al. (2024), eq. (1), (5), (6), and the published code for what the paper leaves open: generators,
     normalisation, residuals (around all layers but the last), read-out.
     Differs from the source: in its default columns, which are distributions that end as one-hot vectors, and in what
-    answers are read from, theirs being the last layer alone; what text and code say are settings.
+    answers are read from, theirs being the last layer alone; what text and code say are settings. Matrices without
+    hidden units, and answers as a mixture, are ours.
     """
 
     Config = BlockLinearRNNConfig

@@ -44,7 +44,7 @@ def _word_lines(word: Word) -> Iterator[str]:
 
 def _real_lines(found: Memorization) -> Iterator[str]:
     if found.lower < found.upper:
-        why = f"the search ended after {found.programs:,} linear programs (--budget)"
+        why = _given_up(found)
         yield f"BOUNDS ONLY: the smallest dimension is at least {found.lower} and at most {found.upper}; {why}"
         yield f"dimension: {found.generator.dimension} here, which need not be the smallest"
     elif found.generator.dimension > found.upper:
@@ -54,6 +54,10 @@ def _real_lines(found: Memorization) -> Iterator[str]:
     turns = ", ".join(map(str, found.frequencies))
     yield f"frequencies: {turns} (of {found.word.period}: W_h turns by 2 pi k / {found.word.period})"
     yield f"margin: {found.margin:.4g} (states have norm 1)" + _margin_note(found)
+
+
+def _given_up(found: Found) -> str:
+    return f"the search ended after {found.programs:,} linear programs (--budget)"
 
 
 def _margin_note(found: Memorization) -> str:
@@ -67,9 +71,7 @@ def _rational_lines(found: RationalMemorization) -> Iterator[str]:
     d, p = found.dimension, found.word.period
     more = "as many as" if d == found.order_dimension else f"more than the {found.order_dimension} that"
     if found.lower < d:
-        why = f"the search ended after {found.programs:,} linear programs (--budget)"
-        if not found.programs:
-            why = f"{p} has too many divisors for a search"
+        why = _given_up(found) if found.programs else f"{p} has too many divisors for a search"
         yield f"BOUNDS ONLY: the smallest dimension of a rational W_h is at least {found.lower} and at most {d}; {why}"
         yield f"dimension: {d} here, which need not be the smallest, {more} a matrix of order {p} needs"
     else:
@@ -127,13 +129,12 @@ def _integer_lines(found: RationalMemorization) -> Iterator[str]:
 
 def proof_line(certificates: Sequence[FarkasCertificate], found: Found) -> str:
     """How many sets of frequencies were refuted, and by which kind of certificate."""
-    below = found.lower
     if not certificates:
-        return f"proof: no set of frequencies with this period has a dimension below {below}"
+        return f"proof: no set of frequencies with this period has a dimension below {found.lower}"
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(c.kind for c in certificates).items()))
     return (
-        f"proof: no dimension below {below} will do; largest sets of frequencies there: {len(certificates)}, each "
-        f"refuted by a Farkas certificate that was verified ({kinds})"
+        f"proof: no dimension below {found.lower} will do; largest sets of frequencies there: {len(certificates)}, "
+        f"each refuted by a Farkas certificate that was verified ({kinds})"
     )
 
 
