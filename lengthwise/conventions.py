@@ -1,6 +1,6 @@
 """What tasks, models and training agree on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 IGNORE = -100
@@ -13,12 +13,17 @@ PAD = -1
 class Diverged(RuntimeError):
     """A state, a loss or a gradient is no longer finite, although all that it was computed from was.
 
-    `step`: the first symbol of a string, counted from 1, whose state is not finite; None where there is no such thing.
+    `steps`: for every string that was read, the first symbol, counted from 1, whose state is not finite, 0 where all of
+    them are; empty where it is no state. `step`: the first of all these, or None.
     """
 
-    def __init__(self, message: str, step: int | None = None) -> None:
+    def __init__(self, message: str, steps: Sequence[int] = ()) -> None:
         super().__init__(message)
-        self.step = step
+        self.steps = tuple(steps)
+
+    @property
+    def step(self) -> int | None:
+        return min(filter(None, self.steps), default=None)
 
     def __str__(self) -> str:
         return super().__str__() + (f" (step {self.step:,})" if self.step else "")
@@ -30,10 +35,9 @@ class Tie(ArithmeticError):
 
 @contextmanager
 def counting_from(steps: int) -> Iterator[None]:
-    """Within it, the step of a `Diverged` is counted from the beginning of a string, of which so many are read."""
+    """Within it, steps of a `Diverged` are counted from the beginning of strings, of which so many symbols are read."""
     try:
         yield
     except Diverged as error:
-        if error.step:
-            error.step += steps
+        error.steps = tuple(step and step + steps for step in error.steps)
         raise

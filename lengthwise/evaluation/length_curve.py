@@ -151,7 +151,7 @@ def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[T
     """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
     least = STRINGS_SIDE_BY_SIDE if isinstance(model, RecurrentModel) else 1
     at_once = max(least, SYMBOLS_AT_ONCE // inputs.shape[1])
-    return torch.cat([_answered(model.last, part)[:, 0] for part in inputs.split(at_once)])
+    return torch.cat([_last_answers(model, part) for part in inputs.split(at_once)])
 
 
 def asked_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
@@ -165,16 +165,15 @@ def asked_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
     """The model's answers to all prefixes; -1 from where on its states overflow."""
-    answers = _answered(model, inputs).expand(inputs.shape).clone()
-    for row in torch.nonzero((answers < 0).all(1))[:, 0].tolist():
-        read, overflows = 0, inputs.shape[1]
-        while overflows - read > 1:
-            middle = (read + overflows) // 2
-            found = _answered(model, inputs[row : row + 1, :middle])
-            if bool((found < 0).all()):
-                overflows = middle
-            else:
-                read, answers[row, :middle] = middle, found[0]
+    try:
+        return answers_of(model(inputs))
+    except Diverged as error:
+        steps = _steps_of(error)
+    answers = torch.full_like(inputs, -1)
+    for step in steps.unique().tolist():
+        rows, read = steps == step, step - 1 if step else inputs.shape[1]
+        if read:
+            answers[rows, :read] = prefix_answers(model, inputs[rows, :read])
     return answers
 
 
@@ -183,18 +182,23 @@ def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
     return torch.where(logits.isfinite().all(-1), logits.argmax(-1), -1)
 
 
-def _answered(read: Callable[[Tensor], Tensor], inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B _"]:
-    """The answers of `last` or `forward`; -1 to strings whose states overflow: an error, and no number by chance.
-
-    Has one column where all of its rows have one answer each.
-    """
+def _last_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
+    """The answers to whole strings; -1 to those whose states overflow: an error, and no number by chance."""
     try:
-        return answers_of(read(inputs)).view(len(inputs), -1)
-    except Diverged:
-        if len(inputs) == 1:
-            return inputs.new_full((1, 1), -1)
-    halves = [_answered(read, half) for half in inputs.chunk(2)]
-    return torch.cat([half.expand(-1, max(half.shape[1] for half in halves)) for half in halves])
+        return answers_of(model.last(inputs))
+    except Diverged as error:
+        finite = _steps_of(error) == 0
+    answers = inputs.new_full((len(inputs),), -1)
+    if bool(finite.any()):
+        answers[finite] = _last_answers(model, inputs[finite])
+    return answers
+
+
+def _steps_of(error: Diverged) -> Int64[Tensor, " B"]:
+    """Which symbols of strings are the first ones whose states overflow; the error itself where it does not say."""
+    if not error.step:
+        raise error
+    return torch.tensor(error.steps)
 
 
 def _independent(

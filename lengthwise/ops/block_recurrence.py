@@ -79,7 +79,7 @@ def final_state(transitions: Tensor, inputs: Tensor, initial: Tensor | None = No
         return recurrence(transitions, inputs, initial)[:, -1]
     for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
         state = applied(a, state) + v
-    if not bool(state.isfinite().all()):  # all states are needed to say which was the first one
+    if not bool(state.isfinite().all()):  # all states are needed to say which were the first
         return recurrence(transitions, inputs, initial, form="sequential")[:, -1]
     return state
 
@@ -245,6 +245,7 @@ def check_finite(states: Tensor, **given: Tensor) -> None:
         if not bool(tensor.isfinite().all()):
             place = torch.nonzero(~tensor.isfinite())[0].tolist()
             raise ValueError(f"{name}: wanted finite numbers, got {tensor[tuple(place)].item()} at {place}")
-    first = int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1
+    overflowing = (~states.isfinite()).flatten(2).any(2)
+    steps = torch.where(overflowing.any(1), overflowing.int().argmax(1) + 1, 0).tolist()
     message = "recurrence: states overflow although all that is given is finite; lower the norm of transitions"
-    raise Diverged(message, first)
+    raise Diverged(message, steps)

@@ -77,7 +77,7 @@ def symbol_final_state(transitions: Table, values: Values, tokens: Tokens, initi
         state, step = initial, _Step(transitions, values, len(tokens))
         for symbols in tokens.unbind(1):
             state = step(state, symbols)
-    if not bool(state.isfinite().all()):  # all states are needed to say which was the first one
+    if not bool(state.isfinite().all()):  # all states are needed to say which were the first
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
     return state
 

@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 from lengthwise.conventions import IGNORE, PAD, Diverged
 from lengthwise.evaluation.interval import wilson_interval
-from lengthwise.evaluation.length_curve import LengthCurve, answers_of, asked_answers, length_curve, parse_protocol
+from lengthwise.evaluation.length_curve import (
+    LengthCurve,
+    answers_of,
+    asked_answers,
+    final_answers,
+    length_curve,
+    parse_protocol,
+    prefix_answers,
+)
 from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
 from lengthwise.evaluation.structured import STRUCTURED
+from lengthwise.models import make_model
 from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
 from lengthwise.tasks import Batch, make_task
@@ -60,7 +69,7 @@ class Overflows(Oracle):
 
     def forward(self, inputs, perturb=None):
         if inputs.shape[1] > 20 and bool((inputs[:, 0] == 1).any()):
-            raise Diverged("states overflow")
+            raise Diverged("states overflow", [21 * int(first == 1) for first in inputs[:, 0]])
         return super().forward(inputs)
 
 
@@ -74,6 +83,39 @@ def test_an_overflow_costs_its_own_string_from_there_on(protocol: str) -> None:
         drawn = length if protocol == "independent" else 50
         strings = task.sample(64, drawn, generator_for(0, "evaluation", drawn)).inputs
         assert accuracy[length] == float((strings[:, 0] == 0).double().mean())
+
+
+@torch.no_grad()
+def test_many_overflows_are_found_in_few_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States double from the first b on: 2^128 is beyond float32. Each string overflows where it does alone."""
+    task = make_task("parity")
+    model = make_model("linear-rnn", task, d_model=4, d_state=4).eval()
+    layer = model.layers[0]
+    layer.a.copy_(2 * torch.eye(4))
+    alone = torch.tensor([0] * 5 + [1] + [0] * 160)
+    strings = torch.stack([alone.roll(place) for place in range(0, 60, 2)])
+    model.embedding.weight[0] = 0.0
+    layer.b.weight.abs_()
+    one_by_one = torch.cat([prefix_answers(model, string[None]) for string in strings])
+    assert len(set((one_by_one < 0).sum(1).tolist())) > 20
+    reads = []
+    forward = type(model).forward
+    monkeypatch.setattr(type(model), "forward", lambda *given: reads.append(given) or forward(*given))
+    assert torch.equal(prefix_answers(model, strings), one_by_one)
+    assert len(reads) <= 1 + len(strings)
+    assert torch.equal(final_answers(model, strings), one_by_one[:, -1])
+
+
+def test_a_divergence_that_names_no_string_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = make_task("parity")
+    oracle = Oracle(task)
+
+    def overflow(*given: object) -> None:
+        raise Diverged("nothing is known of it")
+
+    monkeypatch.setattr(Oracle, "forward", overflow)
+    with pytest.raises(Diverged, match="nothing is known"):
+        length_curve(oracle, task, [5], num_strings=4)
 
 
 def test_a_logit_that_is_not_finite_answers_nothing() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch import Tensor
 
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.length_curve import length_curve
@@ -51,8 +52,8 @@ def test_states_that_overflow_are_errors(monkeypatch: pytest.MonkeyPatch) -> Non
     spec = make_spec("parity", "rnn", {})
     model = spec.make_model()
 
-    def overflow(*given: object) -> None:
-        raise Diverged("states overflow")
+    def overflow(self: object, inputs: Tensor, *given: object) -> None:
+        raise Diverged("states overflow", [1] * len(inputs))
 
     monkeypatch.setattr(type(model), "forward", overflow)
     monkeypatch.setattr(type(model), "last_state", overflow)
