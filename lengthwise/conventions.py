@@ -1,7 +1,8 @@
 """What tasks, models and training agree on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 IGNORE = -100
 """Target where nothing is asked (integer targets; NaN in float targets)."""
@@ -13,17 +14,12 @@ PAD = -1
 class Diverged(RuntimeError):
     """A state, a loss or a gradient is no longer finite, although all that it was computed from was.
 
-    `steps`: for every string that was read, the first symbol, counted from 1, whose state is not finite, 0 where all of
-    them are; empty where it is no state. `step`: the first of all these, or None.
+    `step`: the first symbol of a string, counted from 1, whose state is not finite; None where there is no such thing.
     """
 
-    def __init__(self, message: str, steps: Sequence[int] = ()) -> None:
+    def __init__(self, message: str, step: int | None = None) -> None:
         super().__init__(message)
-        self.steps = tuple(steps)
-
-    @property
-    def step(self) -> int | None:
-        return min(filter(None, self.steps), default=None)
+        self.step = step
 
     def __str__(self) -> str:
         return super().__str__() + (f" (step {self.step:,})" if self.step else "")
@@ -35,9 +31,31 @@ class Tie(ArithmeticError):
 
 @contextmanager
 def counting_from(steps: int) -> Iterator[None]:
-    """Within it, steps of a `Diverged` are counted from the beginning of strings, of which so many symbols are read."""
+    """Within it, the step of a `Diverged` is counted from the beginning of a string, of which so many are read."""
     try:
         yield
     except Diverged as error:
-        error.steps = tuple(step and step + steps for step in error.steps)
+        if error.step:
+            error.step += steps
         raise
+
+
+_OVERFLOW_IS_LET = ContextVar("overflow_is_let", default=False)
+
+
+@contextmanager
+def letting_overflow() -> Iterator[None]:
+    """Within it no state raises `Diverged`: from its overflow on a string has states that are not finite, others not.
+
+    So a batch is read once, however many of its strings overflow, and wherever.
+    """
+    before = _OVERFLOW_IS_LET.set(True)
+    try:
+        yield
+    finally:
+        _OVERFLOW_IS_LET.reset(before)
+
+
+def overflow_is_let() -> bool:
+    """Whether this is within `letting_overflow`."""
+    return _OVERFLOW_IS_LET.get()

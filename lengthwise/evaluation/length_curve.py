@@ -9,7 +9,7 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
-from lengthwise.conventions import IGNORE, Diverged
+from lengthwise.conventions import IGNORE, letting_overflow
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import RecurrentModel, SequenceModel, evaluating
@@ -151,7 +151,8 @@ def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[T
     """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
     least = STRINGS_SIDE_BY_SIDE if isinstance(model, RecurrentModel) else 1
     at_once = max(least, SYMBOLS_AT_ONCE // inputs.shape[1])
-    return torch.cat([_last_answers(model, part) for part in inputs.split(at_once)])
+    with letting_overflow():
+        return torch.cat([answers_of(model.last(part)) for part in inputs.split(at_once)])
 
 
 def asked_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
@@ -165,40 +166,13 @@ def asked_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
     """The model's answers to all prefixes; -1 from where on its states overflow."""
-    try:
+    with letting_overflow():
         return answers_of(model(inputs))
-    except Diverged as error:
-        steps = _steps_of(error)
-    answers = torch.full_like(inputs, -1)
-    for step in steps.unique().tolist():
-        rows, read = steps == step, step - 1 if step else inputs.shape[1]
-        if read:
-            answers[rows, :read] = prefix_answers(model, inputs[rows, :read])
-    return answers
 
 
 def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
-    """The place of the largest logit, or -1, which is wrong, where not all of them are finite."""
+    """The place of the largest logit; where not all of them are finite -1, an error, and no number by chance."""
     return torch.where(logits.isfinite().all(-1), logits.argmax(-1), -1)
-
-
-def _last_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """The answers to whole strings; -1 to those whose states overflow: an error, and no number by chance."""
-    try:
-        return answers_of(model.last(inputs))
-    except Diverged as error:
-        finite = _steps_of(error) == 0
-    answers = inputs.new_full((len(inputs),), -1)
-    if bool(finite.any()):
-        answers[finite] = _last_answers(model, inputs[finite])
-    return answers
-
-
-def _steps_of(error: Diverged) -> Int64[Tensor, " B"]:
-    """Which symbols of strings are the first ones whose states overflow; the error itself where it does not say."""
-    if not error.step:
-        raise error
-    return torch.tensor(error.steps)
 
 
 def _independent(

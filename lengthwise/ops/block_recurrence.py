@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from lengthwise.conventions import Diverged
+from lengthwise.conventions import Diverged, overflow_is_let
 from lengthwise.ops.scan import interleaved
 
 Form = Literal["sequential", "scan", "chunked"]
@@ -79,7 +79,7 @@ def final_state(transitions: Tensor, inputs: Tensor, initial: Tensor | None = No
         return recurrence(transitions, inputs, initial)[:, -1]
     for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
         state = applied(a, state) + v
-    if not bool(state.isfinite().all()):  # all states are needed to say which were the first
+    if is_told_of(state):  # all states are needed to say which was the first one
         return recurrence(transitions, inputs, initial, form="sequential")[:, -1]
     return state
 
@@ -237,15 +237,19 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
     return initial
 
 
+def is_told_of(states: Tensor) -> bool:
+    """Whether some state is not finite, which has to be said unless overflow is let."""
+    return not overflow_is_let() and not bool(states.isfinite().all())
+
+
 def check_finite(states: Tensor, **given: Tensor) -> None:
     """Raise where states [B, T, ...] are not finite: a ValueError that names such a number given, else `Diverged`."""
-    if bool(states.isfinite().all()):
+    if not is_told_of(states):
         return
     for name, tensor in given.items():
         if not bool(tensor.isfinite().all()):
             place = torch.nonzero(~tensor.isfinite())[0].tolist()
             raise ValueError(f"{name}: wanted finite numbers, got {tensor[tuple(place)].item()} at {place}")
-    overflowing = (~states.isfinite()).flatten(2).any(2)
-    steps = torch.where(overflowing.any(1), overflowing.int().argmax(1) + 1, 0).tolist()
+    first = int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1
     message = "recurrence: states overflow although all that is given is finite; lower the norm of transitions"
-    raise Diverged(message, steps)
+    raise Diverged(message, first)

@@ -20,7 +20,14 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from lengthwise.ops.block_recurrence import LONG, applied, check_finite, chunk_starts, recurrence_by_definition
+from lengthwise.ops.block_recurrence import (
+    LONG,
+    applied,
+    check_finite,
+    chunk_starts,
+    is_told_of,
+    recurrence_by_definition,
+)
 
 Table = Float[Tensor, "V N S S"]
 Values = Float[Tensor, "V N S"]
@@ -77,7 +84,7 @@ def symbol_final_state(transitions: Table, values: Values, tokens: Tokens, initi
         state, step = initial, _Step(transitions, values, len(tokens))
         for symbols in tokens.unbind(1):
             state = step(state, symbols)
-    if not bool(state.isfinite().all()):  # all states are needed to say which were the first
+    if is_told_of(state):  # all states are needed to say which was the first one
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
     return state
 

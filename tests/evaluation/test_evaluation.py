@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.conventions import IGNORE, PAD, Diverged
+from lengthwise.conventions import IGNORE, PAD
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.length_curve import (
     LengthCurve,
@@ -68,9 +68,9 @@ class Overflows(Oracle):
     """Its states overflow at symbol 21 of strings that begin with b."""
 
     def forward(self, inputs, perturb=None):
-        if inputs.shape[1] > 20 and bool((inputs[:, 0] == 1).any()):
-            raise Diverged("states overflow", [21 * int(first == 1) for first in inputs[:, 0]])
-        return super().forward(inputs)
+        logits = super().forward(inputs)
+        logits[inputs[:, 0] == 1, 20:] = math.nan
+        return logits
 
 
 @pytest.mark.parametrize("protocol", ["independent", "one-pass"])
@@ -86,36 +86,23 @@ def test_an_overflow_costs_its_own_string_from_there_on(protocol: str) -> None:
 
 
 @torch.no_grad()
-def test_many_overflows_are_found_in_few_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """States double from the first b on: 2^128 is beyond float32. Each string overflows where it does alone."""
+def test_strings_overflow_in_a_batch_where_they_do_alone() -> None:
+    """States double from the first b on: 2^128 is beyond float32. Two layers, read in parts of 100 positions."""
     task = make_task("parity")
-    model = make_model("linear-rnn", task, d_model=4, d_state=4).eval()
-    layer = model.layers[0]
-    layer.a.copy_(2 * torch.eye(4))
+    model = make_model("linear-rnn", task, d_model=4, d_state=4, num_layers=2).eval()
+    model.positions_at_once = 100
+    model.embedding.weight[0] = 0.0
+    for layer in model.layers:
+        layer.a.copy_(0.5 * torch.eye(4))
+    model.layers[0].a.mul_(4)
     alone = torch.tensor([0] * 5 + [1] + [0] * 160)
     strings = torch.stack([alone.roll(place) for place in range(0, 60, 2)])
-    model.embedding.weight[0] = 0.0
-    layer.b.weight.abs_()
     one_by_one = torch.cat([prefix_answers(model, string[None]) for string in strings])
-    assert len(set((one_by_one < 0).sum(1).tolist())) > 20
-    reads = []
-    forward = type(model).forward
-    monkeypatch.setattr(type(model), "forward", lambda *given: reads.append(given) or forward(*given))
+    overflows = (one_by_one < 0).int()
+    assert len(set(overflows.sum(1).tolist())) > 20
+    assert bool((overflows.diff(dim=1) >= 0).all())
     assert torch.equal(prefix_answers(model, strings), one_by_one)
-    assert len(reads) <= 1 + len(strings)
     assert torch.equal(final_answers(model, strings), one_by_one[:, -1])
-
-
-def test_a_divergence_that_names_no_string_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = make_task("parity")
-    oracle = Oracle(task)
-
-    def overflow(*given: object) -> None:
-        raise Diverged("nothing is known of it")
-
-    monkeypatch.setattr(Oracle, "forward", overflow)
-    with pytest.raises(Diverged, match="nothing is known"):
-        length_curve(oracle, task, [5], num_strings=4)
 
 
 def test_a_logit_that_is_not_finite_answers_nothing() -> None:
