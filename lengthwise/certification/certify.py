@@ -58,7 +58,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     In this order, and without ever looking at the task to build the machine:
 
     1. All strings up to a length at which there are 4,096, then 1,000 strings of each of 40, 500 and 10,000 symbols,
-       a part of them structured, are answered. A wrong answer ends in level ``refuted``.
+       a part of them structured, are answered, up to the first length with a wrong answer, which ends in level
+       ``refuted``.
     2. The model's states are closed into classes (`extract`), from the largest of a few radii on, until the states of
        all nodes over these strings are in the classes that the machine's table says (`follow`). Of a recurrence with
        one-hot columns all states are gone through one by one first (`enumerate_states`).
@@ -125,8 +126,9 @@ class _Examination:
         return [Reading(self.model, strings) for strings in drawn if strings is not None]
 
     def _test(self, readings: Sequence[Reading]) -> Int64[Tensor, " T"] | None:
-        """Note how many answers are right; the first string that is answered wrongly."""
-        tested, wrong = [], None
+        """Note how many answers are right, up to the first length at which one is wrong; a string that has it."""
+        tested: list[Tested] = []
+        wrong = None
         for reading in readings:
             judged = reading.judge(self.task)
             asked, num_wrong = int((judged.wanted != IGNORE).sum()), int(judged.wrong.sum())
@@ -135,8 +137,9 @@ class _Examination:
                     length=reading.length, num_strings=len(judged.wrong), num_asked=asked, num_correct=asked - num_wrong
                 )
             )
-            if num_wrong and wrong is None:
+            if num_wrong:
                 wrong = reading.strings[judged.wrong][0]
+                break
         self.evidence["tested"] = tuple(tested)
         return wrong
 
