@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from peak_memory import peak_megabytes
 from speed_page import ROOT, environment, parse_options, provenance, write_files
 
 from lengthwise import make_task
 from lengthwise.models import make_model
 from lengthwise.models.looped_transformer import LoopedTransformer
+from lengthwise.peak_memory import peak_megabytes
 from lengthwise.report.markdown import markdown_table
 from lengthwise.tasks import Batch, SymbolTask
 

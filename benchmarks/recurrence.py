@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from doubling_scan import doubling_scan
-from peak_memory import peak_megabytes
 from recurrence_page import SECTION_4_5_FORMS, save
 from speed_page import parse_options
 from torch import Tensor, nn
@@ -29,6 +28,7 @@ from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.ops import symbol_recurrence as symbols
 from lengthwise.ops.block_recurrence import applied, fastest_form, recurrence, recurrence_by_definition
 from lengthwise.ops.symbol_recurrence import symbol_recurrence
+from lengthwise.peak_memory import peak_megabytes
 
 States = Callable[[Tensor, Tensor, Tensor], Tensor]
 

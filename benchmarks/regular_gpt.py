@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from dense_mask import dense_mask_states
-from peak_memory import peak_megabytes
 from speed_page import parse_options, save
 
 from lengthwise import TASKS, make_task
@@ -26,6 +25,7 @@ from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.models import make_model
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import last_state
+from lengthwise.peak_memory import peak_megabytes
 from lengthwise.tasks.base import RegularTask
 from lengthwise.training.loop import TrainingState, training_steps
 from lengthwise.training.recipe import PRESETS, Recipe

@@ -45,9 +45,9 @@ _OVERFLOW_IS_LET = ContextVar("overflow_is_let", default=False)
 
 @contextmanager
 def letting_overflow() -> Iterator[None]:
-    """Within it no state raises `Diverged`: from its overflow on a string has states that are not finite, others not.
+    """Within it no state raises `Diverged`: a string that overflows has states that are not finite from there on.
 
-    So a batch is read once, however many of its strings overflow, and wherever.
+    The other strings are read as ever. So a batch is read once, however many of its strings overflow, and wherever.
     """
     before = _OVERFLOW_IS_LET.set(True)
     try:

@@ -18,7 +18,7 @@ FLOORS = [
     {"models", "tasks"},
     {"layers"},
     {"ops", "automata"},
-    {"registry", "conventions", "validation", "randomness", "threads", "files"},
+    {"registry", "conventions", "validation", "randomness", "threads", "files", "peak_memory"},
 ]
 """From the roof down. A room imports from lower floors and from itself; rooms on one floor are strangers."""
 

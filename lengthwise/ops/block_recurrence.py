@@ -79,7 +79,7 @@ def final_state(transitions: Tensor, inputs: Tensor, initial: Tensor | None = No
         return recurrence(transitions, inputs, initial)[:, -1]
     for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
         state = applied(a, state) + v
-    if is_told_of(state):  # all states are needed to say which was the first one
+    if must_tell_overflow(state):  # all states are needed to say which was the first one
         return recurrence(transitions, inputs, initial, form="sequential")[:, -1]
     return state
 
@@ -237,14 +237,14 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
     return initial
 
 
-def is_told_of(states: Tensor) -> bool:
+def must_tell_overflow(states: Tensor) -> bool:
     """Whether some state is not finite, which has to be said unless overflow is let."""
     return not overflow_is_let() and not bool(states.isfinite().all())
 
 
 def check_finite(states: Tensor, **given: Tensor) -> None:
     """Raise where states [B, T, ...] are not finite: a ValueError that names such a number given, else `Diverged`."""
-    if not is_told_of(states):
+    if not must_tell_overflow(states):
         return
     for name, tensor in given.items():
         if not bool(tensor.isfinite().all()):

@@ -25,7 +25,7 @@ from lengthwise.ops.block_recurrence import (
     applied,
     check_finite,
     chunk_starts,
-    is_told_of,
+    must_tell_overflow,
     recurrence_by_definition,
 )
 
@@ -84,7 +84,7 @@ def symbol_final_state(transitions: Table, values: Values, tokens: Tokens, initi
         state, step = initial, _Step(transitions, values, len(tokens))
         for symbols in tokens.unbind(1):
             state = step(state, symbols)
-    if is_told_of(state):  # all states are needed to say which was the first one
+    if must_tell_overflow(state):  # all states are needed to say which was the first one
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
     return state
 

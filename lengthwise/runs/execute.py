@@ -1,6 +1,5 @@
 """Carry a run out: train or continue, measure, write down."""
 
-import resource
 import signal
 import threading
 import time
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
+from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, versions
 from lengthwise.runs.journal import Probe
@@ -181,7 +181,7 @@ def _measure(
         probes=tuple(folder.probes.read()),
         training=status,
         evaluation_seconds=time.perf_counter() - started,
-        process_peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        process_peak_memory_mb=peak_megabytes(),
         versions=versions() | {"begun at commit": folder.read_begun_at()},
     )
 
