@@ -38,3 +38,23 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
         raise ValueError(f"values: wanted at most {len(T_QUANTILES) + 1}, got {len(values)}; take wilson_interval")
     half = T_QUANTILES[len(values) - 2] * stdev(values) / math.sqrt(len(values))
     return fmean(values) - half, fmean(values) + half
+
+
+def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[float, float]:
+    """A 95 % interval for the accuracy that 2 to 10 nets have on average, all measured on the same strings.
+
+    Seeds and strings are drawn independently, so that Student's half-width over nets and Wilson's for the strings add
+    as squares do. NaN for fewer nets.
+
+    Example:
+        >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)
+        >>> f"{low:.3f} {high:.3f}"
+        '0.540 1.000'
+    """
+    low, high = mean_interval(accuracies)
+    if math.isnan(low):
+        return low, high
+    mean = fmean(accuracies)
+    fewer, more = wilson_interval(round(mean * num_strings), num_strings)
+    half = math.hypot((high - low) / 2, (more - fewer) / 2)
+    return max(0.0, mean - half), min(1.0, mean + half)

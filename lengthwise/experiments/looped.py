@@ -113,7 +113,7 @@ def table_1(scale: Scale = "small") -> Experiment:
         ),
         cells=[cell for problem in (_PAPER if scale == "paper" else _SMALL) for cell in _row(scale, problem)],
         # No task has a length above that of its row, at which it is therefore measured.
-        plan=EvaluationPlan(dense=(100, 100), dense_strings=64 if scale == "smoke" else 1_000, long=(), structured=()),
+        plan=EvaluationPlan(dense=(100, 100), dense_strings=64 if scale == "smoke" else 4_000, long=(), structured=()),
         scored="legal",
         best_test=True,
     )

@@ -35,6 +35,9 @@ def _dense(row: RunRow, low: int, high: int) -> str:
             "symbols counts as a random string of its length, which for these tasks it is; lengths share strings, so "
             "their scores are not independent of one another."
         )
+    lengths = {point.length for point in row.dense.points}
+    if len(lengths) == 1:
+        return f"Independent strings: {strings} of length {lengths.pop():,}, the same for all runs."
     return f"Independent strings: {strings} are drawn anew for each length from {low:,} to {high:,} that the task has."
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from lengthwise.certification.certificate import CLAIMS, Level
-from lengthwise.evaluation.interval import mean_interval
+from lengthwise.evaluation.interval import accuracy_interval
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
@@ -29,14 +29,20 @@ _SCORED = {
 }
 
 
-_COLUMNS = (
-    "*Mean* and *best run* are means over lengths; *lowest* is the lowest accuracy of any run at any of them; long "
-    "lengths and *structured* show the lowest run, the latter with what a constant answer scores there in brackets. "
-    "*Solved* counts runs without a single error at the lengths scored; *at step* and *after CPU s* say from where on "
-    "these made no error on a fixed probe of other strings of 48 to 500 symbols (or of the task's longest below), "
-    f"taken every {PROBE_EVERY} steps (-: the last probe erred). *Chance* is the mean over lengths of what the best "
-    "constant answer scores."
-)
+_COLUMNS = {
+    "lowest": "*Mean* and *best run* are means over lengths; *lowest* is the lowest accuracy of any run at any one.",
+    "structured": (
+        "Long lengths and *structured* show the lowest run, the latter with what a constant answer scores there in "
+        "brackets."
+    ),
+    "solved": "*Solved* counts runs without a single error at the lengths scored.",
+    "at step": (
+        "*At step* and *after CPU s* say from where on these made no error on a fixed probe of other strings of 48 to "
+        f"500 symbols (or of the task's longest below), taken every {PROBE_EVERY} steps (-: the last probe erred)."
+    ),
+    "chance": "*Chance* is the mean over lengths of what the best constant answer scores.",
+}
+"""What stands below a table that has such a column."""
 
 
 _BEST_TEST = (
@@ -66,7 +72,8 @@ def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Lin
 
 def _cell_line(cell: Cell, found: Sequence[RunResult], experiment: Experiment) -> Line:
     low, high = cell.window or experiment.plan.dense
-    start = (cell.row, cell.column, runs_text(cell, found), f"{low:,}-{high:,}")
+    lengths = f"{low:,}-{high:,}" if low < high else f"{low:,}"
+    start = (cell.row, cell.column, runs_text(cell, found), lengths)
     if not found:
         blanks = 10 + len(experiment.plan.long) + 2 * experiment.best_test
         return (*start, *[NOTHING] * blanks, cell.published)
@@ -95,6 +102,16 @@ def _cell_line(cell: Cell, found: Sequence[RunResult], experiment: Experiment) -
     )
 
 
+def without_empty_columns(header: Line, lines: Sequence[Line]) -> tuple[Line, list[Line]]:
+    """The columns in which some line says something."""
+    kept = [place for place in range(len(header)) if not lines or any(line[place] != NOTHING for line in lines)]
+    return tuple(header[place] for place in kept), [tuple(line[place] for place in kept) for line in lines]
+
+
+def _about_accuracies(scored: str, header: Line) -> str:
+    return " ".join([scored, *(sentence for column, sentence in _COLUMNS.items() if column in header)])
+
+
 def _best_tests(found: Sequence[RunResult]) -> tuple[str, str]:
     """The mean over runs of each one's best test, and what that is expected to be for guesses or a constant answer."""
     tests = [result.fresh_tests for result in found]
@@ -114,7 +131,7 @@ def file_stem(name: str, scale: str) -> str:
 
 def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Sequence[Outcome], today: date) -> str:
     """The page of an experiment that was carried out."""
-    header, lines = cell_lines(experiment, outcomes)
+    header, lines = without_empty_columns(*cell_lines(experiment, outcomes))
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     parts = [
         f"# {experiment.title}",
@@ -126,8 +143,8 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         ),
         f"```console\nlengthwise reproduce {name} --scale {scale}\n```",
         markdown_table(header, lines),
-        ABOUT_ERRORS if experiment.scored == "error" else f"{_SCORED[experiment.scored]} {_COLUMNS}",
-        *([_BEST_TEST] if experiment.best_test else []),
+        ABOUT_ERRORS if experiment.scored == "error" else _about_accuracies(_SCORED[experiment.scored], header),
+        *([_BEST_TEST] if "best test" in header else []),
         *_cheap_predictors(experiment, outcomes),
         *_certificates(experiment, outcomes),
         *_failures(outcomes),
@@ -148,9 +165,10 @@ def _cheap_predictors(experiment: Experiment, outcomes: Sequence[Outcome]) -> li
         task, window, found = cell.specs[0].task, cell.window, results_of(cell, outcomes)
         if not (isinstance(task, SingleAnswerTask) and window and found):
             continue
-        means = [result.dense.between(*window).mean() for result in found]
-        low, high = mean_interval(means)
-        interval = NOTHING if math.isnan(low) else f"{percent(max(low, 0.0))} to {percent(min(high, 1.0))}"
+        curves = [result.dense.between(*window) for result in found]
+        means = [curve.mean() for curve in curves]
+        low, high = accuracy_interval(means, sum(point.num_strings for point in curves[0].points))
+        interval = NOTHING if math.isnan(low) else f"{percent(low)} to {percent(high)}"
         rates = task.base_rates(window[1])
         best = max(rates, key=lambda name: rates[name])
         beaten = "yes" if low > rates[best] else "no"
@@ -162,7 +180,8 @@ def _cheap_predictors(experiment: Experiment, outcomes: Sequence[Outcome]) -> li
     return [
         "## Beside answers that solve nothing",
         "*Best cheap predictor*: what the likeliest answer scores, or the likeliest given one number that is quickly "
-        "read off the problem, whichever is more. *Beaten*: Student's 95 % interval over runs lies above it.",
+        "read off the problem, whichever is more. *95 % interval*: for other seeds and other problems; all runs were "
+        "measured on the same ones. *Beaten*: it lies above the best cheap predictor.",
         markdown_table(header, lines),
     ]
 

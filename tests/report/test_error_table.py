@@ -1,5 +1,6 @@
 """Squared errors on a page, and accuracies beside cheap predictors, from made-up and tiny results."""
 
+import math
 from datetime import date
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
-from lengthwise.evaluation.interval import T_QUANTILES, mean_interval
+from lengthwise.evaluation.interval import T_QUANTILES, accuracy_interval, mean_interval, wilson_interval
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments import Experiment
@@ -102,7 +103,7 @@ def test_accuracies_stand_beside_the_best_cheap_predictor() -> None:
     page = markdown_page("x", "small", Experiment("Title", "About.", cells, PLAN), outcomes, date(2026, 1, 2))
     _, _, section = page.partition("## Beside answers that solve nothing")
     assert max(rates.values()) < 0.95
-    assert "| LCS (5) | one | 98.00 % | 95.51 % to 100 % |" in section
+    assert "| LCS (5) | one | 98.00 % | 95.36 % to 100 % |" in section
     assert section.count("| yes |") == 2
 
 
@@ -111,3 +112,12 @@ def test_an_interval_over_runs_is_students() -> None:
     assert all(bound != bound for bound in mean_interval([0.5]))
     with pytest.raises(ValueError, match="values: wanted at most 10, got 11"):
         mean_interval([0.0] * 11)
+
+
+def test_an_interval_of_accuracies_is_students_with_many_strings_and_wilsons_with_equal_nets() -> None:
+    accuracies = [0.25, 0.5, 0.75]
+    assert accuracy_interval(accuracies, 10**12) == pytest.approx((0.0, 1.0))
+    assert accuracy_interval([0.49, 0.51, 0.5], 10**12) == pytest.approx(mean_interval([0.49, 0.51, 0.5]))
+    low, high = wilson_interval(50, 100)
+    assert accuracy_interval([0.5, 0.5], 100) == pytest.approx((low, high))
+    assert all(math.isnan(limit) for limit in accuracy_interval([0.5], 100))
