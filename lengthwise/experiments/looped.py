@@ -106,14 +106,16 @@ def table_1(scale: Scale = "small") -> Experiment:
             "alphabet of 4, edit distances are true ones (the paper's begin with costs of 1 at the border), subset "
             "sums are hard (no cheap predictor is better than a coin); the width is 64, the transformer has 5 layers, "
             "and nets take 1,500 (LCS), 4,000 (ED) or 500 steps of 64 problems by preset `plain` and its optimizer "
-            "Muon, at a constant rate. Their positions are learned, where the paper's are sinusoids: with these, edit distances were "
-            "learnt far more slowly. Pilot runs of seed 0 chose this, the rate, the steps and the alphabet; their accuracies "
-            "were measured on other strings than those of this page. Scale `paper` has the published sizes, steps, "
-            "positions and labels, by preset `xu2024`."
+            "Muon, at a constant rate. Their positions are learned, where the paper's are sinusoids: with these, edit "
+            "distances were learnt far more slowly. Pilot runs of seed 0 chose this, the rate, the steps and the "
+            "alphabet; what they were measured on are other strings than those of this page. Scale `paper` has the "
+            "published sizes, steps, positions and labels, by preset `xu2024`."
         ),
         cells=[cell for problem in (_PAPER if scale == "paper" else _SMALL) for cell in _row(scale, problem)],
-        # No task has a length above that of its row, at which it is therefore measured.
-        plan=EvaluationPlan(dense=(100, 100), dense_strings=64 if scale == "smoke" else 4_000, long=(), structured=()),
+        # No task has a length above that of its row, at which it is therefore measured; pilots saw the strings of seed 0.
+        plan=EvaluationPlan(
+            dense=(100, 100), dense_strings=64 if scale == "smoke" else 4_000, long=(), structured=(), seed=1
+        ),
         scored="legal",
         best_test=True,
     )
