@@ -112,7 +112,7 @@ def table_1(scale: Scale = "small") -> Experiment:
             "published sizes, steps, positions and labels, by preset `xu2024`."
         ),
         cells=[cell for problem in (_PAPER if scale == "paper" else _SMALL) for cell in _row(scale, problem)],
-        # No task has a length above that of its row, at which it is therefore measured; pilots saw the strings of seed 0.
+        # No task has a length above that of its row, at which it is therefore measured. Pilots saw strings of seed 0.
         plan=EvaluationPlan(
             dense=(100, 100), dense_strings=64 if scale == "smoke" else 4_000, long=(), structured=(), seed=1
         ),
