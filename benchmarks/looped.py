@@ -134,7 +134,7 @@ def main() -> None:
     size = QUICK if options.quick else MEMORY_SIZE
     peaks = {}
     for allocator in list(ALLOCATORS)[:1] if options.quick else ALLOCATORS:
-        for num_loops, activations in KEPT, RECOMPUTED:
+        for num_loops, activations in (RECOMPUTED,) if options.quick else (KEPT, RECOMPUTED):
             peak = step_megabytes(size, num_loops, activations, allocator)
             peaks[allocator, num_loops] = peak
             print(f"R={num_loops}, activations {activations}, allocator {allocator}: {peak:,.0f} MB", flush=True)

@@ -258,6 +258,7 @@ def main() -> None:
     options = parse_options(__doc__)
     torch.set_num_threads(1)
     check_that_forms_agree()
+    gc.freeze()  # what was imported takes a quarter of a second to go through
     found = [m for part in (layers_and_matrices, section_4_5, rule, long_strings) for m in part(options.quick)]
     memory: Mapping[str, float] = peaks(options.quick)
     if options.save:
