@@ -14,7 +14,7 @@ from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.initialisation import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MODELS, ModelConfig, Perturbation, RecurrentModel, check_divides_width
-from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.block_recurrence import check_features, recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
 NUMBERS_AT_ONCE = 1 << 24
@@ -189,6 +189,7 @@ class BlockLinearRNN(RecurrentModel):
         for norm, layer, state in zip(self.norms[1:], self._layers()[1:], others, strict=True):
             stream = stream + found[-1].flatten(2)
             features = norm(stream)
+            check_features(features)
             found.append(recurrence(layer.transitions(features), layer.inputs(features), state))
         return found
 

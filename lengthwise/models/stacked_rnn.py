@@ -13,6 +13,7 @@ from lengthwise.conventions import counting_from
 from lengthwise.layers.initialisation import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer, hidden_layer_readout
 from lengthwise.models.base import ModelConfig, Perturbation, RecurrentModel
+from lengthwise.ops.block_recurrence import check_features
 
 
 class StackedConfig(ModelConfig):
@@ -106,7 +107,9 @@ class StackedRNN(RecurrentModel):
             *before, _ = state.split([*sizes, self.config.d_model], 1)
             for norm, layer, latest in zip(self.norms, self._layers(), before, strict=True):
                 with counting_from(part * self.positions_at_once):
-                    outputs, latest = layer(norm(features), latest)
+                    normed = norm(features)
+                    check_features(normed)
+                    outputs, latest = layer(normed, latest)
                 features = features + outputs
                 after.append(latest)
             state = torch.cat([*after, features[:, -1]], 1)

@@ -250,6 +250,17 @@ def check_finite(states: Tensor, **given: Tensor) -> None:
         if not bool(tensor.isfinite().all()):
             place = torch.nonzero(~tensor.isfinite())[0].tolist()
             raise ValueError(f"{name}: wanted finite numbers, got {tensor[tuple(place)].item()} at {place}")
-    first = int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1
     message = "recurrence: states overflow although all that is given is finite; lower the norm of transitions"
-    raise Diverged(message, first)
+    raise Diverged(message, _first_not_finite(states))
+
+
+def check_features(features: Tensor) -> None:
+    """Raise `Diverged` where what a layer of a net reads [B, T, D] is not finite: the net itself made it."""
+    if must_tell_overflow(features):
+        message = "features: what layers read overflows although states are finite; lower the weights"
+        raise Diverged(message, _first_not_finite(features))
+
+
+def _first_not_finite(states: Tensor) -> int:
+    """The first step, from 1, at which some string's state is not finite."""
+    return int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1
