@@ -72,8 +72,7 @@ def cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Lin
 
 def _cell_line(cell: Cell, found: Sequence[RunResult], experiment: Experiment) -> Line:
     low, high = cell.window or experiment.plan.dense
-    lengths = f"{low:,}-{high:,}" if low < high else f"{low:,}"
-    start = (cell.row, cell.column, runs_text(cell, found), lengths)
+    start = (cell.row, cell.column, runs_text(cell, found), span([low, high]))
     if not found:
         blanks = 10 + len(experiment.plan.long) + 2 * experiment.best_test
         return (*start, *[NOTHING] * blanks, cell.published)
@@ -102,7 +101,7 @@ def _cell_line(cell: Cell, found: Sequence[RunResult], experiment: Experiment) -
     )
 
 
-def without_empty_columns(header: Line, lines: Sequence[Line]) -> tuple[Line, list[Line]]:
+def _without_empty_columns(header: Line, lines: Sequence[Line]) -> tuple[Line, list[Line]]:
     """The columns in which some line says something."""
     kept = [place for place in range(len(header)) if not lines or any(line[place] != NOTHING for line in lines)]
     return tuple(header[place] for place in kept), [tuple(line[place] for place in kept) for line in lines]
@@ -131,7 +130,7 @@ def file_stem(name: str, scale: str) -> str:
 
 def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Sequence[Outcome], today: date) -> str:
     """The page of an experiment that was carried out."""
-    header, lines = without_empty_columns(*cell_lines(experiment, outcomes))
+    header, lines = _without_empty_columns(*cell_lines(experiment, outcomes))
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     parts = [
         f"# {experiment.title}",
