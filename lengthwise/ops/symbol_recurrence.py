@@ -37,6 +37,12 @@ State = Float[Tensor, "B N S"]
 SMALL_PRODUCTS = 1 << 18
 """Chunks pay, for long strings, if a step's products of matrices are at most so many multiplications."""
 
+FEW_PLACES = 1 << 10
+"""Of one-hot columns, maps of so many places (of all strings together) are composed faster than steps are started."""
+
+STEPS_TOGETHER = 1 << 9
+"""Of so many steps maps are composed at once, so that they stay small."""
+
 MANY_SYMBOLS = 32
 """From so many symbols on, gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
 
@@ -71,7 +77,7 @@ def symbol_final_state(transitions: Table, values: Values, tokens: Tokens, initi
     """The last state alone, ``symbol_recurrence(...)[:, -1]``; without a gradient no other one is kept.
 
     Where all columns of A, and x_0, are one-hot vectors and v = 0, products add zeros to one 1: states are followed as
-    places of that 1, to the same bits.
+    places of that 1, to the same bits, and of few strings, by maps of places that are composed two by two.
     """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
@@ -99,11 +105,24 @@ def _followed(transitions: Table, tokens: Tokens, initial: State) -> State:
     """The last state where columns and first states are one-hot vectors: N places of a 1 in N S numbers."""
     _, blocks, width, _ = transitions.shape
     offsets = width * torch.arange(blocks, device=tokens.device)
-    following = (transitions.argmax(-2) + offsets[:, None]).flatten()
+    following = (transitions.argmax(-2) + offsets[:, None]).flatten(1)
     places = initial.argmax(-1) + offsets
-    for rows in (tokens * (blocks * width)).unbind(1):
-        places = following.take(rows[:, None] + places)
+    if places.shape[0] * following.shape[1] <= FEW_PLACES:
+        for symbols in tokens.split(STEPS_TOGETHER, 1):
+            places = _composed(following[symbols]).gather(1, places)
+    else:
+        following = following.flatten()
+        for rows in (tokens * (blocks * width)).unbind(1):
+            places = following.take(rows[:, None] + places)
     return torch.zeros_like(initial).flatten(1).scatter_(1, places, 1.0).view_as(initial)
+
+
+def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
+    """Where each of P places is after all T maps, two neighbours at a time: log T steps of what is twice the work."""
+    while (length := maps.shape[1]) > 1:
+        pairs = maps[:, 1::2].gather(2, maps[:, : length - 1 : 2])
+        maps = torch.cat([pairs, maps[:, -1:]], 1) if length % 2 else pairs
+    return maps[:, 0]
 
 
 def _in_chunks(transitions: Table, tokens: Tokens) -> bool:

@@ -12,6 +12,7 @@ from lengthwise.conventions import Diverged, counting_from
 from lengthwise.ops.block_recurrence import fastest_form, final_state, recurrence, recurrence_by_definition
 from lengthwise.ops.scan import scan, scan_by_definition
 from lengthwise.ops.symbol_recurrence import (
+    FEW_PLACES,
     MANY_SYMBOLS,
     SMALL_PRODUCTS,
     symbol_final_state,
@@ -196,9 +197,14 @@ def test_a_table_of_transitions_gives_the_same(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("length", [1, 2, 63, 500])
-def test_one_hot_columns_are_followed_to_the_same_bits(length: int, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("few_places", [0, FEW_PLACES], ids=["step by step", "composed"])
+@pytest.mark.parametrize("length", [1, 2, 3, 63, 500])
+def test_one_hot_columns_are_followed_to_the_same_bits(
+    length: int, few_places: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And what is not one-hot in a single place is not: a column, the first state, a value."""
+    monkeypatch.setattr("lengthwise.ops.symbol_recurrence.FEW_PLACES", few_places)
+    monkeypatch.setattr("lengthwise.ops.symbol_recurrence.STEPS_TOGETHER", 33)
     generator = torch.Generator().manual_seed(length)
     maps, starts = torch.randint(4, (5, 3, 4), generator=generator), torch.randint(4, (7, 3), generator=generator)
     table = torch.nn.functional.one_hot(maps, 4).mT.to(dtype)
