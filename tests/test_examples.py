@@ -2,11 +2,10 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from script_runner import run_script
 
 from lengthwise.cli import main
 from lengthwise.experiments.base import SMOKE_PLAN
@@ -31,11 +30,8 @@ def blocks(language: str, document: str = README) -> list[str]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
-def test_examples_run(script: Path) -> None:
-    command = [sys.executable, "-W", "error", str(script), *SMOKE[script.name]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+def test_examples_run(script: Path, tmp_path: Path) -> None:
+    assert run_script(script, *SMOKE[script.name], folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -49,19 +45,12 @@ def test_examples_run(script: Path) -> None:
         ("looped", "activations recomputed"),
     ],
 )
-def test_benchmarks_run(script: str, said: str) -> None:
-    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / f"{script}.py"), "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert said in done.stdout
+def test_benchmarks_run(script: str, said: str, tmp_path: Path) -> None:
+    assert said in run_script(ROOT / "benchmarks" / f"{script}.py", "--quick", folder=tmp_path)
 
 
 def test_the_page_about_learning_to_repeat_words_is_written(tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "memorization.py")]
-    done = subprocess.run(
-        [*command, "--scale", "smoke", "--to", str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_script(ROOT / "benchmarks" / "memorization.py", "--scale", "smoke", "--to", str(tmp_path), folder=tmp_path)
     page = (tmp_path / "rnn-memorization.md").read_text(encoding="utf-8")
     assert all(title in page for title in ("## Success", "## Learnt eigenvalues", "## Lifetime", "A smoke run"))
     assert (tmp_path / "rnn-memorization.svg").read_text(encoding="utf-8").startswith("<svg")
@@ -71,9 +60,7 @@ def test_the_page_about_the_inside_of_nets_is_written(tmp_path: Path) -> None:
     sizes = {"model": {"d_model": 8, "num_heads": 2}, "train": {"steps": 2, "batch_size": 4}}
     spec = make_spec("parity", "regular-gpt", sizes, preset="fast", seed=0)
     execute(spec, tmp_path, SMOKE_PLAN)
-    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "inside.py"), spec.id, "--to", "pages"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    run_script(ROOT / "benchmarks" / "inside.py", spec.id, "--to", "pages", folder=tmp_path)
     pictures = re.findall(
         r"\]\((.*?\.png)\)", (tmp_path / "pages" / "regular-gpt-inside.md").read_text(encoding="utf-8")
     )
@@ -107,12 +94,10 @@ def output_of_page(page: str, folder: Path, steps: int | None = None) -> str:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     script = folder / f"{page}.py"
     script.write_text(trained_for(steps, "\n".join(blocks("python", text))), encoding="utf-8")
-    command = [sys.executable, "-W", "error", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    assert done.returncode == 0, done.stderr
+    printed = run_script(script, folder=folder)
     for shown in blocks("text", text):
-        assert shown in done.stdout, "the page shows what its code prints"
-    return done.stdout
+        assert shown in printed, "the page shows what its code prints"
+    return printed
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,32 @@
+"""Scripts run as their users run them, but in processes forked from one that has imported torch already."""
+
+import multiprocessing
+import os
+import runpy
+import sys
+import warnings
+from pathlib import Path
+
+
+def run_script(script: Path, *arguments: str, folder: Path) -> str:
+    """What `python -W error script arguments` prints, run in `folder`; a status other than 0 fails the test."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `lengthwise.runs.pool` does: there is one server
+    printed = folder / f"{script.stem}.printed"
+    process = context.Process(target=_run, args=(script, arguments, folder, printed))
+    process.start()
+    process.join()
+    output = printed.read_text(encoding="utf-8")
+    assert process.exitcode == 0, output
+    return output
+
+
+def _run(script: Path, arguments: tuple[str, ...], folder: Path, printed: Path) -> None:
+    with printed.open("w") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+    os.chdir(folder)
+    warnings.simplefilter("error")
+    sys.argv = [str(script), *arguments]
+    sys.path.insert(0, str(script.parent))
+    runpy.run_path(str(script), run_name="__main__")
