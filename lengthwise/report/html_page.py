@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -24,9 +25,15 @@ def html_page(
         title=escape(title),
         summary=escape(summary),
         sections="\n\n".join(f"<h2>{escape(heading)}</h2>\n{content}" for heading, content in sections.items()),
-        vega=vl_convert.javascript_bundle(),  # type: ignore[call-arg]  # optional, but not in its stub
+        vega=_library_of_charts(),
         charts=_specifications(charts),
     )
+
+
+@cache
+def _library_of_charts() -> str:
+    """Bundling it takes a second: that is done once."""
+    return str(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # optional, but not in its stub
 
 
 def check_page(page: Path) -> None:
