@@ -34,6 +34,7 @@ class Experiment(NamedTuple):
     `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`); or, where
     answers are numbers, their squared `"error"`.
     `best_test`: show, beside final weights, the best of the tests taken while a run trains, as the paper does.
+    `compared`: pairs of columns whose runs are compared seed by seed, in each row that has both.
     """
 
     title: str
@@ -42,6 +43,7 @@ class Experiment(NamedTuple):
     plan: EvaluationPlan
     scored: Literal["balanced", "legal", "error"] = "balanced"
     best_test: bool = False
+    compared: Sequence[tuple[str, str]] = ()
 
     @property
     def specs(self) -> list[RunSpec]:

@@ -1,6 +1,7 @@
 """Xu and Sato (2024), On Expressive Power of Looped Transformers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
@@ -44,7 +45,10 @@ _SMALL_TRAIN: Settings = {"batch_size": 64, "optimizer": {"schedule": "constant"
 _SMALL_POSITIONS = 28
 """Symbols of the longest problem, two strings of 12 and 14 letters; sinusoids are learnt with far more slowly."""
 
-_LOOPS = {"paper": (5, 10, 50, 100), "small": (2, 5, 10), "smoke": (2,)}
+_LOOPS: dict[Scale, tuple[int, ...]] = {"paper": (5, 10, 50, 100), "small": (2, 5, 10), "smoke": (2,)}
+
+_LAYERS: dict[Scale, int] = {"paper": 12, "small": 5, "smoke": 2}
+"""Of the transformer without loops."""
 
 _VARIANTS = {"plain loop": "code", "control": "control", "timestep": "timestep"}
 """Columns of Table 1, and the variants of `looped-transformer` that they are."""
@@ -71,7 +75,7 @@ def _dynamic_programming(scale: Scale, problem: _Problem, model: str, sizes: Set
 def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
     """A transformer, then each kind of loop with each number of loops (at `paper`, those that the paper has)."""
     window = (8, 8) if scale == "smoke" else (problem.length, problem.length)
-    layers = {"paper": 12, "small": 5, "smoke": 2}[scale]
+    layers = _LAYERS[scale]
     specs = _dynamic_programming(scale, problem, "transformer", {"num_layers": layers})
     yield Cell(problem.row, f"transformer, L={layers}", specs, problem.transformer, window)
     printed = {"plain loop": problem.plain.split(), "timestep": problem.timestep.split()}
@@ -87,6 +91,13 @@ def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
                 sizes["activations"] = "recomputed"
             specs = _dynamic_programming(scale, problem, "looped-transformer", sizes)
             yield Cell(problem.row, f"{column}, R={num_loops}", specs, published.get(num_loops, ""), window)
+
+
+def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
+    """What time, more loops, and a loop in place of layers bring."""
+    time = [(f"timestep, R={r}", f"{other}, R={r}") for other in ("control", "plain loop") for r in loops]
+    more = [(f"{arm}, R={many}", f"{arm}, R={few}") for arm in _VARIANTS for few, many in pairwise(loops)]
+    return [*time, *more, (f"timestep, R={layers}", f"transformer, L={layers}")]
 
 
 @EXPERIMENTS.register("looped/table-1")
@@ -118,10 +129,11 @@ def table_1(scale: Scale = "small") -> Experiment:
         ),
         scored="legal",
         best_test=True,
+        compared=_compared(_LOOPS[scale], _LAYERS[scale]),
     )
 
 
-_IN_CONTEXT_LOOPS = {"paper": (12, 50, 70), "small": (5,), "smoke": (2,)}
+_IN_CONTEXT_LOOPS: dict[Scale, tuple[int, ...]] = {"paper": (12, 50, 70), "small": (5,), "smoke": (2,)}
 """The first number is that of Table 2."""
 
 _TREES: dict[Scale, Settings] = {
@@ -155,7 +167,7 @@ def table_2(scale: Scale = "small") -> Experiment:
     """Table 2: decision trees in context, by looped transformers and by one of layers of their own."""
     variants = {"plain loop": "code-in-context", "control": "control", "timestep": "timestep"}
     published = {"plain loop": "1.43e-02", "timestep": "1.70e-03"}
-    trees, layers = _TREES[scale], {"paper": 12, "small": 5, "smoke": 2}[scale]
+    trees, layers = _TREES[scale], _LAYERS[scale]
     row = f"depth {trees['depth']}, {trees['dims']} dimensions, {trees['max_points']} points"
     cells = [
         Cell(row, f"transformer, L={layers}", _in_context(scale, "transformer", {"num_layers": layers}), "8.64e-03")
@@ -188,4 +200,5 @@ def table_2(scale: Scale = "small") -> Experiment:
             dense=(points, points), dense_strings=64 if scale == "smoke" else 1_280, long=(), structured=()
         ),
         scored="error",
+        compared=_compared(_IN_CONTEXT_LOOPS[scale], layers),
     )

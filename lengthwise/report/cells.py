@@ -1,8 +1,10 @@
-"""The runs of an experiment's cells."""
+"""The runs of an experiment's cells, and what counts of them."""
 
 from collections.abc import Sequence
 
-from lengthwise.experiments.base import Cell
+from lengthwise.evaluation.error_curve import ErrorCurve
+from lengthwise.evaluation.length_curve import LengthCurve
+from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
 
@@ -16,3 +18,14 @@ def results_of(cell: Cell, outcomes: Sequence[Outcome]) -> list[RunResult]:
 def runs_text(cell: Cell, results: Sequence[RunResult]) -> str:
     """How many runs of a cell have a result, and of how many where some have none."""
     return str(len(results)) if len(results) == len(cell.specs) else f"{len(results)} of {len(cell.specs)}"
+
+
+def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> LengthCurve:
+    """A run's accuracies at the lengths that count in its cell."""
+    curve = result.dense.between(*(cell.window or experiment.plan.dense))
+    return curve.balanced() if experiment.scored == "balanced" else curve
+
+
+def last_error(curve: ErrorCurve) -> float:
+    """The squared error of the last answer divided by the dimension of the inputs."""
+    return curve.last.error / curve.input_dim

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lengthwise.evaluation.interval import mean_interval
 from lengthwise.experiments.base import Cell, Experiment
-from lengthwise.report.cells import results_of, runs_text
+from lengthwise.report.cells import last_error, results_of, runs_text
 from lengthwise.report.numbers import NOTHING, span
 from lengthwise.report.settings import model_of, task_of
 from lengthwise.runs.folder import RunResult
@@ -32,7 +32,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult]) -> Line:
     curves = [result.errors for result in results if result.errors is not None]
     if not curves:
         return (cell.row, cell.column, runs, *[NOTHING] * 8, cell.published)
-    last = [curve.last.error / curve.input_dim for curve in curves]
+    last = [last_error(curve) for curve in curves]
     low, high = mean_interval(last)
     return (
         cell.row,

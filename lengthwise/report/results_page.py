@@ -9,7 +9,8 @@ from lengthwise.evaluation.interval import accuracy_interval
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
-from lengthwise.report.cells import results_of, runs_text
+from lengthwise.report.cells import accuracies_scored, results_of, runs_text
+from lengthwise.report.differences import differences
 from lengthwise.report.error_table import ABOUT_ERRORS, error_cell_lines
 from lengthwise.report.markdown import markdown_table
 from lengthwise.report.numbers import NOTHING, percent, span
@@ -77,9 +78,7 @@ def _cell_line(cell: Cell, found: Sequence[RunResult], experiment: Experiment) -
         blanks = 10 + len(experiment.plan.long) + 2 * experiment.best_test
         return (*start, *[NOTHING] * blanks, cell.published)
     rows = run_rows(found)
-    curves = [result.dense.between(low, high) for result in found]
-    if experiment.scored == "balanced":
-        curves = [curve.balanced() for curve in curves]
+    curves = [accuracies_scored(result, cell, experiment) for result in found]
     means = [curve.mean() for curve in curves]
     solved = [result for result, curve in zip(found, curves, strict=True) if curve.min() == 1.0]
     solved_at = [probe for result in solved if (probe := result.flawless_from)]
@@ -145,6 +144,7 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         ABOUT_ERRORS if experiment.scored == "error" else _about_accuracies(_SCORED[experiment.scored], header),
         *([_BEST_TEST] if "best test" in header else []),
         *_cheap_predictors(experiment, outcomes),
+        *differences(experiment, outcomes),
         *_certificates(experiment, outcomes),
         *_failures(outcomes),
         *_overflows(results),
@@ -164,7 +164,7 @@ def _cheap_predictors(experiment: Experiment, outcomes: Sequence[Outcome]) -> li
         task, window, found = cell.specs[0].task, cell.window, results_of(cell, outcomes)
         if not (isinstance(task, SingleAnswerTask) and window and found):
             continue
-        curves = [result.dense.between(*window) for result in found]
+        curves = [accuracies_scored(result, cell, experiment) for result in found]
         means = [curve.mean() for curve in curves]
         low, high = accuracy_interval(means, sum(point.num_strings for point in curves[0].points))
         interval = NOTHING if math.isnan(low) else f"{percent(low)} to {percent(high)}"

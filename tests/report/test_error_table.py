@@ -27,11 +27,13 @@ TREES = {
     "model": {"d_model": 8, "num_heads": 2, "num_loops": 1},
     "train": {"steps": 3, "batch_size": 4, "min_length": 2, "max_length": 6, "supervision": "prefix"},
 }
+TODAY = date(2026, 1, 2)
 TREE_PLAN = EvaluationPlan(dense=(6, 6), dense_strings=20, long=(), structured=())
 
 
-def tree_outcome(seed: int, errors: tuple[float, ...]) -> Outcome:
-    spec = make_spec("decision-tree", "looped-transformer", TREES, seed=seed)
+def tree_outcome(seed: int, errors: tuple[float, ...], num_loops: int = 1) -> Outcome:
+    settings = {**TREES, "model": {**TREES["model"], "num_loops": num_loops}}
+    spec = make_spec("decision-tree", "looped-transformer", settings, seed=seed)
     points = [ErrorPoint(num_examples=n, error=e, low=e / 2, high=2 * e) for n, e in enumerate(errors)]
     curve = ErrorCurve(length=len(errors), num_prompts=20, input_dim=4, baseline=1.0, points=tuple(points))
     other = synthetic_run(seed=seed).result
@@ -51,7 +53,7 @@ def test_errors_are_divided_by_the_dimension_and_have_an_interval_over_runs() ->
     assert said["95 % interval"] == "2.58e-02 to 2.74e-01"  # 4.303 standard errors of 0.05 / sqrt(3)
     assert (said["lowest run"], said["over all"], said["mean predicted"]) == ("1.00e-01", "2.00e-01", "2.50e-01")
     assert (said["examples"], said["paper"]) == ("1", "1.70e-03")
-    page = markdown_page("looped/table-2", "small", experiment, outcomes, date(2026, 1, 2))
+    page = markdown_page("looped/table-2", "small", experiment, outcomes, TODAY)
     assert "| trees | R=1 | 3 |" in page
     assert "Squared error divided by the dimension" in page
     assert "Accuracy" not in page
@@ -100,11 +102,30 @@ def test_accuracies_stand_beside_the_best_cheap_predictor() -> None:
     specs = tuple(outcome.spec for outcome in outcomes)
     rates = specs[0].task.base_rates(5)
     cells = [Cell("LCS (5)", column, specs, "", (5, 5)) for column in ("one", "two")]
-    page = markdown_page("x", "small", Experiment("Title", "About.", cells, PLAN), outcomes, date(2026, 1, 2))
+    experiment = Experiment("Title", "About.", cells, PLAN, scored="legal", compared=[("one", "two")])
+    page = markdown_page("x", "small", experiment, outcomes, TODAY)
     _, _, section = page.partition("## Beside answers that solve nothing")
+    assert "| LCS (5) | one | two | +0.00 | +0.00 to +0.00 | - |" in section
     assert max(rates.values()) < 0.95
     assert "| LCS (5) | one | 98.00 % | 95.36 % to 100 % |" in section
     assert section.count("| yes |") == 2
+
+
+@pytest.mark.parametrize(("apart", "better"), [(0.4, "R=2"), (-0.4, "R=1"), (0.04, "-")])
+def test_columns_are_compared_seed_by_seed(apart: float, better: str) -> None:
+    """Errors that differ by `apart`, give or take 0.02, in two seeds; a third one is in the first column only."""
+    columns = {
+        "R=1": [tree_outcome(0, (1.2, 0.52 + apart)), tree_outcome(1, (1.2, 0.68 + apart)), tree_outcome(2, (1.2, 4))],
+        "R=2": [tree_outcome(0, (1.2, 0.5), num_loops=2), tree_outcome(1, (1.2, 0.7), num_loops=2)],
+    }
+    cells = [Cell("trees", name, tuple(outcome.spec for outcome in some)) for name, some in columns.items()]
+    compared = [("R=1", "R=2"), ("R=1", "a column that is in other rows")]
+    experiment = Experiment("Title", "About.", cells, TREE_PLAN, scored="error", compared=compared)
+    page = markdown_page("x", "small", experiment, [outcome for some in columns.values() for outcome in some], TODAY)
+    # Divided by 4 dimensions; Student's half-width of +-0.005 over two seeds is 12.706 * 0.005.
+    low, high = apart / 4 - 0.06353, apart / 4 + 0.06353
+    assert f"| trees | R=1 | R=2 | {apart / 4:+.2e} | {low:+.2e} to {high:+.2e} | {better} |" in page
+    assert page.count("| trees | R=1 | R=2 |") == 1
 
 
 def test_an_interval_over_runs_is_students() -> None:
