@@ -13,6 +13,7 @@ from lengthwise.certification.checking import check
 from lengthwise.files import write_by_rename
 from lengthwise.report.certificate_section import certificate_section
 from lengthwise.report.charts import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
+from lengthwise.report.cheap_predictors import cheap_predictor_sentences
 from lengthwise.report.html_page import check_page, html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.numbers import percent, span
 from lengthwise.report.pictures import picture
@@ -156,7 +157,10 @@ def _html(panels: Sequence[_Panel], stem: str) -> str:
         + _figures(panels, "accuracy"),
         "Training loss": html_note(_LOSS_NOTE + _FLOOR_NOTE * _reach_floor(panels) + _links(stem, "-loss.png"))
         + _figures(panels, "loss"),
-        "How it was measured": html_definitions(protocol_sentences(results, rows)),
+        "How it was measured": html_definitions(
+            protocol_sentences(results, rows)
+            + [("Best cheap predictor", sentence) for sentence in cheap_predictor_sentences(results)]
+        ),
         "Configuration": "".join(_configuration(panel) for panel in panels),
         "Runs and versions": _runs(results),
     }

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from datetime import date
 
 from lengthwise.certification.certificate import CLAIMS, Level
-from lengthwise.evaluation.interval import accuracy_interval
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.cells import accuracies_scored, results_of, runs_text
+from lengthwise.report.cheap_predictors import beside_cheap_predictors
 from lengthwise.report.differences import differences
 from lengthwise.report.error_table import ABOUT_ERRORS, error_cell_lines
 from lengthwise.report.markdown import markdown_table
@@ -19,7 +19,6 @@ from lengthwise.report.settings import versions_of
 from lengthwise.report.table import RunRow, run_rows
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
-from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask
 
 Line = tuple[str, ...]
 
@@ -143,7 +142,7 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         markdown_table(header, lines),
         ABOUT_ERRORS if experiment.scored == "error" else _about_accuracies(_SCORED[experiment.scored], header),
         *([_BEST_TEST] if "best test" in header else []),
-        *_cheap_predictors(experiment, outcomes),
+        *beside_cheap_predictors(experiment, outcomes),
         *differences(experiment, outcomes),
         *_certificates(experiment, outcomes),
         *_failures(outcomes),
@@ -155,34 +154,6 @@ def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Seque
         "runs as finished.",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _cheap_predictors(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """For tasks that know how well answers score that solve nothing: these beside the cells."""
-    lines = []
-    for cell in experiment.cells:
-        task, window, found = cell.specs[0].task, cell.window, results_of(cell, outcomes)
-        if not (isinstance(task, SingleAnswerTask) and window and found):
-            continue
-        curves = [accuracies_scored(result, cell, experiment) for result in found]
-        means = [curve.mean() for curve in curves]
-        low, high = accuracy_interval(means, sum(point.num_strings for point in curves[0].points))
-        interval = NOTHING if math.isnan(low) else f"{percent(low)} to {percent(high)}"
-        rates = task.base_rates(window[1])
-        best = max(rates, key=lambda name: rates[name])
-        beaten = "yes" if low > rates[best] else "no"
-        accuracy = percent(sum(means) / len(means))
-        lines.append((cell.row, cell.column, accuracy, interval, percent(rates[best]), best, beaten))
-    if not lines:
-        return []
-    header = ("row", "column", "mean", "95 % interval", "best cheap predictor", "which", "beaten")
-    return [
-        "## Beside answers that solve nothing",
-        "*Best cheap predictor*: what the likeliest answer scores, or the likeliest given one number that is quickly "
-        "read off the problem, whichever is more. *95 % interval*: for other seeds and other problems; all runs were "
-        "measured on the same ones. *Beaten*: it lies above the best cheap predictor.",
-        markdown_table(header, lines),
-    ]
 
 
 _LEVELS: tuple[Level, ...] = ("robust", "finite", "tested", "refuted")

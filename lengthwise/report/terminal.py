@@ -14,6 +14,7 @@ from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
+from lengthwise.report.cheap_predictors import cheap_predictor_sentences
 from lengthwise.report.error_table import error_run_lines
 from lengthwise.report.numbers import percent
 from lengthwise.report.settings import flat
@@ -89,6 +90,8 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
     plans = {", ".join(f"{count} at {n:,}" for n, count in result.plan.long) for result in results}
     for plan in sorted(plans - {""}):
         console.print(f"  strings at long lengths: {plan}", highlight=False, soft_wrap=True)
+    for sentence in cheap_predictor_sentences(results):
+        console.print(f"  best cheap predictor: {sentence}", highlight=False, soft_wrap=True)
     seconds = [result.training.cpu_seconds for result in results]
     span = f"{min(seconds):.1f}" + f" to {max(seconds):.1f}" * (len(seconds) > 1)
     console.print(f"  CPU seconds of training: {span}", highlight=False)

@@ -1,10 +1,12 @@
 """Squared errors on a page, and accuracies beside cheap predictors, from made-up and tiny results."""
 
+import io
 import math
 from datetime import date
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
@@ -13,9 +15,12 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
+from lengthwise.report.cheap_predictors import cheap_predictor_sentences
 from lengthwise.report.error_table import error_run_lines
+from lengthwise.report.numbers import percent
 from lengthwise.report.page import MeasuredRun, write_report
 from lengthwise.report.results_page import cell_lines, markdown_page
+from lengthwise.report.terminal import print_results
 from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import RunFolder, RunResult, load_run
 from lengthwise.runs.pool import Outcome
@@ -109,6 +114,21 @@ def test_accuracies_stand_beside_the_best_cheap_predictor() -> None:
     assert max(rates.values()) < 0.95
     assert "| LCS (5) | one | 98.00 % | 95.36 % to 100 % |" in section
     assert section.count("| yes |") == 2
+    results = [outcome.result for outcome in outcomes if outcome.result]
+    (sentence,) = cheap_predictor_sentences(results)
+    name = max(rates, key=lambda name: rates[name])
+    assert sentence == (
+        f"longest-common-subsequence max_length=5 alphabet=4, length 5: {percent(rates[name])}, by {name}"
+    )
+    print_results(console := Console(record=True, width=100, file=io.StringIO()), results, "Title")
+    assert f"  best cheap predictor: {sentence}" in console.export_text()
+
+
+def test_only_tasks_of_this_process_are_asked_for_cheap_predictors() -> None:
+    parity = synthetic_run().result
+    assert parity is not None
+    elsewhere = parity.model_copy(update={"spec": {**parity.spec, "task": {"name": "somebody's"}}})
+    assert cheap_predictor_sentences([parity, elsewhere]) == []
 
 
 @pytest.mark.parametrize(("apart", "better"), [(0.4, "R=2"), (-0.4, "R=1"), (0.04, "-")])
