@@ -102,6 +102,7 @@ class SymbolTask(Task):
             if symbol not in ids:
                 raise ValueError(
                     f"text: {symbol!r} at position {position + 1} is no symbol of {self.name}; use only {known}"
+                    + (", with spaces between them" if self.separator else "")
                 )
         return torch.tensor([ids[symbol] for symbol in read], dtype=torch.int64)
 

@@ -48,6 +48,59 @@ def test_a_feature_that_is_the_answer_predicts_it_and_noise_does_not() -> None:
     assert rates["noise"] == pytest.approx(rates["majority class"], abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "text", "answer"),
+    [
+        ("subset-sum", {}, "5 3 9 | 14 <sep>", "1"),
+        ("subset-sum", {}, "5 3 9 | 13 <sep>", "0"),
+        ("subset-sum", {}, "5 3 9 | 18 <sep>", "0"),
+        ("subset-sum", {"sampling": "hard"}, "5 | 5 <sep>", "1"),
+        ("knapsack", {}, "3 4 2 | 7 9 1 | 6 <sep>", "10"),
+        ("longest-common-subsequence", {}, "a b c b | b d a b <sep>", "2"),
+        ("edit-distance", {}, "a | b a <sep>", "2"),
+        ("edit-distance", {"border": "published"}, "b a | a <sep>", "1"),
+    ],
+)
+def test_problems_are_solved_that_are_never_drawn(name: str, fields: dict[str, str], text: str, answer: str) -> None:
+    task = make_task(name, **fields)
+    targets = task.solve(task.encode(text + " | 1 <sep>" if name in ("subset-sum", "knapsack") else text)[None])[0]
+    asked = (targets != IGNORE).nonzero()[:, 0].tolist()
+    assert asked == [len(task.encode(text)) - 1]
+    assert task.classes[targets[asked[0]]] == answer
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("subset-sum", "5 3 9 | 14"),
+        ("subset-sum", "5 3 9 14 <sep>"),
+        ("subset-sum", "5 0 9 | 14 <sep>"),
+        ("subset-sum", "5 3 | 9 14 <sep>"),
+        ("subset-sum", "| 14 <sep>"),
+        ("knapsack", "3 4 | 7 9 <sep>"),
+        ("knapsack", "3 4 | 7 9 1 | 6 <sep>"),
+        ("knapsack", "3 4 | 7 9 | 6 1 <sep>"),
+        ("knapsack", "3 4 | 7 9 | 0 <sep>"),
+        ("longest-common-subsequence", "| <sep>"),
+        ("longest-common-subsequence", "a b <sep>"),
+        ("longest-common-subsequence", f"{'a ' * 61}| {'a ' * 61}<sep>"),  # 61 is no class
+        ("edit-distance", "a | b | c <sep>"),
+    ],
+)
+def test_what_is_no_problem_asks_nothing(name: str, text: str) -> None:
+    task = make_task(name)
+    assert (task.solve(task.encode(text)[None]) == IGNORE).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "least"), [("edit-distance", {}, 4), ("subset-sum", {"sampling": "hard"}, 6)]
+)
+def test_tasks_without_problems_are_refused(name: str, fields: dict[str, str], least: int) -> None:
+    with pytest.raises(ValueError, match=rf"max_length: wanted at least {least}, .* got {least - 1}; raise it"):
+        make_task(name, max_length=least - 1, **fields)
+    assert make_task(name, max_length=least, **fields).is_legal_length(least)
+
+
 def test_texts_read_as_they_are_printed() -> None:
     assert make_task("subset-sum").decode(make_task("subset-sum").encode("67 93 | 195 <sep>")) == "67 93 | 195 <sep>"
     assert make_task("edit-distance").encode(" a  b | c <sep>").tolist() == [2, 3, 1, 4, 0]
@@ -59,7 +112,7 @@ def test_texts_read_as_they_are_printed() -> None:
         (
             "subset-sum",
             "3 | 991 <sep>",
-            r"'991' at position 3 is no symbol of subset-sum; use only <sep> \| 0 1 2 .*\.\.\.$",
+            r"'991' at position 3 is no symbol of subset-sum; use only <sep> \| 0 1 2 .*\.\.\., with spaces between them$",
         ),
         ("knapsack", "3 | -1 | 2 <sep>", "'-1' at position 3 is no symbol of knapsack"),
         ("longest-common-subsequence", "ab | b <sep>", "'ab' at position 1 is no symbol"),

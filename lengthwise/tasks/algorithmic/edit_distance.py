@@ -1,5 +1,6 @@
 """Edit distance: what does it cost to turn one string into another?"""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -69,9 +70,17 @@ class EditDistance(TwoStringsTask):
         """All letters of the shorter string replaced, and the others of the longer one put in."""
         return REPLACEMENT * self.max_length + GAP * LONGER
 
-    def is_legal_length(self, length: int) -> bool:
-        """From 4 letters, so that no second string is empty, to `max_length`."""
-        return SHORTER < length <= self.max_length
+    @property
+    def shortest_length(self) -> int:
+        """4 letters, so that no second string is empty."""
+        return SHORTER + 1
+
+    def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
+        """The distance."""
+        if len(parts) != 2:
+            return None
+        first, second = (torch.tensor([part]) for part in parts)
+        return int(edit_distance(first, second, self.border))
 
     def draw(
         self, count: int, length: int, generator: torch.Generator

@@ -1,5 +1,6 @@
 """Knapsack: what is the most valuable choice of items that is not too heavy?"""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import torch
@@ -55,6 +56,13 @@ class Knapsack(SingleAnswerTask):
     def classes(self) -> tuple[str, ...]:
         """The integers."""
         return self.numbers
+
+    def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
+        """The largest value."""
+        if len(parts) != 3 or len(parts[0]) != len(parts[1]) or len(parts[2]) != 1 or any(0 in part for part in parts):
+            return None
+        weights, values, capacity = (torch.tensor([part]) for part in parts)
+        return int(best_value(weights, values, capacity[0]))
 
     def draw(
         self, count: int, length: int, generator: torch.Generator

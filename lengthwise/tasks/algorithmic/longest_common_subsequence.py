@@ -1,5 +1,6 @@
 """Longest common subsequence: how long is the longest string that two strings both contain, with gaps?"""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -50,6 +51,13 @@ class LongestCommonSubsequence(TwoStringsTask):
     def largest_number(self) -> int:
         """All letters."""
         return self.max_length
+
+    def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
+        """The length."""
+        if len(parts) != 2:
+            return None
+        first, second = (torch.tensor([part]) for part in parts)
+        return int(common_length(first, second))
 
     def draw(
         self, count: int, length: int, generator: torch.Generator

@@ -1,7 +1,7 @@
 """Problems with a single answer: how they are written, and what answers score that solve nothing."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, ClassVar
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import Batch, SymbolTask
+from lengthwise.tasks.base import Batch, OracleTask
 
 SEP, BAR = 0, 1
 """The ids of ``<sep>``, where the answer is asked, and of ``|``, which stands between the parts of a problem."""
@@ -27,7 +27,7 @@ STRINGS_COUNTED = 1 << 14
 DRAWN_AT_ONCE = 1 << 11
 
 
-class SingleAnswerTask(SymbolTask):
+class SingleAnswerTask(OracleTask):
     """A problem, written as ``part | part | ... <sep>``, and one answer, asked at ``<sep>`` and nowhere else.
 
     Every integer is one symbol, so that `max_length` and the sizes of a task decide how many symbols and classes there
@@ -59,6 +59,24 @@ class SingleAnswerTask(SymbolTask):
     def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """Integers that are quickly read off a problem, by what they are; `base_rates` guesses answers from each."""
 
+    @abstractmethod
+    def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
+        """The answer to one problem, given by its parts as letters or integers from 0; None if they are no problem."""
+
+    @property
+    def shortest_length(self) -> int:
+        """Of problems that are drawn."""
+        return 1
+
+    @model_validator(mode="after")
+    def _has_problems(self) -> "SingleAnswerTask":
+        if self.max_length < self.shortest_length:
+            raise ValueError(
+                f"max_length: wanted at least {self.shortest_length}, the length of the shortest problems that "
+                f"{self.name} draws, got {self.max_length}; raise it"
+            )
+        return self
+
     @model_validator(mode="after")
     def _has_a_symbol_for_every_number(self) -> "SingleAnswerTask":
         if self.num_range is not None and self.num_range <= self.largest_number:
@@ -74,8 +92,8 @@ class SingleAnswerTask(SymbolTask):
         return tuple(map(str, range(self.num_range or self.largest_number + 1)))
 
     def is_legal_length(self, length: int) -> bool:
-        """Every length from 1 to `max_length`."""
-        return 1 <= length <= self.max_length
+        """Every length from the shortest to `max_length`."""
+        return self.shortest_length <= length <= self.max_length
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw problems; only `SEP` asks."""
@@ -83,6 +101,30 @@ class SingleAnswerTask(SymbolTask):
         inputs, answers = self.draw(batch_size, length, generator)
         inputs = inputs[:, : int((inputs != PAD).sum(1).max())].contiguous()
         return Batch(inputs, torch.where(inputs == SEP, answers[:, None], IGNORE))
+
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """The answer at a row's first ``<sep>``; `IGNORE` elsewhere, and if no problem stands before it.
+
+        Also of problems that are never drawn, if their answer has a class. Rows are read one by one, which is slow.
+        """
+        targets = torch.full_like(inputs, IGNORE)
+        for target, symbols in zip(targets, inputs.tolist(), strict=True):
+            if SEP in symbols:
+                end = symbols.index(SEP)
+                answer = self._answer_to(symbols[:end])
+                target[end] = IGNORE if answer is None or answer >= len(self.classes) else answer
+        return targets
+
+    def _answer_to(self, symbols: Sequence[int]) -> int | None:
+        parts: list[list[int]] = [[]]
+        for symbol in symbols:
+            if symbol == PAD:
+                return None
+            if symbol == BAR:
+                parts.append([])
+            else:
+                parts[-1].append(symbol - NUM_SPECIAL)
+        return self.answer(parts) if all(parts) else None
 
     def baseline(self, length: int) -> float:
         """The share of the likeliest answer, counted on 16,384 problems (standard error at most 0.004)."""

@@ -1,5 +1,6 @@
 """Subset sum: do some of these integers sum to the target?"""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -81,13 +82,23 @@ class SubsetSum(SingleAnswerTask):
         """No and yes."""
         return ("0", "1")
 
+    @property
+    def shortest_length(self) -> int:
+        """One item; of hard problems 6."""
+        return FEWEST_HARD_ITEMS if self.sampling == "hard" else 1
+
     def is_legal_length(self, length: int) -> bool:
-        """Up to `max_length` items; for hard problems from 6, with few enough subsets."""
-        if self.sampling == "hard" and not (
-            length >= FEWEST_HARD_ITEMS and 2**length <= MOST_SUBSETS_PER_VALUE * self.max_value
-        ):
+        """Up to `max_length` items; for hard problems with few enough subsets."""
+        if self.sampling == "hard" and 2**length > MOST_SUBSETS_PER_VALUE * self.max_value:
             return False
         return super().is_legal_length(length)
+
+    def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
+        """Whether the target can be reached."""
+        if [len(part) for part in parts[1:]] != [1] or 0 in parts[0]:
+            return None
+        reached, target = reachable_sums(torch.tensor(parts[:1]))[0], parts[1][0]
+        return int(target < len(reached) and bool(reached[target]))
 
     def draw(
         self, count: int, length: int, generator: torch.Generator
