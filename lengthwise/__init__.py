@@ -15,6 +15,7 @@ _HOME = {
     "Recipe": "lengthwise.training.recipe",
     "train": "lengthwise.training.loop",
     "length_curve": "lengthwise.evaluation.length_curve",
+    "error_curve": "lengthwise.evaluation.error_curve",
     "certify": "lengthwise.certification.certify",
     "make_spec": "lengthwise.runs.spec",
     "execute": "lengthwise.runs.execute",
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from lengthwise.certification.certify import certify as certify
     from lengthwise.constructions import CONSTRUCTIONS as CONSTRUCTIONS
     from lengthwise.constructions import construct as construct
+    from lengthwise.evaluation.error_curve import error_curve as error_curve
     from lengthwise.evaluation.length_curve import length_curve as length_curve
     from lengthwise.experiments import EXPERIMENTS as EXPERIMENTS
     from lengthwise.models.base import MODELS as MODELS

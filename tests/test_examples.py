@@ -17,6 +17,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 CERTIFICATES = (ROOT / "docs" / "certificates.md").read_text(encoding="utf-8")
 CONSTRUCTIONS = (ROOT / "docs" / "constructions.md").read_text(encoding="utf-8")
+LOOPED = (ROOT / "docs" / "looped.md").read_text(encoding="utf-8")
 MEMORIZATION = (ROOT / "docs" / "memorization.md").read_text(encoding="utf-8")
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SMOKE = {
@@ -119,8 +120,8 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
 
 @pytest.mark.parametrize(
     "document",
-    [README, TUTORIAL, CONSTRUCTIONS, CERTIFICATES, MEMORIZATION],
-    ids=["README", "tutorial", "constructions", "certificates", "memorization"],
+    [README, TUTORIAL, CONSTRUCTIONS, CERTIFICATES, MEMORIZATION, LOOPED],
+    ids=["README", "tutorial", "constructions", "certificates", "memorization", "looped"],
 )
 def test_commands_run(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """In order, in one folder, each `train` for a few steps only; a comment says where one is to fail."""

@@ -93,6 +93,16 @@ def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
             yield Cell(problem.row, f"{column}, R={num_loops}", specs, published.get(num_loops, ""), window)
 
 
+def _parameters(cells: Sequence[Cell]) -> str:
+    """How many parameters the models of a row have, in words."""
+    counts: dict[str, int] = {}
+    for cell in cells:
+        named = cell.specs[0].make_model().named_parameters()
+        counts[cell.column.split(", R=")[0]] = sum(p.numel() for name, p in named if not name.startswith("read"))
+    said = ", ".join(f"{count:,} ({name})" for name, count in counts.items())
+    return f"Parameters, but for those that read in and out: {said}."
+
+
 def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
     """What time, more loops, and a loop in place of layers bring."""
     time = [(f"timestep, R={r}", f"{other}, R={r}") for other in ("control", "plain loop") for r in loops]
@@ -103,26 +113,29 @@ def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
 @EXPERIMENTS.register("looped/table-1")
 def table_1(scale: Scale = "small") -> Experiment:
     """Table 1: dynamic programming by looped transformers, with timestep encoding, its control, and without."""
+    rows = [list(_row(scale, problem)) for problem in (_PAPER if scale == "paper" else _SMALL)]
     return Experiment(
         title="Xu and Sato (2024), Table 1: looped transformers on dynamic programming",
         about=(
             "One layer applied R times. *Timestep*: gains and gates are functions of the loop. *Control*: the same "
-            "gains and gates, learned, but the same in all loops, so that the difference is time and nothing else. "
-            "*Plain loop*: the published code's, whose norm and activation are others; the paper's *looped TF*. The "
-            "answer is one class, asked at `<sep>`; the paper also scores the end symbol behind it, in the same "
-            "accuracy. Strings are drawn anew for every step, where the paper goes 100 times over a million.\n\n"
-            "At scale `small` the paper's entries, which stand in the last column, are for other problems: strings of "
-            "60 letters of an alphabet of 26, subset sums that a threshold answers in 82 % of cases, 781,250 steps of "
-            "128 strings, a width of 256, and 12 layers of the transformer. Here strings have 12 letters of an "
-            "alphabet of 4, edit distances are true ones (the paper's begin with costs of 1 at the border), subset "
-            "sums are hard (no cheap predictor is better than a coin); the width is 64, the transformer has 5 layers, "
-            "and nets take 1,500 (LCS), 4,000 (ED) or 500 steps of 64 problems by preset `plain` and its optimizer "
-            "Muon, at a constant rate. Their positions are learned, where the paper's are sinusoids: with these, edit "
-            "distances were learnt far more slowly. Pilot runs of seed 0 chose this, the rate, the steps and the "
-            "alphabet; what they were measured on are other strings than those of this page. Scale `paper` has the "
-            "published sizes, steps, positions and labels, by preset `xu2024`."
+            "gains and gates, learned, but the same in all loops, so that the difference is time and what makes gains "
+            "and gates of it. *Plain loop*: the published code's, whose norm and activation are others; the paper's "
+            f"*looped TF*. {_parameters(rows[0])} The answer is one class, asked at `<sep>`; the paper also scores the "
+            "end symbol behind it, in the same accuracy. Strings are drawn anew for every step, where the paper goes "
+            "100 times over a million.\n\n"
+            "At scale `small` the paper's entries, which stand in the last column, are for other problems: strings "
+            "of 60 letters of an alphabet of 26, subset sums that a threshold answers in 82 % of cases, 781,250 "
+            "steps of 128 strings, a width of 256, and 12 layers of the transformer. Here strings have 12 letters of "
+            "an alphabet of 4, edit distances are true ones (the paper's begin with costs of 1 at the border), "
+            "subset sums are hard (the cheap predictors below are no better than a coin; who tries all sums of three "
+            "items answers 79 %); the width is 64, the transformer has 5 layers, and nets take 1,500 (LCS), 4,000 "
+            "(ED) or 500 steps of 64 problems by preset `plain` and its optimizer Muon, at a constant rate. Their "
+            "positions are learned, where the paper's are sinusoids: with these, edit distances were learnt far more "
+            "slowly. Pilot runs of seed 0 chose this, the rate, the steps and the alphabet; what they were measured "
+            "on are other strings than those of this page. Scale `paper` has the published sizes, steps, positions "
+            "and labels, by preset `xu2024`."
         ),
-        cells=[cell for problem in (_PAPER if scale == "paper" else _SMALL) for cell in _row(scale, problem)],
+        cells=[cell for row in rows for cell in row],
         # No task has a length above that of its row, at which it is therefore measured. Pilots saw strings of seed 0.
         plan=EvaluationPlan(
             dense=(100, 100), dense_strings=64 if scale == "smoke" else 4_000, long=(), structured=(), seed=1
@@ -186,7 +199,7 @@ def table_2(scale: Scale = "small") -> Experiment:
             "A tree is given by points and its values at them, one after another; the net says the value at each point "
             "from those before. One layer applied R times, what was read added before each loop. *Timestep*: gains and "
             "gates are functions of the loop. *Control*: the same gains and gates, learned, but the same in all loops. "
-            "*Plain loop*: the published code's, with GPT-2's norm and activation.\n\n"
+            f"*Plain loop*: the published code's, with GPT-2's norm and activation. {_parameters(cells)}\n\n"
             "The paper does not say which positions its numbers are over; a look at its code suggests the last ones, "
             "and errors divided by the 20 dimensions. At scale `small` its entries are for other problems: trees of "
             "depth 4 in 20 dimensions, 101 points, 12 loops or layers, a width of 256 and 200,000 steps of 64 prompts. "
