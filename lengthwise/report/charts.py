@@ -113,10 +113,11 @@ def _baseline(rows: Sequence[RunRow], x: alt.X) -> list[alt.Chart]:
     for _, same in groupby(scores, key=lambda score: score[1]):
         run = list(same)
         values += [{"length": length, "score": score} for length, score in dict.fromkeys((run[0], run[-1]))]
+    base, y = alt.Chart(alt.InlineData(values=values)), alt.Y("score:Q", title="")
     line = (
-        alt.Chart(alt.InlineData(values=values))
-        .mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1.5)
-        .encode(x=x, y=alt.Y("score:Q", title=""))
+        base.mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, y=y)
+        if len(values) > 1
+        else base.mark_rule(color=GREY, strokeDash=[4, 3], strokeWidth=1.5).encode(y=y)
     )
     text = (
         alt.Chart(alt.InlineData(values=values[-1:]))
@@ -131,8 +132,10 @@ def _dense_lines(values: list[Value], x: alt.X, seeds: Sequence[int], *, hover: 
     lines, points = [], []
     for place, seed in enumerate(seeds):
         width = 1.5 + 2.5 * (len(seeds) - 1 - place if len(seeds) <= FEW else 0)
-        base = alt.Chart(alt.InlineData(values=_of_seed(values, seed)))
-        lines.append(base.mark_line(strokeWidth=width).encode(x=x, y=_accuracy(), color=_seed_colour(seeds)))
+        of_seed = _of_seed(values, seed)
+        base = alt.Chart(alt.InlineData(values=of_seed))
+        mark = base.mark_line(strokeWidth=width) if len(of_seed) != 1 else base.mark_point(filled=True, size=60)
+        lines.append(mark.encode(x=x, y=_accuracy(), color=_seed_colour(seeds)))
         # A line tells its tooltip only its first point; invisible points on it tell all of them.
         points.append(base.mark_point(opacity=0, size=60, filled=True).encode(x=x, y=_accuracy(), tooltip=_TOOLTIP))
     return lines + points if hover else lines

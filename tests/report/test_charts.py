@@ -41,6 +41,14 @@ def test_unbalanced_lengths_are_not_drawn() -> None:
     assert all(int(str(value["length"])) % 2 == 0 for value in drawn)
 
 
+def test_a_single_length_is_a_point_and_its_best_constant_answer_a_line_across() -> None:
+    row = run_rows([synthetic_run(is_balanced=lambda length: length == 41).result])
+    marks = [layer["mark"] for layer in accuracy_chart(row, trained_to=40, hover=False).to_dict()["layer"]]
+    assert "line" not in [mark["type"] for mark in marks]
+    assert sum(mark["type"] == "point" and mark["filled"] for mark in marks) == 1
+    assert sum(mark["type"] == "rule" and "strokeDash" in mark for mark in marks) == 1
+
+
 @pytest.mark.parametrize(("num_steps", "window"), [(1, 1), (200, 1), (201, 2), (100_000, 500)])
 def test_a_loss_curve_stays_small_and_says_how(num_steps: int, window: int) -> None:
     records = [StepRecord(step, 0.5, 40, 1.0, 1e-3) for step in range(1, num_steps + 1)]
