@@ -87,8 +87,8 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
             print_grid(console, heading, table.header, table.lines)
             for name, text in table.shared:
                 console.print(f"  {name}: {text}", highlight=False, soft_wrap=True)
-    plans = {", ".join(f"{count} at {n:,}" for n, count in result.plan.long) for result in results}
-    for plan in sorted(plans - {""}):
+    measured = [result for result in results if result.long.points]
+    for plan in sorted({", ".join(f"{count} at {n:,}" for n, count in result.plan.long) for result in measured}):
         console.print(f"  strings at long lengths: {plan}", highlight=False, soft_wrap=True)
     for sentence in cheap_predictor_sentences(results):
         console.print(f"  best cheap predictor: {sentence}", highlight=False, soft_wrap=True)
