@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.runs.folder import RunFolder
 
-often = pytest.mark.parametrize("num_kills", [3, pytest.param(10, marks=pytest.mark.slow)])
+often = pytest.mark.parametrize("num_kills", [2, pytest.param(10, marks=pytest.mark.slow)])
 RUN = [
     *("train", "parity", "regular-gpt", "--longest", "60", "--set", "train.steps=600", "--set", "train.batch_size=8"),
     *("--set", "train.max_length=8", "--set", "train.checkpoint_every=40"),
@@ -81,7 +81,7 @@ def test_a_run_killed_often_equals_an_undisturbed_one(num_kills: int, tmp_path: 
     for folder in folders:
         folder.mkdir()
     killed = [kill_at_random(RUN, folders[0], chance, "state.json", group=True) for _ in range(num_kills)]
-    assert sum(killed) >= num_kills // 3, "the run is too short to be killed in"
+    assert sum(killed) >= num_kills // 2, "the run is too short to be killed in"
     for folder in folders:
         finish(RUN, folder)
     one, other = (next((folder / "runs").glob("parity-*")) for folder in folders)
