@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: looking through it again at every collection of garbage takes a tenth of all time."""
+    """What was imported stays: every collection of garbage would look through it again."""
     gc.collect()
     gc.freeze()
 

@@ -97,8 +97,10 @@ def _parameters(cells: Sequence[Cell]) -> str:
     """How many parameters the models of a row have, in words."""
     counts: dict[str, int] = {}
     for cell in cells:
-        named = cell.specs[0].make_model().named_parameters()
-        counts[cell.column.split(", R=")[0]] = sum(p.numel() for name, p in named if not name.startswith("read"))
+        kind = cell.column.split(", R=")[0]
+        if kind not in counts:  # more loops have no more parameters
+            named = cell.specs[0].make_model().named_parameters()
+            counts[kind] = sum(p.numel() for name, p in named if not name.startswith("read"))
     said = ", ".join(f"{count:,} ({name})" for name, count in counts.items())
     return f"Parameters, but for those that read in and out: {said}."
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.runs.folder import RunFolder
 
-often = pytest.mark.parametrize("num_kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+often = pytest.mark.parametrize("num_kills", [3, pytest.param(10, marks=pytest.mark.slow)])
 RUN = [
     *("train", "parity", "regular-gpt", "--longest", "60", "--set", "train.steps=600", "--set", "train.batch_size=8"),
     *("--set", "train.max_length=8", "--set", "train.checkpoint_every=40"),

@@ -1,6 +1,5 @@
 """Edit distance: what does it cost to turn one string into another?"""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -75,12 +74,9 @@ class EditDistance(TwoStringsTask):
         """4 letters, so that no second string is empty."""
         return SHORTER + 1
 
-    def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """The distance."""
-        if len(parts) != 2:
-            return None
-        first, second = (torch.tensor([part]) for part in parts)
-        return int(edit_distance(first, second, self.border))
+    def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
+        """The distances."""
+        return edit_distance(first, second, self.border)
 
     def draw(
         self, count: int, length: int, generator: torch.Generator
@@ -90,7 +86,7 @@ class EditDistance(TwoStringsTask):
         first = torch.nn.functional.pad(first, (0, LONGER), value=PAD)
         swapped = ((second != PAD).sum(1) < length)[:, None]
         shorter, longer = torch.where(swapped, second, first)[:, :length], torch.where(swapped, first, second)
-        return written(shorter, longer), edit_distance(shorter, longer, self.border)
+        return written(shorter, longer), self.compare(shorter, longer)
 
     def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """What it would cost if all common letters, or the aligned ones alone, could be kept."""

@@ -1,6 +1,5 @@
 """Longest common subsequence: how long is the longest string that two strings both contain, with gaps?"""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -52,12 +51,9 @@ class LongestCommonSubsequence(TwoStringsTask):
         """All letters."""
         return self.max_length
 
-    def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """The length."""
-        if len(parts) != 2:
-            return None
-        first, second = (torch.tensor([part]) for part in parts)
-        return int(common_length(first, second))
+    def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
+        """The lengths."""
+        return common_length(first, second)
 
     def draw(
         self, count: int, length: int, generator: torch.Generator
@@ -65,7 +61,7 @@ class LongestCommonSubsequence(TwoStringsTask):
         """Two strings, each over a pool of letters of its own."""
         pools = torch.randint(self.alphabet, (2, count, self.pool_size), generator=generator)
         first, second = pools.gather(2, torch.randint(self.pool_size, (2, count, length), generator=generator))
-        return written(first, second), common_length(first, second)
+        return written(first, second), self.compare(first, second)
 
     def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """How many letters the strings share, and in how many places they agree."""

@@ -1,5 +1,7 @@
 """Problems of two strings of letters: how they are written, and what is quickly read off them."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from string import ascii_lowercase
 from typing import Annotated
 
@@ -34,6 +36,17 @@ class TwoStringsTask(SingleAnswerTask):
     def classes(self) -> tuple[str, ...]:
         """The integers."""
         return self.numbers
+
+    @abstractmethod
+    def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
+        """The answers for pairs of strings, which may end in pads."""
+
+    def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
+        """That for the two strings."""
+        if len(parts) != 2:
+            return None
+        first, second = (torch.tensor([part]) for part in parts)
+        return int(self.compare(first, second))
 
     def features_of(self, common: Int64[Tensor, " N"], aligned: Int64[Tensor, " N"]) -> dict[str, Int64[Tensor, " N"]]:
         """Features that go by common and by aligned letters, integers up to the largest number, and both as one."""
