@@ -19,7 +19,7 @@ def dense_mask_states(ids: Tensor, tree: Tree) -> Tensor:
         offset, remainder = distance // chunk**level, distance % chunk**level
         allowed = (remainder == 0) & (offset >= 0) & (offset < chunk)
         mask = layer.bias[:, offset.clamp(0, chunk - 1)].masked_fill(~allowed, -torch.inf)
-        normed = layer.normalise(states)
+        normed = layer.normalize(states)
         heads = [part.transpose(1, 2) for part in (layer.query(normed), *layer.key_value(normed))]
         attended = F.scaled_dot_product_attention(*heads, attn_mask=mask)
         states = layer.output(states, attended.transpose(1, 2).flatten(-2))

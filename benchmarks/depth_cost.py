@@ -1,4 +1,4 @@
-"""What depth costs: RegularGPT's ceil(log_C T) levels beside the layers of a causal Transformer, counted and measured.
+"""What depth costs: RegularGPT's ceil(log_C T) levels next to the layers of a causal Transformer, counted and measured.
 
     python benchmarks/depth_cost.py            prints the table
     python benchmarks/depth_cost.py --save     also writes docs/routing.md and its picture
@@ -95,7 +95,7 @@ def _in_sequences(x: torch.Tensor, blocks: Blocks) -> torch.Tensor:
 def window_levels(layer: PreNormLayer, states: torch.Tensor, levels: list[Blocks]) -> torch.Tensor:
     """RegularGPT's pass over one string at thickness 1: the layer at every level."""
     for blocks in levels:
-        normed = layer.normalise(states)
+        normed = layer.normalize(states)
         states = layer.output(states, window_attention((layer.query(normed), *layer.key_value(normed)), blocks))
     return states
 
@@ -108,7 +108,7 @@ def full_attention(heads: Heads) -> torch.Tensor:
 
 def full_layer(layer: PreNormLayer, states: torch.Tensor) -> torch.Tensor:
     """One layer of a causal Transformer, made of the same projections and feed-forward block."""
-    normed = layer.normalise(states)
+    normed = layer.normalize(states)
     return layer.output(states, full_attention((layer.query(normed), *layer.key_value(normed))))
 
 

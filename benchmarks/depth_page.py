@@ -1,4 +1,4 @@
-"""Writes the page on routing and depth: the tree beside parallel scans, and what its levels cost."""
+"""Writes the page on routing and depth: the tree next to parallel scans, and what its levels cost."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,8 +8,8 @@ import vl_convert
 from speed_page import ROOT, environment, provenance, write_files
 
 from lengthwise.analysis.routing import blelloch_scan, hillis_steele_scan, sliding_routing, tree_routing
-from lengthwise.report.analysis_charts import routing_chart
-from lengthwise.report.markdown import markdown_table
+from lengthwise.report.charts.analysis import routing_chart
+from lengthwise.report.tables.markdown import markdown_table
 
 DRAWN = 8
 COUNTED = (8, 40, 512)
@@ -38,7 +38,7 @@ def _page(costs: Sequence[Any], d_model: int) -> str:
     parts = [
         "# Routing and depth",
         "```console\npython benchmarks/depth_cost.py --save\n```",
-        "## The tree beside parallel scans (Figure 2)",
+        "## The tree next to parallel scans (Figure 2)",
         f"![Routing of RegularGPT and of two parallel scans over {DRAWN} symbols](routing.svg)",
         "Circles are values, the string is at the bottom, and a step merges the values that its lines come from. Dark "
         f"is what the answer at the last of {DRAWN} symbols needs. With C=2 and a length that is a power of two these "

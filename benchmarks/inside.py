@@ -10,15 +10,15 @@ from pathlib import Path
 import vl_convert
 from speed_page import ROOT, environment, provenance
 
-from lengthwise.analysis.overview import analyse
+from lengthwise.analysis.overview import analyze
 from lengthwise.files import write_by_rename
-from lengthwise.report.analysis_page import analysis_charts, level_table, reach_table, summary
-from lengthwise.report.markdown import markdown_table
+from lengthwise.report.pages.analysis import analysis_charts, level_table, reach_table, summary
+from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.runs.folder import Run, load_run
 
 CAPTIONS = {
     "elements": "Figure 3: outputs of the blocks of all levels along the first two principal axes of all of them, "
-    "coloured by the element of the task's monoid that the block's window is",
+    "colored by the element of the task's monoid that the block's window is",
     "clusters": "Clusters of each level against the distance that joins states",
     "field": "Figure 4a: share of the answer's gradient that lies at a position or later",
     "flips": "How often the answer changes when the symbol at a position is replaced",
@@ -44,9 +44,9 @@ def _page(runs: Sequence[Run], sections: Sequence[str]) -> str:
         "# Inside RegularGPT: Figures 3 and 4a",
         "\n".join(["```console", *commands, "```"]),
         "Chi et al. (2023) show the states of a net (Figure 3) and how far its gradients reach (Figure 4a). Here are "
-        "the same for nets of preset `fast`, each beside a check: whether clusters of states are the elements of the "
+        "the same for nets of preset `fast`, each next to a check: whether clusters of states are the elements of the "
         "task's monoid, and whether the answer changes when a symbol does. For a group every position matters alike; "
-        "gradients need not say so. `lengthwise analyse RUN` makes a page of this kind, to point at, of any run.",
+        "gradients need not say so. `lengthwise analyze RUN` makes a page of this kind, to point at, of any run.",
         *sections,
         provenance(environment()),
     ]
@@ -54,8 +54,8 @@ def _page(runs: Sequence[Run], sections: Sequence[str]) -> str:
 
 
 def _section(run: Run, folder: Path) -> str:
-    """What the page says of a run; its pictures are written beside the page."""
-    found = analyse(run.model, run.spec.task)
+    """What the page says of a run; its pictures are written next to the page."""
+    found = analyze(run.model, run.spec.task)
     charts = analysis_charts(found)
     pictures = []
     for name, caption in CAPTIONS.items():

@@ -26,7 +26,7 @@ from lengthwise import make_task
 from lengthwise.models import make_model
 from lengthwise.models.looped_transformer import LoopedTransformer
 from lengthwise.peak_memory import peak_megabytes
-from lengthwise.report.markdown import markdown_table
+from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.tasks import Batch, SymbolTask
 
 VARIANTS = ("timestep", "control", "code")
@@ -65,11 +65,11 @@ class Step:
     def __call__(self, strings: int | None = None) -> float:
         """Take it, on the first of the strings or all of them; returns CPU milliseconds."""
         batch = Batch(self.batch.inputs[:strings], self.batch.targets[:strings])
-        places = batch.last_asked
+        indices = batch.last_supervised
         start = time.process_time()
         self.optimizer.zero_grad()
-        logits = self.model.logits_at(batch.inputs, places)
-        F.cross_entropy(logits, batch.targets[torch.arange(len(places)), places]).backward()
+        logits = self.model.logits_at(batch.inputs, indices)
+        F.cross_entropy(logits, batch.targets[torch.arange(len(indices)), indices]).backward()
         self.optimizer.step()
         return 1000 * (time.process_time() - start)
 
@@ -129,8 +129,8 @@ def main() -> None:
     costs = {}
     for size in (QUICK,) if options.quick else SIZES:
         costs[size] = step_costs(size, 3 if options.quick else 15)
-        shown = ", ".join(f"{variant} {cost:,.1f} ms" for variant, cost in costs[size].items())
-        print(f"R={NUM_LOOPS}, D={size.d_model}, {size.batch_size} x {size.length} letters: {shown}", flush=True)
+        quoted = ", ".join(f"{variant} {cost:,.1f} ms" for variant, cost in costs[size].items())
+        print(f"R={NUM_LOOPS}, D={size.d_model}, {size.batch_size} x {size.length} letters: {quoted}", flush=True)
     size = QUICK if options.quick else MEMORY_SIZE
     peaks = {}
     for allocator in list(ALLOCATORS)[:1] if options.quick else ALLOCATORS:

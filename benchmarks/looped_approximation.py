@@ -1,4 +1,4 @@
-"""Error of looped approximations against loops, beside the theorem's bound, for two tokens of one number.
+"""Error of looped approximations against loops, next to the theorem's bound, for two tokens of one number.
 
 python benchmarks/looped_approximation.py [--save] [--quick]
 """
@@ -15,10 +15,11 @@ import numpy as np
 import torch
 import vl_convert
 from jaxtyping import Float
+from lengthwise.report.charts.curves import PALETTE, log_ticks
 from speed_page import ROOT, environment, parse_options, provenance, write_files
 from torch import Tensor
 
-from lengthwise.analysis.continuity import Kind, continuity_modulus, unit_box
+from lengthwise.analysis.continuity import Kind, continuity_modulus, unit_enclosure
 from lengthwise.constructions.looped import (
     LoopedApproximation,
     Sizes,
@@ -29,8 +30,7 @@ from lengthwise.constructions.looped import (
     timed_approximation,
 )
 from lengthwise.constructions.looped.approximation import loop_budget
-from lengthwise.report.charts import PALETTE, log_ticks
-from lengthwise.report.markdown import markdown_table
+from lengthwise.report.tables.markdown import markdown_table
 
 BINS = (2, 3, 4, 6, 8, 12, 16)
 QUICK_BINS = (2, 3)
@@ -123,7 +123,7 @@ def search(num_steps: int) -> list[tuple[Kind, float, float, float]]:
     lines = []
     for kind, modulus in MODULI.items():
         generator = torch.Generator().manual_seed(0)
-        points = continuity_modulus(mixed, kind, DISTANCES, unit_box(2, 1), generator, num_steps=num_steps)
+        points = continuity_modulus(mixed, kind, DISTANCES, unit_enclosure(2, 1), generator, num_steps=num_steps)
         lines += [(kind, t, value, value / modulus(t)) for t, value, _, _ in points]
     return lines
 
@@ -140,7 +140,7 @@ def save(measured: Sequence[Measurement], found: Sequence[tuple[Kind, float, flo
 
 
 def chart(measured: Sequence[Measurement]) -> alt.LayerChart:
-    """Errors (solid) and bounds (dashed) against loops, a colour for each kind of network, both axes logarithmic."""
+    """Errors (solid) and bounds (dashed) against loops, a color for each kind of network, both axes logarithmic."""
     values = [
         {"loops": m.sizes.num_loops, "network": m.name, "what": what, "error": round(error, 6)}
         for m in measured
@@ -165,7 +165,7 @@ def chart(measured: Sequence[Measurement]) -> alt.LayerChart:
         axis=alt.Axis(format="~g", values=[0.05, 0.1, 0.2, 0.5, 1, 2, 5]),
     )
     top = {"orient": "top", "direction": "horizontal", "titleOrient": "left", "symbolOpacity": 1}
-    colour = alt.Color(
+    color = alt.Color(
         "network:N",
         title=None,
         scale=alt.Scale(domain=list(BUILDERS), range=PALETTE[: len(BUILDERS)]),
@@ -179,7 +179,7 @@ def chart(measured: Sequence[Measurement]) -> alt.LayerChart:
         ),
         legend=alt.Legend(**top),
     )
-    base = alt.Chart(alt.InlineData(values=values), width=520, height=340).encode(x=x, y=y, color=colour)
+    base = alt.Chart(alt.InlineData(values=values), width=520, height=340).encode(x=x, y=y, color=color)
     return alt.LayerChart(
         layer=[base.mark_line(strokeWidth=2).encode(strokeDash=dash), base.mark_point(filled=True, size=30, opacity=1)],
         config=alt.Config(background="white"),
@@ -218,7 +218,7 @@ def _page(measured: Sequence[Measurement], found: Sequence[tuple[Kind, float, fl
         "the proof lets the network answer anything: a share δ of the volume, hence the part of order √δ of bound and "
         "error, which is most of both.\n"
         "- *Bound*: with that part worked out, √δ times the largest difference of outputs and values, 1.5 √2. Gaps of "
-        "the quantiser, a thousandth of an interval here and as narrow as one likes, are left out of the integral.",
+        "the quantizer, a thousandth of an interval here and as narrow as one likes, are left out of the integral.",
         _reading(measured),
         "## Moduli by search",
         "`lengthwise.analysis.continuity` looks for pairs of inputs whose outputs are far apart: lower bounds of the "

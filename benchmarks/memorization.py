@@ -12,7 +12,7 @@ from speed_page import ROOT, environment, provenance
 from lengthwise.experiments.base import parse_scale
 from lengthwise.experiments.rnn_memorization import size_at
 from lengthwise.files import write_by_rename
-from lengthwise.report.memorization_page import memorization_page
+from lengthwise.report.pages.memorization import memorization_page
 
 
 def main() -> None:

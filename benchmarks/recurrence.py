@@ -132,7 +132,7 @@ def cpu_ms(work: Callable[[], object], repeats: int) -> float:
     return statistics.median(times[-repeats:])
 
 
-def shown(m: Measurement) -> Measurement:
+def quoted(m: Measurement) -> Measurement:
     """Print a measurement when it is there."""
     sizes = f"B={m.batch:<4d} T={m.length:<7,d} N={m.blocks:<3d} S={m.width:<3d}"
     print(f"{m.what:18s} {m.form:26s} {sizes} {m.milliseconds:12,.1f} ms", flush=True)
@@ -158,7 +158,7 @@ def _measured(
     what: str, form: str, tokens: Tensor, sizes: tuple[int, int], work: Callable[[], object], repeats: int
 ) -> Measurement:
     gc.collect()
-    return shown(Measurement(what, form, *tokens.shape, *sizes, cpu_ms(work, repeats)))
+    return quoted(Measurement(what, form, *tokens.shape, *sizes, cpu_ms(work, repeats)))
 
 
 def section_4_5(quick: bool) -> list[Measurement]:
@@ -258,7 +258,7 @@ def main() -> None:
     options = parse_options(__doc__)
     torch.set_num_threads(1)
     check_that_forms_agree()
-    gc.freeze()  # what was imported takes a quarter of a second to go through
+    gc.freeze()  # what was imported takes a quarter of a second to enumerate
     found = [m for part in (layers_and_matrices, section_4_5, rule, long_strings) for m in part(options.quick)]
     memory: Mapping[str, float] = peaks(options.quick)
     if options.save:

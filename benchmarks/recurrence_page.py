@@ -10,7 +10,7 @@ from typing import Any
 import vl_convert
 from speed_page import ROOT, environment, length_chart, provenance, write_files
 
-from lengthwise.report.markdown import markdown_table
+from lengthwise.report.tables.markdown import markdown_table
 
 PUBLISHED = {"the paper's scan": {40: 355, 500: 10_603}, "loop, autograd": {40: 239, 500: 43_281}}
 """A step of the layer in the published code, CPU ms on the core on which the aims were set; its loop indexes time."""
@@ -120,7 +120,7 @@ def _aims(found: Sequence[Any], memory: Mapping[str, float]) -> list[list[str]]:
         for length in (short, long):
             if ("matrices", rival, length) in times:
                 ours = times["matrices", "sequential", length]
-                limits.append((f"no slower than {rival}, T={length}", ours, times["matrices", rival, length], "ms"))
+                limits.append((f"no slower than {baseline}, T={length}", ours, times["matrices", rival, length], "ms"))
     tenth = memory["the paper's scan"] / 10
     limits.append((f"memory of at most a tenth of the paper's scan, T={long}", memory["tables"], tenth, "MB"))
     return [
@@ -130,7 +130,7 @@ def _aims(found: Sequence[Any], memory: Mapping[str, float]) -> list[list[str]]:
 
 
 def _core(found: Sequence[Any]) -> str:
-    """How fast this core is beside the one for which limits were set."""
+    """How fast this core is next to the one for which limits were set."""
     form, there = "the paper's scan", 40
     length, here = min((m.length, m.milliseconds) for m in found if (m.what, m.form) == ("layer", form))
     return (

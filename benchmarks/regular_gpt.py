@@ -131,7 +131,7 @@ def recipe_step(length: int, repeats: int, changes: Mapping[str, Any]) -> float:
     return 1000 * (time.process_time() - start) / steps
 
 
-def shown(m: Measurement) -> Measurement:
+def quoted(m: Measurement) -> Measurement:
     """Print a measurement when it is there: the slow forms take minutes."""
     print(f"{m.what:14s} {m.form:18s} D={m.width:<4d} T={m.length:<5d} {m.milliseconds:10.1f} ms", flush=True)
     return m
@@ -150,12 +150,12 @@ def steps_and_forwards(quick: bool) -> list[Measurement]:
                 repeats = 3 if length <= 100 else 1
             for what, measure in (("training step", training_step), ("forward", forward)):
                 cost = measure(length, width, form, 1 if quick else repeats)
-                found.append(shown(Measurement(what, form, width, length, cost)))
+                found.append(quoted(Measurement(what, form, width, length, cost)))
     recipes = {"preset fast": PRESETS["fast"], "preset fast, bare": PRESETS["plain"]}
     for name, changes in recipes.items():
         for length in lengths[64]:
             cost = recipe_step(length, 2 if quick else max(4, 2000 // length), changes)
-            found.append(shown(Measurement("training step", name, 64, length, cost)))
+            found.append(quoted(Measurement("training step", name, 64, length, cost)))
     return found
 
 

@@ -1,4 +1,4 @@
-"""How many symbols a second a SnappedModel reads on one core, beside its definition and beside a net.
+"""How many symbols a second a MachineModel reads on one core, next to its definition and next to a net.
 
     python benchmarks/snapped.py            prints the table
     python benchmarks/snapped.py --save     also writes docs/results/snapped-speed.md and the dated numbers
@@ -21,11 +21,11 @@ from speed_page import ROOT, environment, parse_options, provenance, write_files
 from lengthwise.automata import Semiautomaton, Transducer, library
 from lengthwise.automata.semiautomaton import explore
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
-from lengthwise.certification.snapped import SnappedModel
 from lengthwise.models import make_model
-from lengthwise.report.markdown import markdown_table
+from lengthwise.models.machine import MachineModel
+from lengthwise.report.tables.markdown import markdown_table
 
-MOST = 1 << 24
+MAXIMUM = 1 << 24
 """Symbols of a measurement."""
 
 AIM = 1e8
@@ -63,11 +63,11 @@ def machines() -> dict[str, Transducer]:
     return {"parity": library.parity(), "cycle of 5": library.cycle(5), "A_5": alternating_group()}
 
 
-def snapped(transducer: Transducer) -> dict[str, SnappedModel]:
+def snapped(transducer: Transducer) -> dict[str, MachineModel]:
     """The transducer's own model, and that of the tree machine of its monoid, as it is found inside a net with C=2."""
     names = tuple(str(answer) for answer in range(int(transducer.outputs.max()) + 1))
     return {
-        form: SnappedModel(machine, names)
+        form: MachineModel(machine, names)
         for form, machine in (("tree machine", tree_machine(transducer)), ("transducer", transducer))
     }
 
@@ -83,8 +83,8 @@ def check_that_answers_agree() -> None:
             for shape in ((7, 1), (7, 2), (7, 63), (1024, 40), (1, 10_000)):
                 inputs = strings_of(transducer.semiautomaton, shape)
                 final, prefixes = definitions(model)
-                wanted = torch.from_numpy(transducer.run(inputs.numpy()))
-                assert torch.equal(model(inputs).argmax(-1), wanted)
+                expected = torch.from_numpy(transducer.run(inputs.numpy()))
+                assert torch.equal(model(inputs).argmax(-1), expected)
                 torch.testing.assert_close(model.last(inputs), model(inputs)[:, -1], rtol=0, atol=0)
                 torch.testing.assert_close(model.last(inputs), final(inputs), rtol=0, atol=0)
                 if inputs.shape[1] < 100:
@@ -103,27 +103,27 @@ def symbols_per_second(answer: Answer, inputs: torch.Tensor, repeats: int) -> fl
 
 def measure(quick: bool) -> list[Measurement]:
     """All forms on one long string and on 1,024 strings; what is slow, and what fills memory, on fewer symbols."""
-    size, small = (1 << 16, 1 << 12) if quick else (MOST, MOST // 64)
+    size, small = (1 << 16, 1 << 12) if quick else (MAXIMUM, MAXIMUM // 64)
     found = []
     for name, transducer in machines().items():
         machine = transducer.semiautomaton
         net = make_model("regular-gpt", SimpleNamespace(symbols=machine.symbols, classes=machine.symbols)).eval()
         for form, model in snapped(transducer).items():
             final, prefixes = definitions(model)
-            for what, answers, batch, most in (
+            for what, answers, batch, maximum in (
                 ("final answer", (model.last, final, net.last), 1, size),
                 ("final answer", (model.last, final, net.last), 1024, size),
                 ("every prefix", (model, prefixes, net), 1024, small),
             ):
-                inputs = strings_of(machine, (batch, most // batch))
+                inputs = strings_of(machine, (batch, maximum // batch))
                 few = inputs[:, : small // batch]
                 speeds = [symbols_per_second(answers[0], inputs, repeats=5)]
                 speeds += [symbols_per_second(answer, few, repeats=1) for answer in answers[1:]]
-                found.append(shown(Measurement(what, name, form, batch, inputs.shape[1], *speeds)))
+                found.append(quoted(Measurement(what, name, form, batch, inputs.shape[1], *speeds)))
     return found
 
 
-def definitions(model: SnappedModel) -> tuple[Answer, Answer]:
+def definitions(model: MachineModel) -> tuple[Answer, Answer]:
     """The model's `last` and `forward` from the short definitions in NumPy."""
     machine = model.machine
 
@@ -143,7 +143,7 @@ def definitions(model: SnappedModel) -> tuple[Answer, Answer]:
     return final, prefixes
 
 
-def shown(m: Measurement) -> Measurement:
+def quoted(m: Measurement) -> Measurement:
     """Print a measurement when it is there."""
     print(" ".join(f"{cell:>14s}" for cell in cells(m)), flush=True)
     return m
@@ -165,20 +165,20 @@ def cells(m: Measurement) -> list[str]:
 def page(found: list[Measurement], where: dict[str, str]) -> str:
     """The page of results."""
     header = ["answers", "task", "form", "strings x symbols", "10^6 symbols/s", "x definition", "x net"]
-    least = min(m.speed for m in found if m.what == "final answer")
+    minimum = min(m.speed for m in found if m.what == "final answer")
     parts = [
         "# Speed of a machine that only looks tables up",
         "```console\npython benchmarks/snapped.py --save\n```",
-        "A `SnappedModel` answers by the tables of a finite machine. CPU time on one core and one torch thread, "
+        "A `MachineModel` answers by the tables of a finite machine. CPU time on one core and one torch thread, "
         "everything in one run, after all answers were compared with those of the definitions; the best of five calls. "
         "*Tree machine*: merges level by level as RegularGPT with C=2 does, with the elements of the task's monoid as "
         "classes (A_5: 60). *Transducer*: the states of the task's machine (A_5: 60). *x definition*: how many times "
         "faster than the short definitions in NumPy; *x net*: than a RegularGPT of default size, untrained; both on "
-        f"a 64th of the symbols. {MOST:,} symbols for final answers, a 64th for every prefix, whose cost is that of "
+        f"a 64th of the symbols. {MAXIMUM:,} symbols for final answers, a 64th for every prefix, whose cost is that of "
         "writing logits down: 2, 5 and 60 of them a symbol.",
         markdown_table(header, map(cells, found)),
-        f"Aim: at least 10^8 symbols a second for the final answer. Slowest: {least / 1e6:,.0f} million a second "
-        f"({'met' if least >= AIM else 'not met'}).",
+        f"Aim: at least 10^8 symbols a second for the final answer. Slowest: {minimum / 1e6:,.0f} million a second "
+        f"({'met' if minimum >= AIM else 'not met'}).",
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"

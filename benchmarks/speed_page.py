@@ -12,7 +12,7 @@ import altair as alt
 import vl_convert
 
 from lengthwise.files import write_by_rename
-from lengthwise.report.markdown import markdown_table
+from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.runs.folder import versions
 
 ROOT = Path(__file__).parent.parent

@@ -64,7 +64,7 @@ def check_solvers() -> None:
     generator = generator_for(0, "check")
     items = torch.randint(1, 100, (50, 10), generator=generator)
     torch.testing.assert_close(reachable_sums(items), reachable_sums_by_definition(items))
-    weights, values = (torch.randint(1, most, (50, 12), generator=generator) for most in (21, 11))
+    weights, values = (torch.randint(1, maximum, (50, 12), generator=generator) for maximum in (21, 11))
     given = weights, values, torch.randint(1, 51, (50,), generator=generator)
     torch.testing.assert_close(best_value(*given), best_value_by_definition(*given))
     for length in (60, 100):
@@ -77,8 +77,8 @@ def check_solvers() -> None:
     inputs = make_task("decision-tree").sample(5, 101, generator).inputs
     trees = Trees(torch.randint(20, (5, 15), generator=generator), torch.randn(5, 16, generator=generator))
     torch.testing.assert_close(tree_values(trees, inputs[:, ::2]), tree_values_by_definition(trees, inputs[:, ::2]))
-    found, wanted = nearest_neighbour(inputs), nearest_neighbour_by_definition(inputs)
-    torch.testing.assert_close(found, wanted, equal_nan=True)
+    found, expected = nearest_neighbour(inputs), nearest_neighbour_by_definition(inputs)
+    torch.testing.assert_close(found, expected, equal_nan=True)
 
 
 def label(name: str, fields: Mapping[str, object]) -> str:
@@ -133,7 +133,7 @@ def learner_errors(quick: bool) -> dict[str, float]:
     answers = {
         "zero": torch.zeros_like(last),
         "mean so far": mean_so_far(inputs)[:, -1],
-        "nearest neighbour": nearest_neighbour(inputs)[:, -1],
+        "nearest neighbor": nearest_neighbour(inputs)[:, -1],
     }
     signs = inputs.clone()
     signs[:, ::2] = signs[:, ::2].sign()

@@ -51,9 +51,9 @@ def parse_json_text(text: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"wanted JSON, got something else: {error}") from None
+        raise ValueError(f"expected JSON, got something else: {error}") from None
     if not isinstance(content, dict):
-        raise ValueError("wanted a JSON object, got something else")
+        raise ValueError("expected a JSON object, got something else")
     if content.pop("digest", None) != _digest(content):
         raise ValueError("its contents have changed")
     return content

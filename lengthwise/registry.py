@@ -44,7 +44,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
         def decorate(member: Registered) -> Registered:
             if not member.__module__.startswith(self._package):
                 self._discover()  # so that a name of the package cannot be taken before it is known
-            if name in self._members and not _same_place(self._members[name], member):
+            if name in self._members and not _same_definition(self._members[name], member):
                 raise ValueError(f"{self.kind} {name!r} is registered twice; choose another name")
             self._members[name] = member  # type: ignore[assignment]  # a class registers as a subtype of Member
             setattr(member, "name", name)  # noqa: B010  # the members of a registry have no common static type
@@ -79,10 +79,10 @@ class Registry(Mapping[str, Member], Generic[Member]):
         return len(self._discover())
 
 
-def _same_place(old: object, new: object) -> bool:
+def _same_definition(old: object, new: object) -> bool:
     """Whether one is the other, defined again (a notebook cell run twice)."""
-    places = [(getattr(member, "__module__", None), getattr(member, "__qualname__", None)) for member in (old, new)]
-    return places[0] == places[1]
+    indices = [(getattr(member, "__module__", None), getattr(member, "__qualname__", None)) for member in (old, new)]
+    return indices[0] == indices[1]
 
 
 class UnknownName(KeyError, ValueError):

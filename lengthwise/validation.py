@@ -11,7 +11,7 @@ Described = TypeVar("Described", bound=BaseModel)
 
 
 def validated(kind: type[Described], settings: Mapping[str, Any], path: str = "") -> Described:
-    """Build `kind` from `settings`; every problem is one line: path, what was wanted, what came, the way out.
+    """Build `kind` from `settings`; every problem is one line: path, what was expected, what came, the way out.
 
     `path` is where the settings stand in the whole request (``"model"``, say). Raises one ValueError for all problems.
     """
@@ -22,34 +22,34 @@ def validated(kind: type[Described], settings: Mapping[str, Any], path: str = ""
         raise ValueError("\n".join(lines)) from None
 
 
-def under_name(name: str, description: BaseModel) -> dict[str, Any]:
+def dump_named(name: str, description: BaseModel) -> dict[str, Any]:
     """A description as JSON, the name of what it describes first."""
     return {"name": name, **description.model_dump(mode="json")}
 
 
 def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
-    location = [shown(str(part)) for part in problem["loc"]]
+    location = [quoted(str(part)) for part in problem["loc"]]
     full = ".".join([path, *location] if path else location)
     if problem["type"] == "extra_forbidden":
         known = _fields_at(kind, location[:-1])
         return f"{full}: no such setting{nearest(str(problem['loc'][-1]), known)} (known: {', '.join(sorted(known))})"
     if problem["type"] == "missing":
-        return f"{full}: wanted a value, got none; give one"
-    wanted = problem["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+        return f"{full}: expected a value, got none; give one"
+    expected = problem["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if problem["type"] == "value_error":  # ours: they begin with the setting's own name
-        return f"{full}.{wanted}" if full else wanted
+        return f"{full}.{expected}" if full else expected
     if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
-        wanted = f"a section of settings such as {full}.key"
-    article = "a number " if wanted.startswith(("greater", "less")) else ""
-    return f"{full}: wanted {article}{wanted}, got {shortened(repr(problem['input']))}"
+        expected = f"a section of settings such as {full}.key"
+    article = "a number " if expected.startswith(("greater", "less")) else ""
+    return f"{full}: expected {article}{expected}, got {truncate(repr(problem['input']))}"
 
 
-def shown(name: str) -> str:
+def quoted(name: str) -> str:
     """A name from a request as it may stand in a sentence: in quotes unless it is a plain word."""
-    return name if name.isprintable() and name.strip() == name != "" else shortened(repr(name))
+    return name if name.isprintable() and name.strip() == name != "" else truncate(repr(name))
 
 
-def shortened(text: str, longest: int = 120) -> str:
+def truncate(text: str, longest: int = 120) -> str:
     """A text of bounded length."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import settings
 
 import lengthwise.certification.certify as certify_module
-import lengthwise.certification.checking as checking_module
+import lengthwise.certification.verify as checking_module
 
 torch.set_num_threads(1)
 settings.register_profile("lengthwise", deadline=None, derandomize=True)
@@ -47,7 +47,7 @@ def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recognition tasks need seconds to draw strings of 10,000 symbols: 100 of 40 and of 500 are drawn instead."""
     for module, lengths, count in (
         (certify_module, "TESTED_LENGTHS", "NUM_STRINGS"),
-        (checking_module, "LEAST_LENGTHS", "LEAST_STRINGS"),
+        (checking_module, "MIN_LENGTHS", "MIN_STRINGS"),
     ):
         monkeypatch.setattr(module, lengths, (40, 500))
         monkeypatch.setattr(module, count, 100)

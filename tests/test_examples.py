@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from script_runner import run_script
 
-from lengthwise.cli import main
+from lengthwise.cli.app import main
 from lengthwise.experiments.base import SMOKE_PLAN
 from lengthwise.runs.execute import execute
 from lengthwise.runs.spec import make_spec
@@ -53,7 +53,7 @@ def test_benchmarks_run(script: str, said: str, tmp_path: Path) -> None:
 def test_the_page_about_learning_to_repeat_words_is_written(tmp_path: Path) -> None:
     run_script(ROOT / "benchmarks" / "memorization.py", "--scale", "smoke", "--to", str(tmp_path), folder=tmp_path)
     page = (tmp_path / "rnn-memorization.md").read_text(encoding="utf-8")
-    assert all(title in page for title in ("## Success", "## Learnt eigenvalues", "## Lifetime", "A smoke run"))
+    assert all(title in page for title in ("## Success", "## Learned eigenvalues", "## Lifetime", "A smoke run"))
     assert (tmp_path / "rnn-memorization.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
@@ -79,13 +79,13 @@ def trained_for(steps: int | None, code: str) -> str:
 
 @to_the_end
 def test_python_of_the_readme_runs(steps: int | None, capsys) -> None:
-    trains, asks = blocks("python")
+    trains, is_supervised = blocks("python")
     exec(compile(trained_for(steps, trains), "README.md", "exec"), {})
     accuracies = [line.split()[1] for line in capsys.readouterr().out.splitlines()]
     assert len(accuracies) == 3
     if steps is None:
         assert accuracies == ["1.000", "1.000", "1.000"], "the README says that it is right"
-    exec(compile(asks, "README.md", "exec"), {})
+    exec(compile(is_supervised, "README.md", "exec"), {})
     formula, machine = capsys.readouterr().out.splitlines()
     assert formula == machine, "the README says that both are the same"
 
@@ -96,8 +96,8 @@ def output_of_page(page: str, folder: Path, steps: int | None = None) -> str:
     script = folder / f"{page}.py"
     script.write_text(trained_for(steps, "\n".join(blocks("python", text))), encoding="utf-8")
     printed = run_script(script, folder=folder)
-    for shown in blocks("text", text):
-        assert shown in printed, "the page shows what its code prints"
+    for quoted in blocks("text", text):
+        assert quoted in printed, "the page shows what its code prints"
     return printed
 
 
@@ -115,7 +115,7 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
     assert len(measured) == 5
     if steps is None:
         assert all(" 1.0000 " in line for line in measured), "the page says that the net is right"
-        assert re.search("^(finite|robust) - A finite machine", output, re.MULTILINE), "and that it is certified"
+        assert re.search("^(extracted|proved) - A finite machine", output, re.MULTILINE), "and that it is certified"
 
 
 @pytest.mark.parametrize(

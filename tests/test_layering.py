@@ -8,13 +8,13 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "lengthwise"
 
 FLOORS = [
-    {"cli", "cli_memorize", "__main__"},
-    {"report"},
+    {"cli", "__main__"},
+    {"report", "playground"},
     {"experiments"},
     {"runs"},
-    {"constructions", "training", "analysis"},
-    {"certification"},
-    {"evaluation"},
+    {"constructions", "certification", "analysis"},
+    {"training", "presets"},
+    {"extraction", "evaluation"},
     {"models", "tasks"},
     {"layers"},
     {"ops", "automata"},
@@ -24,7 +24,6 @@ FLOORS = [
 
 GROUND = {
     "cli",
-    "cli_memorize",
     "__main__",
     "registry",
     "conventions",
@@ -77,4 +76,4 @@ def test_automata_never_import_torch() -> None:
 
 
 def test_the_command_line_starts_without_torch_and_charts() -> None:
-    assert not {"torch", "altair", "pydantic"} & loaded_by("import lengthwise, lengthwise.cli")
+    assert not {"torch", "altair", "pydantic"} & loaded_by("import lengthwise, lengthwise.cli.app")

@@ -33,7 +33,7 @@ def principal_components(states: Float[Tensor, "N D"], num_components: int = 2) 
     """
     if not 1 <= num_components <= min(states.shape):
         raise ValueError(
-            f"num_components: wanted 1 to {min(states.shape)} for states of shape {tuple(states.shape)}, got "
+            f"num_components: expected 1 to {min(states.shape)} for states of shape {tuple(states.shape)}, got "
             f"{num_components}; ask for fewer"
         )
     centred = states.double() - states.double().mean(0)
@@ -64,10 +64,10 @@ def linkage_distances(states: Float[Tensor, "N D"]) -> Float[Tensor, " M"]:
     reached = torch.zeros(len(points), dtype=torch.bool)
     reached[0] = True
     for _ in range(len(points) - 1):
-        place = int(nearest.argmin())
-        joined.append(nearest[place])
-        reached[place] = True
-        nearest = torch.minimum(nearest, apart[place]).masked_fill(reached, math.inf)
+        position = int(nearest.argmin())
+        joined.append(nearest[position])
+        reached[position] = True
+        nearest = torch.minimum(nearest, apart[position]).masked_fill(reached, math.inf)
     return torch.stack(joined).sort().values if joined else apart.new_zeros(0)
 
 
@@ -77,7 +77,7 @@ def num_clusters(linkage: Float[Tensor, " M"], distance: float) -> int:
 
 
 class LevelClusters(NamedTuple):
-    """The clusters of one level beside the elements that its windows are.
+    """The clusters of one level next to the elements that its windows are.
 
     `within` is the smallest distance at which every element is in one cluster, `between` the smallest between states of
     different elements (infinite if there is one element). From `within` up to `between`, if that is more, clusters are
@@ -105,8 +105,8 @@ def level_clusters(blocks: BlockStates) -> list[LevelClusters]:
 def _clusters(level: int, blocks: BlockStates) -> LevelClusters:
     groups = [blocks.states[blocks.elements == element] for element in blocks.elements.unique()]
     between = math.inf
-    for place, group in enumerate(groups[:-1]):
-        others = torch.cat(groups[place + 1 :]).double()
+    for position, group in enumerate(groups[:-1]):
+        others = torch.cat(groups[position + 1 :]).double()
         apart = torch.cdist(group.double(), others, compute_mode="donot_use_mm_for_euclid_dist")
         between = min(between, float(apart.min()))
     return LevelClusters(

@@ -31,7 +31,7 @@ FINEST = 0.01
 """The last step of the ascent, as a share of the first."""
 
 
-class Box(NamedTuple):
+class Enclosure(NamedTuple):
     """The inputs that are searched: every number between the two of its place."""
 
     low: Float[Tensor, "T d"]
@@ -60,16 +60,16 @@ class _Pairs(NamedTuple):
         return _Pairs(*(tensor[rows] for tensor in self))
 
 
-def unit_box(num_tokens: int, token_dim: int) -> Box:
+def unit_enclosure(num_tokens: int, token_dim: int) -> Enclosure:
     """Sequences of T tokens in [0, 1]^d, in float64."""
-    return Box(*(torch.full((num_tokens, token_dim), bound, dtype=torch.float64) for bound in (0.0, 1.0)))
+    return Enclosure(*(torch.full((num_tokens, token_dim), bound, dtype=torch.float64) for bound in (0.0, 1.0)))
 
 
 def continuity_modulus(
     function: SequenceFunction,
     kind: Kind,
     distances: Sequence[float],
-    box: Box,
+    box: Enclosure,
     generator: torch.Generator,
     *,
     num_starts: int = 64,
@@ -92,7 +92,7 @@ def continuity_modulus(
         >>> def mean(x):
         ...     return x.mean(1, keepdim=True).expand_as(x)
         >>> generator = torch.Generator().manual_seed(0)
-        >>> points = continuity_modulus(mean, "token", [0.1, 0.2], unit_box(2, 1), generator)
+        >>> points = continuity_modulus(mean, "token", [0.1, 0.2], unit_enclosure(2, 1), generator)
         >>> [round(point.value, 3) for point in points]
         [0.05, 0.1]
 
@@ -120,7 +120,7 @@ def continuity_modulus(
     return points
 
 
-def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], Box]]:
+def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], Enclosure]]:
     """A model's logits as a function of embeddings of its symbols, and the box around these for T positions.
 
     Raises:
@@ -136,7 +136,7 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], B
     """
     named = [name for name, module in model.named_modules() if isinstance(module, nn.Embedding)]
     if len(named) != 1:
-        raise ValueError(f"model: wanted one with a single embedding, got {len(named)}; write the function yourself")
+        raise ValueError(f"model: expected one with a single embedding, got {len(named)}; write the function yourself")
     embedding = model.get_submodule(named[0])
     assert isinstance(embedding, nn.Embedding)
 
@@ -157,10 +157,10 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], B
             handle.remove()
         return logits
 
-    def box(num_tokens: int) -> Box:
+    def box(num_tokens: int) -> Enclosure:
         table = embedding.weight.detach()
         low, high = table.amin(0), table.amax(0)
-        return Box(low.expand(num_tokens, -1), high.expand(num_tokens, -1))
+        return Enclosure(low.expand(num_tokens, -1), high.expand(num_tokens, -1))
 
     nowhere = {f"{named[0]}.weight": torch.full_like(embedding.weight, torch.nan)}
     try:
@@ -169,7 +169,7 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], B
         reads_elsewhere = True
     if reads_elsewhere:
         raise ValueError(
-            f"model: wanted one that embeds every position by itself, got {type(model).__name__}, which reads the "
+            f"model: expected one that embeds every position by itself, got {type(model).__name__}, which reads the "
             "table of embeddings elsewhere, too; write the function yourself"
         )
     return function, box
@@ -178,7 +178,7 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], B
 class _Search(NamedTuple):
     function: SequenceFunction
     kind: Kind
-    box: Box
+    box: Enclosure
     p: float
 
     def random_pairs(self, count: int, distance: float, generator: torch.Generator) -> _Pairs:
@@ -250,11 +250,11 @@ class _Search(NamedTuple):
         outputs = self.function(inputs)
         if outputs.ndim != 3 or outputs.shape[:2] != inputs.shape[:2]:
             raise ValueError(
-                f"function: wanted outputs of shape {[*inputs.shape[:2]]} and one more dimension, got "
+                f"function: expected outputs of shape {[*inputs.shape[:2]]} and one more dimension, got "
                 f"{list(outputs.shape)}; there is one for each token"
             )
         if not bool(outputs.isfinite().all()):
-            raise ValueError("function: wanted finite outputs everywhere in the box, got others; take a smaller box")
+            raise ValueError("function: expected finite outputs everywhere in the box, got others; take a smaller box")
         return outputs
 
     def _may_differ(self, tokens: Tensor) -> Bool[Tensor, "S T"]:
@@ -273,11 +273,11 @@ def _as(rows: Tensor, like: Tensor) -> Tensor:
     return rows.reshape(-1, *[1] * (like.ndim - 1))
 
 
-def _check(kind: str, distances: Sequence[float], box: Box, num_starts: int, p: float) -> None:
+def _check(kind: str, distances: Sequence[float], box: Enclosure, num_starts: int, p: float) -> None:
     if kind not in get_args(Kind):
-        raise ValueError(f"kind: wanted one of {', '.join(get_args(Kind))}, got {kind!r}")
+        raise ValueError(f"kind: expected one of {', '.join(get_args(Kind))}, got {kind!r}")
     if not distances or not all(0 < distance < math.inf for distance in distances):
-        raise ValueError(f"distances: wanted at least one, all positive and finite, got {list(distances)}")
+        raise ValueError(f"distances: expected at least one, all positive and finite, got {list(distances)}")
     low, high = box
     if (
         low.shape != high.shape
@@ -286,12 +286,12 @@ def _check(kind: str, distances: Sequence[float], box: Box, num_starts: int, p: 
         or not bool((low < high).any() and (low <= high).all())
     ):
         raise ValueError(
-            f"box: wanted bounds of shape [T, d] with low <= high, and < somewhere, got {list(low.shape)} and "
-            f"{list(high.shape)}; see unit_box"
+            f"box: expected bounds of shape [T, d] with low <= high, and < somewhere, got {list(low.shape)} and "
+            f"{list(high.shape)}; see unit_enclosure"
         )
     if num_starts < 1:
-        raise ValueError(f"num_starts: wanted at least 1 pair to begin with, got {num_starts}")
+        raise ValueError(f"num_starts: expected at least 1 pair to begin with, got {num_starts}")
     if not p >= 1:
-        raise ValueError(f"p: wanted at least 1, got {p}; below, there is no triangle inequality")
+        raise ValueError(f"p: expected at least 1, got {p}; below, there is no triangle inequality")
     if kind == "contextual" and len(low) < 2:
-        raise ValueError("box: wanted at least 2 tokens for a context, got 1; its contextual modulus is 0")
+        raise ValueError("box: expected at least 2 tokens for a context, got 1; its contextual modulus is 0")

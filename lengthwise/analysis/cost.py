@@ -1,4 +1,4 @@
-"""What RegularGPT's attention and its whole layers cost beside those of a causal Transformer, counted.
+"""What RegularGPT's attention and its whole layers cost next to those of a causal Transformer, counted.
 
 With chunk size T there is one level, at which every position sees all before it: a layer of a causal Transformer.
 Ratios of the two say at which thickness K, for L layers of the Transformer, the costs are equal.
@@ -19,7 +19,7 @@ def attention_pairs(length: int, chunk_size: int) -> int:
         (10, 13)
     """
     strides = [chunk_size**level for level in range(num_levels(length, chunk_size))]
-    return sum(min(chunk_size, place // stride + 1) for stride in strides for place in range(length))
+    return sum(min(chunk_size, position // stride + 1) for stride in strides for position in range(length))
 
 
 def multiplications(length: int, chunk_size: int, d_model: int) -> int:

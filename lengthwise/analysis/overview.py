@@ -31,7 +31,7 @@ NEAR_SHARE = 1 / 8
 """Clusters are counted at this share of the states' root mean square norm."""
 
 
-LONGEST = 10_000
+MAX_LENGTH = 10_000
 """Longer strings have more states than memory should hold."""
 
 
@@ -40,7 +40,7 @@ class Analysis(NamedTuple):
 
     inputs: Int64[Tensor, "B T"]
     num_right: int
-    num_asked: int
+    num_graded: int
     blocks: BlockStates
     components: PrincipalComponents
     levels: list[LevelClusters]
@@ -50,7 +50,7 @@ class Analysis(NamedTuple):
 
 
 @one_thread()
-def analyse(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 0) -> Analysis:
+def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 0) -> Analysis:
     """States, gradients and answers of a trained model on random strings.
 
     Where only strings of one symbol less can have every class as their answer, it takes these.
@@ -61,26 +61,26 @@ def analyse(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     """
     if not (isinstance(task, RegularTask) and isinstance(model, RegularGPT)):
         raise ValueError(
-            f"model: wanted a regular-gpt and a regular task, got {model.name} and {task.name}; choose another run"
+            f"model: expected a regular-gpt and a regular task, got {model.name} and {task.name}; choose another run"
         )
-    if length > LONGEST:
-        raise ValueError(f"length: wanted at most {LONGEST:,} symbols, got {length:,}; take shorter strings")
+    if length > MAX_LENGTH:
+        raise ValueError(f"length: expected at most {MAX_LENGTH:,} symbols, got {length:,}; take shorter strings")
     if not task.is_balanced_length(length) and task.is_balanced_length(length - 1):
         length -= 1
     batch = task.sample(STRINGS, length, generator_for(seed, "analysis strings", length))
     targets = batch.targets[:, -1]
-    asked = targets != IGNORE
+    supervised = targets != IGNORE
     with torch.no_grad():
-        right = (final_answers(model, batch.inputs) == targets)[asked]
+        right = (final_answers(model, batch.inputs) == targets)[supervised]
     blocks = block_states(model, task, batch.inputs).thinned(STRINGS, generator_for(seed, "analysis states"))
     exact = deepcopy(model).double()
-    inputs, targets = batch.inputs[asked][:FIELD_STRINGS], targets[asked][:FIELD_STRINGS]
+    inputs, targets = batch.inputs[supervised][:FIELD_STRINGS], targets[supervised][:FIELD_STRINGS]
     norms = gradient_norms(tree_answer(exact), exact.tree.leaves[inputs - PAD], targets)
     distances = torch.linspace(0, length - 1, min(FLIPS, length)).round().int().tolist()
     return Analysis(
         inputs=batch.inputs,
         num_right=int(right.sum()),
-        num_asked=len(right),
+        num_graded=len(right),
         blocks=blocks,
         components=principal_components(blocks.states),
         levels=level_clusters(blocks),

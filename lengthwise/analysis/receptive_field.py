@@ -20,7 +20,7 @@ from lengthwise.threads import one_thread
 Answer = Callable[[Float[Tensor, "B T D"]], Float[Tensor, "B Y"]]
 """The logits at the last position of strings that are given as embeddings."""
 
-SYMBOLS_AT_ONCE = 1 << 15
+MAX_SYMBOLS_PER_CHUNK = 1 << 15
 """Gradients are computed in parts of at most so many symbols, so that memory does not grow with the strings."""
 
 
@@ -48,7 +48,7 @@ def gradient_norms(
     Raises:
         ValueError: there is only one class.
     """
-    at_once = max(1, SYMBOLS_AT_ONCE // embedded.shape[1])
+    at_once = max(1, MAX_SYMBOLS_PER_CHUNK // embedded.shape[1])
     parts = zip(embedded.split(at_once), targets.split(at_once), strict=True)
     return torch.cat([_gradient_norms(answer, *part) for part in parts])
 
@@ -59,7 +59,7 @@ def _gradient_norms(
     embedded = embedded.detach().requires_grad_()
     logits = answer(embedded)
     if logits.shape[1] < 2:
-        raise ValueError("answer: wanted logits of at least 2 classes, got 1; a constant answer depends on nothing")
+        raise ValueError("answer: expected logits of at least 2 classes, got 1; a constant answer depends on nothing")
     is_target = F.one_hot(targets, logits.shape[1]).bool()
     log_odds = logits[is_target] - logits.masked_fill(is_target, -torch.inf).logsumexp(1)
     (gradient,) = torch.autograd.grad(log_odds.sum(), embedded)
@@ -89,7 +89,7 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     if not usable.all():
         row = int(usable.int().argmin())
         raise ValueError(
-            f"norms: wanted a finite gradient somewhere in every string, got a sum of {float(total[row])} in string "
+            f"norms: expected a finite gradient somewhere in every string, got a sum of {float(total[row])} in string "
             f"{row}; compute it in float64, or leave the string out"
         )
     return later / total
@@ -103,7 +103,7 @@ def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> I
         [3]
     """
     if not 0 <= share < 1:
-        raise ValueError(f"share: wanted a share of at least 0 and below 1, got {share}; the source takes 0.99")
+        raise ValueError(f"share: expected a share of at least 0 and below 1, got {share}; the source takes 0.99")
     return 1 + (cumulative.flip(1) > share).int().argmax(1)
 
 
@@ -154,22 +154,22 @@ def flip_test(
     """
     num_symbols, length = len(task.symbols), inputs.shape[1]
     if num_symbols < 2:
-        raise ValueError(f"task: wanted at least two symbols, got those of {task.name}; there is none to put in")
+        raise ValueError(f"task: expected at least two symbols, got those of {task.name}; there is none to put in")
     was_right, answers = task.solve(inputs)[:, -1], final_answers(model, inputs)
     points = []
     for distance in distances:
         if not 0 <= distance < length:
             raise ValueError(
-                f"distances: wanted 0 (the last symbol) to {length - 1}, got {distance}; take longer strings"
+                f"distances: expected 0 (the last symbol) to {length - 1}, got {distance}; take longer strings"
             )
         replaced = inputs.clone()
-        place = length - 1 - distance
-        replaced[:, place] += torch.randint(1, num_symbols, (len(inputs),), generator=generator)
-        replaced[:, place] %= num_symbols
+        position = length - 1 - distance
+        replaced[:, position] += torch.randint(1, num_symbols, (len(inputs),), generator=generator)
+        replaced[:, position] %= num_symbols
         is_right = task.solve(replaced)[:, -1]
-        asked = (was_right != IGNORE) & (is_right != IGNORE)
-        if asked.any():
-            changed = (final_answers(model, replaced) != answers)[asked]
-            expected = (is_right != was_right)[asked]
+        supervised = (was_right != IGNORE) & (is_right != IGNORE)
+        if supervised.any():
+            changed = (final_answers(model, replaced) != answers)[supervised]
+            expected = (is_right != was_right)[supervised]
             points.append(FlipPoint(distance, len(changed), int(changed.sum()), int(expected.sum())))
     return points

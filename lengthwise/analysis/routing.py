@@ -1,4 +1,4 @@
-"""Which values are merged at which step: the tree of RegularGPT beside the parallel scans it resembles.
+"""Which values are merged at which step: the tree of RegularGPT next to the parallel scans it resembles.
 
 A routing is a list of merges over the places 0 ... T-1 of a string. Each place first holds its symbol. A merge says
 that after its step, `place` holds the product of what `parts` held before the step, oldest first; places that no merge
@@ -17,7 +17,7 @@ class Merge(NamedTuple):
     """After step `step` (from 1), `place` holds the product of what the places `parts` held, oldest first."""
 
     step: int
-    place: int
+    position: int
     parts: tuple[int, ...]
 
 
@@ -33,7 +33,7 @@ def sliding_routing(length: int, chunk_size: int = 2) -> list[Merge]:
     merges = []
     for step in range(1, num_levels(length, chunk_size) + 1):
         stride = chunk_size ** (step - 1)
-        merges += [Merge(step, place, _window(place, stride, chunk_size)) for place in range(length)]
+        merges += [Merge(step, position, _window(position, stride, chunk_size)) for position in range(length)]
     return merges
 
 
@@ -49,8 +49,8 @@ def tree_routing(length: int, chunk_size: int = 2) -> list[Merge]:
     merges = []
     for step in range(1, num_levels(length, chunk_size) + 1):
         reach = chunk_size**step
-        places = range((length - 1) % reach, length, reach)
-        merges += [Merge(step, place, _window(place, reach // chunk_size, chunk_size)) for place in places]
+        positions = range((length - 1) % reach, length, reach)
+        merges += [Merge(step, position, _window(position, reach // chunk_size, chunk_size)) for position in positions]
     return merges
 
 
@@ -63,7 +63,7 @@ def hillis_steele_scan(length: int) -> list[Merge]:
     """
     merges, step, stride = [], 1, 1
     while stride < length:
-        merges += [Merge(step, place, (place - stride, place)) for place in range(stride, length)]
+        merges += [Merge(step, position, (position - stride, position)) for position in range(stride, length)]
         step, stride = step + 1, 2 * stride
     return merges
 
@@ -84,31 +84,31 @@ def blelloch_scan(length: int) -> list[Merge]:
     up = [range(2 * stride - 1, length, 2 * stride) for stride in strides]
     down = [range(3 * stride - 1, length, 2 * stride) for stride in reversed(strides)]
     sweeps = [*zip(strides, up, strict=True), *zip(reversed(strides), down, strict=True)]
-    filled = [(stride, places) for stride, places in sweeps if places]
+    filled = [(stride, positions) for stride, positions in sweeps if positions]
     return [
-        Merge(step, place, (place - stride, place))
-        for step, (stride, places) in enumerate(filled, start=1)
-        for place in places
+        Merge(step, position, (position - stride, position))
+        for step, (stride, positions) in enumerate(filled, start=1)
+        for position in positions
     ]
 
 
-def path_to(merges: Iterable[Merge], place: int) -> list[Merge]:
+def path_to(merges: Iterable[Merge], position: int) -> list[Merge]:
     """The merges on which the value that `place` ends with depends, in order of their steps.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in path_to(hillis_steele_scan(4), 3)]
         [(1, (0, 1)), (1, (2, 3)), (2, (1, 3))]
     """
-    needed, path = {place}, []
-    in_order = sorted(merges, key=lambda merge: (-merge.step, merge.place))
-    at = {(merge.step, merge.place): merge for merge in in_order}
+    needed, path = {position}, []
+    in_order = sorted(merges, key=lambda merge: (-merge.step, merge.position))
+    at = {(merge.step, merge.position): merge for merge in in_order}
     for step in dict.fromkeys(merge.step for merge in in_order):
-        wanted = [at[step, some] for some in needed if (step, some) in at]
-        needed -= {merge.place for merge in wanted}
-        needed |= {part for merge in wanted for part in merge.parts if part >= 0}
-        path += wanted
+        expected = [at[step, some] for some in needed if (step, some) in at]
+        needed -= {merge.position for merge in expected}
+        needed |= {part for merge in expected for part in merge.parts if part >= 0}
+        path += expected
     return sorted(path)
 
 
-def _window(place: int, stride: int, chunk_size: int) -> tuple[int, ...]:
-    return tuple(place - j * stride for j in reversed(range(chunk_size)))
+def _window(position: int, stride: int, chunk_size: int) -> tuple[int, ...]:
+    return tuple(position - j * stride for j in reversed(range(chunk_size)))

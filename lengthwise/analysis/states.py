@@ -40,18 +40,18 @@ class BlockStates(NamedTuple):
         """The rows of one level."""
         return self._keep(self.levels == level)
 
-    def thinned(self, most: int, generator: torch.Generator) -> "BlockStates":
+    def thinned(self, maximum: int, generator: torch.Generator) -> "BlockStates":
         """At most `most` rows of each level, drawn from `generator`: the lowest level has C times as many as the next.
 
         Raises:
             ValueError: `most` is below 1.
         """
-        if most < 1:
-            raise ValueError(f"most: wanted at least 1 state of each level, got {most}; one would do")
+        if maximum < 1:
+            raise ValueError(f"most: expected at least 1 state of each level, got {maximum}; one would do")
         kept = []
         for level in range(1, self.num_levels + 1):
             rows = (self.levels == level).nonzero()[:, 0]
-            kept.append(rows[torch.randperm(len(rows), generator=generator)[:most]])
+            kept.append(rows[torch.randperm(len(rows), generator=generator)[:maximum]])
         return self._keep(torch.cat(kept))
 
     def _keep(self, rows: Tensor) -> "BlockStates":
@@ -82,10 +82,10 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
     """
     if model.config.thickness != 1:
         raise ValueError(
-            f"model: wanted thickness 1, where a state stands for one window, got {model.config.thickness}; train one "
-            "with model.thickness=1"
+            f"model: expected thickness 1, where a state stands for one window, got {model.config.thickness}; train "
+            "one with model.thickness=1"
         )
-    monoid = transition_monoid(task.transducer.minimise().semiautomaton)
+    monoid = transition_monoid(task.transducer.minimize().semiautomaton)
     elements = window_elements(monoid, inputs.numpy(), model.config.chunk_size)
     states = _level_states(model, inputs)
     levels = [torch.full((some.size,), level) for level, some in enumerate(elements, start=1)]
@@ -108,7 +108,7 @@ def window_elements(
     """
     if not strings.size or strings.min() < 0 or strings.max() >= len(monoid.symbols):
         raise ValueError(
-            f"strings: wanted at least one symbol each, ids 0..{len(monoid.symbols) - 1}, got shape {strings.shape}; "
+            f"strings: expected at least one symbol each, ids 0..{len(monoid.symbols) - 1}, got shape {strings.shape}; "
             f"encode strings over {monoid.symbols!r}"
         )
     nodes = monoid.generators[strings]

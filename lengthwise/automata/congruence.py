@@ -69,10 +69,10 @@ def _closed(
     count, sizes = len(blocks), (len(blocks),) * len(windows)
     while not _labels_clash(labels, blocks):
         of_windows, of_results = np.ravel_multi_index(tuple(blocks[windows]), sizes), blocks[results]
-        least = np.full(np.prod(sizes), count)
-        np.minimum.at(least, of_windows, of_results)
+        minimum = np.full(np.prod(sizes), count)
+        np.minimum.at(minimum, of_windows, of_results)
         into = np.arange(count)
-        np.minimum.at(into, of_results, least[of_windows])
+        np.minimum.at(into, of_results, minimum[of_windows])
         joined = into[blocks]
         if np.array_equal(joined, blocks):
             return blocks
@@ -94,8 +94,8 @@ def _told_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"])
     num_before = -1
     while num_before < apart.sum():
         num_before = apart.sum()
-        for place in range(table.ndim):
-            around = np.moveaxis(table, place, 0).reshape(len(labels), -1)
+        for index in range(table.ndim):
+            around = np.moveaxis(table, index, 0).reshape(len(labels), -1)
             for one in range(len(labels)):
                 contexts = np.flatnonzero(around[one] >= 0)
                 others = np.flatnonzero(~apart[one])

@@ -39,7 +39,7 @@ class DFA:
         self.semiautomaton.check_labels(accepting, "accepting")
         if accepting.dtype != np.bool_:
             raise ValueError(
-                f"accepting: wanted Booleans, got an array of {accepting.dtype}; mark every state True or False"
+                f"accepting: expected Booleans, got an array of {accepting.dtype}; mark every state True or False"
             )
         accepting.setflags(write=False)
         object.__setattr__(self, "accepting", accepting)
@@ -84,9 +84,9 @@ class DFA:
             op(self.accepting[:, None], other.accepting[None, :]).ravel(),
         )
 
-    def minimise(self) -> "DFA":
-        """The smallest automaton of the language; automata of one language are minimised to equal tables."""
-        smallest = self.transducer.minimise()
+    def minimize(self) -> "DFA":
+        """The smallest automaton of the language; automata of one language are minimized to equal tables."""
+        smallest = self.transducer.minimize()
         return DFA(smallest.semiautomaton, smallest.start, smallest.outputs == 1)
 
     def difference_string(self, other: "DFA") -> tuple[str, ...] | None:
@@ -109,7 +109,7 @@ class DFA:
         """
         if length < 0:
             raise ValueError(
-                f"length: wanted a number of symbols, 0 or more, got {length}; give one that is not negative"
+                f"length: expected a number of symbols, 0 or more, got {length}; give one that is not negative"
             )
         counts = self.accepting.astype(object) * 1
         for _ in range(length):
@@ -162,7 +162,7 @@ class DFA:
         """
         entries = ("alphabet", "transitions", "accepting", "start")
         if set(content) != set(entries):
-            raise ValueError(f"content: wanted the entries {list(entries)}, got {list(content)}; give these four")
+            raise ValueError(f"content: expected the entries {list(entries)}, got {list(content)}; give these four")
         alphabet, transitions, accepting, start = (content[entry] for entry in entries)
         _check_transitions(transitions, len(alphabet))
         machine = Semiautomaton(np.array(transitions), tuple(alphabet))
@@ -189,7 +189,7 @@ def dfa_from_automata_lib(machine: Any) -> DFA:
 
     if not isinstance(machine, automata_lib.DFA):
         raise ValueError(
-            f"machine: wanted a DFA of automata-lib, got {type(machine).__name__}; DFA.from_nfa makes one from an NFA"
+            f"machine: expected a DFA of automata-lib, got {type(machine).__name__}; DFA.from_nfa makes one from an NFA"
         )
     sink = object()
 
@@ -204,20 +204,20 @@ def _check_transitions(transitions: Sequence[Sequence[int]], num_symbols: int) -
     """Raise a ValueError unless every state has a next state for each symbol, and that state exists."""
     if not transitions or not num_symbols:
         raise ValueError(
-            f"transitions: wanted at least one state and one symbol, got {len(transitions)} and {num_symbols}; give "
+            f"transitions: expected at least one state and one symbol, got {len(transitions)} and {num_symbols}; give "
             "the next states of each state"
         )
     for state, following in enumerate(transitions):
         if len(following) != num_symbols:
             raise ValueError(
-                f"transitions: wanted a next state for each of the {num_symbols} symbols, got {len(following)} for "
+                f"transitions: expected a next state for each of the {num_symbols} symbols, got {len(following)} for "
                 f"state {state}; give one for every symbol"
             )
         for symbol, target in enumerate(following):
             if not isinstance(target, int) or not 0 <= target < len(transitions):
                 raise ValueError(
-                    f"transitions: wanted next states in 0..{len(transitions) - 1}, got {target!r} for state {state} "
-                    f"and symbol {symbol}; add the missing state or mend the entry"
+                    f"transitions: expected next states in 0..{len(transitions) - 1}, got {target!r} for state {state} "
+                    f"and symbol {symbol}; add the missing state or fix the entry"
                 )
 
 
@@ -232,7 +232,7 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
         ValueError: there is no language, or the automata read different symbols.
     """
     if not languages:
-        raise ValueError("languages: wanted at least one automaton, got none; give the languages to draw from")
+        raise ValueError("languages: expected at least one automaton, got none; give the languages to draw from")
     for language in languages[1:]:
         languages[0].semiautomaton.check_same_symbols(language.semiautomaton)
     parts = [_with_repeats_weighted(language, weight) for weight in repeat_weights for language in languages]

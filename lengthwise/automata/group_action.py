@@ -5,7 +5,7 @@ from jaxtyping import Bool, Int64
 
 from lengthwise.automata.monoid import TransitionMonoid
 
-MOST_SUBGROUPS = 200
+MAX_SUBGROUPS = 200
 """A search for small actions follows at most so many subgroups."""
 
 
@@ -15,7 +15,7 @@ def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M 
     The points are the cosets H x of a largest subgroup H without a normal subgroup inside but the trivial one; point 0
     is H itself. Such core-free subgroups are found from the trivial one by adding one element at a time, which misses
     none, since what a core-free subgroup contains is core-free; of conjugate ones, which act alike, one is followed,
-    and of all at most `MOST_SUBGROUPS`.
+    and of all at most `MAX_SUBGROUPS`.
 
     Raises:
         ValueError: the monoid is no group.
@@ -29,7 +29,7 @@ def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M 
         (6, (6, 3))
     """
     if not group.is_group:
-        raise ValueError("group: wanted a monoid whose symbols all permute the states, got another; it has no action")
+        raise ValueError("group: expected a monoid whose symbols all permute the states, got another; it has no action")
     subgroup = _largest_core_free(group.table)
     # coset[x] is the first element of H x.
     coset = group.table[np.flatnonzero(subgroup)].min(0)
@@ -47,7 +47,7 @@ def _largest_core_free(table: Int64[np.ndarray, "M M"]) -> Bool[np.ndarray, " M"
     for subgroup, generators in found:
         largest = max(largest, subgroup, key=np.count_nonzero)
         untried = ~subgroup
-        while untried.any() and len(found) < MOST_SUBGROUPS:
+        while untried.any() and len(found) < MAX_SUBGROUPS:
             element = int(untried.argmax())
             # Each element of the double coset H g H generates, with H, the same subgroup as g.
             untried[table[table[subgroup, element]][:, subgroup]] = False

@@ -12,8 +12,8 @@ from jaxtyping import Int64
 from lengthwise.automata.semiautomaton import Semiautomaton, explore
 from lengthwise.automata.transducer import Transducer
 
-MOST_ELEMENTS = 1_000
-MOST_POINTS = 100
+MAX_ELEMENTS = 1_000
+MAX_POINTS = 100
 
 Permutation = tuple[int, ...]
 """The images of the points 0, 1, ..., n-1, in this order."""
@@ -110,9 +110,9 @@ class PermutationGroup:
             generator = by_symbol[symbol]
             following = tuple(generator[image] for image in product)
             seen.add(following)
-            if len(seen) > MOST_ELEMENTS:
+            if len(seen) > MAX_ELEMENTS:
                 raise ValueError(
-                    f"generators: wanted those of a group of at most {MOST_ELEMENTS:,} elements, got more; take a "
+                    f"generators: expected those of a group of at most {MAX_ELEMENTS:,} elements, got more; take a "
                     "smaller group"
                 )
             return following
@@ -145,7 +145,7 @@ def permutation_group(name: str) -> PermutationGroup:
         if smallest <= size <= largest:
             return PermutationGroup(generators(size))
     known = ", ".join(f"{family}{low} to {family}{high}" for family, (low, high, _) in _FAMILIES.items())
-    raise ValueError(f"group: wanted one of {known}, got {name[:40]!r}; name others by generators")
+    raise ValueError(f"group: expected one of {known}, got {name[:40]!r}; name others by generators")
 
 
 def cycle_notation(permutation: Sequence[int]) -> str:
@@ -187,8 +187,8 @@ def _alternating(size: int) -> tuple[Permutation, ...]:
 _FAMILIES = {
     "S": (2, 6, _symmetric),
     "A": (3, 6, _alternating),
-    "Z": (2, MOST_POINTS, _cyclic),
-    "C": (2, MOST_POINTS, _cyclic),
+    "Z": (2, MAX_POINTS, _cyclic),
+    "C": (2, MAX_POINTS, _cyclic),
 }
 """By the letter: the least and the largest number of points, and the generators for a number of points."""
 
@@ -196,19 +196,19 @@ _FAMILIES = {
 def _check_generators(generators: tuple[Permutation, ...]) -> None:
     if not 1 <= len(generators) <= len(ascii_letters):
         raise ValueError(
-            f"generators: wanted 1 to {len(ascii_letters)} permutations, got {len(generators)}; each is a letter"
+            f"generators: expected 1 to {len(ascii_letters)} permutations, got {len(generators)}; each is a letter"
         )
     degree = len(generators[0])
-    if degree > MOST_POINTS:
-        raise ValueError(f"generators: wanted at most {MOST_POINTS} points, got {degree}; take a smaller group")
-    for place, permutation in enumerate(generators):
+    if degree > MAX_POINTS:
+        raise ValueError(f"generators: expected at most {MAX_POINTS} points, got {degree}; take a smaller group")
+    for index, permutation in enumerate(generators):
         if len(permutation) != degree:
             raise ValueError(
-                f"generators: wanted permutations of as many points as the first ({degree}), got {len(permutation)} "
-                f"points in generator {place}; add fixed points"
+                f"generators: expected permutations of as many points as the first ({degree}), got {len(permutation)} "
+                f"points in generator {index}; add fixed points"
             )
         if sorted(permutation) != list(range(degree)):
             raise ValueError(
-                f"generators: wanted each of 0..{degree - 1} once, got {list(permutation)[:20]} as generator {place}; "
-                "list the images of the points"
+                f"generators: expected each of 0..{degree - 1} once, got {list(permutation)[:20]} as generator "
+                f"{index}; list the images of the points"
             )

@@ -38,10 +38,10 @@ def cycle(size: int) -> Transducer:
         ValueError: `size` is below 1.
     """
     if size < 1:
-        raise ValueError(f"size: wanted at least one place on the cycle, got {size}; choose 1 or more")
-    place = np.arange(size)
-    table = np.stack([place, (place + 1) % size, (place - 1) % size], axis=1)
-    return Transducer(Semiautomaton(table, ("0", "1", "2")), 0, place)
+        raise ValueError(f"size: expected at least one place on the cycle, got {size}; choose 1 or more")
+    index = np.arange(size)
+    table = np.stack([index, (index + 1) % size, (index - 1) % size], axis=1)
+    return Transducer(Semiautomaton(table, ("0", "1", "2")), 0, index)
 
 
 @cache
@@ -76,7 +76,7 @@ def equal_ends(num_digits: int) -> Transducer:
 
 def _check_digits(name: str, count: int) -> None:
     if not 1 <= count <= 10:
-        raise ValueError(f"{name}: wanted 1 to 10, got {count}; digits are single symbols")
+        raise ValueError(f"{name}: expected 1 to 10, got {count}; digits are single symbols")
 
 
 @cache
@@ -125,7 +125,7 @@ def bounded_dyck(depth: int) -> DFA:
         ValueError: `depth` is negative.
     """
     if depth < 0:
-        raise ValueError(f"depth: wanted a nesting depth, 0 or more, got {depth}; choose one that is not negative")
+        raise ValueError(f"depth: expected a nesting depth, 0 or more, got {depth}; choose one that is not negative")
 
     def step(height: int, symbol: str) -> int:
         following = height + (1 if symbol == "(" else -1)
@@ -138,7 +138,7 @@ def bounded_dyck(depth: int) -> DFA:
 @cache
 def exact_depth_dyck(depth: int) -> DFA:
     """Balanced strings of one kind of bracket whose deepest nesting is exactly `depth`, which must be 1 or more."""
-    return bounded_dyck(depth).product(bounded_dyck(depth - 1), np.greater).minimise()
+    return bounded_dyck(depth).product(bounded_dyck(depth - 1), np.greater).minimize()
 
 
 _TOMITA: dict[int, tuple[list[list[int]], list[int]]] = {
@@ -162,6 +162,6 @@ def tomita(index: int) -> DFA:
         ValueError: there is no language of this index.
     """
     if index not in _TOMITA:
-        raise ValueError(f"index: wanted one of Tomita's languages 1 to 7, got {index}; choose one of them")
+        raise ValueError(f"index: expected one of Tomita's languages 1 to 7, got {index}; choose one of them")
     table, accepting = _TOMITA[index]
     return DFA(Semiautomaton(np.array(table), BINARY), 0, np.isin(np.arange(len(table)), accepting))

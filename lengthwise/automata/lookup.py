@@ -14,19 +14,19 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import PAD
 
-SYMBOLS_AT_ONCE = 1 << 18
+MAX_SYMBOLS_PER_CHUNK = 1 << 18
 """Strings are read in slabs of about so many symbols, which fit into a cache."""
 
-MOST_ENTRIES = 1 << 14
+MAX_ENTRIES = 1 << 14
 """Tables of windows of symbols have at most so many entries."""
 
-ROWS_AT_ONCE = 4096
+MAX_ROWS_PER_CHUNK = 4096
 """Strings that a machine reads side by side."""
 
 FEW_STRINGS = 256
 """So many strings, or more, are worth a look-up at one position of all of them."""
 
-MOST_ELEMENTS = 255
+MAX_ELEMENTS = 255
 """Monoids of at most so many elements are composed instead: an element is a byte, and their table fits into a cache."""
 
 
@@ -53,7 +53,7 @@ class TreeLookup:
         self.table = table.ravel()
         # windows[m] has the class of every window of C^m leaves, the oldest leaf counting most
         self.windows = [machine.leaves.astype(kind)]
-        while (count := len(self.windows[-1])) ** self.chunk <= MOST_ENTRIES and count > 1:
+        while (count := len(self.windows[-1])) ** self.chunk <= MAX_ENTRIES and count > 1:
             parts = np.indices((count,) * self.chunk).reshape(self.chunk, -1)
             self.windows.append(self._merged(self.windows[-1][parts]))
 
@@ -65,15 +65,15 @@ class TreeLookup:
         """
         batch, length = strings.shape
         levels = self._num_levels(strings)
-        low = min(levels, max(m for m in range(64) if self.chunk**m <= SYMBOLS_AT_ONCE))
+        low = min(levels, max(m for m in range(64) if self.chunk**m <= MAX_SYMBOLS_PER_CHUNK))
         width = self.chunk**low
-        rows = max(1, SYMBOLS_AT_ONCE // width)
+        rows = max(1, MAX_SYMBOLS_PER_CHUNK // width)
         nodes = np.empty((batch, -(-length // width)), dtype=self.table.dtype)
-        for place in range(nodes.shape[1]):
-            stop = length - (nodes.shape[1] - 1 - place) * width
+        for index in range(nodes.shape[1]):
+            stop = length - (nodes.shape[1] - 1 - index) * width
             for row in range(0, batch, rows):
                 slab = strings[row : row + rows, max(0, stop - width) : stop]
-                nodes[row : row + rows, place] = self._classes_of_leaves(slab, low)
+                nodes[row : row + rows, index] = self._classes_of_leaves(slab, low)
         pad = self._classes_of_leaves(np.full((1, 1), PAD), low)
         for _ in range(low, levels):
             missing = -nodes.shape[1] % self.chunk
@@ -90,7 +90,7 @@ class TreeLookup:
         """
         batch, length = strings.shape
         levels = self._num_levels(strings)
-        rows = max(1, SYMBOLS_AT_ONCE // length)
+        rows = max(1, MAX_SYMBOLS_PER_CHUNK // length)
         classes = np.empty((batch, length), dtype=self.table.dtype)
         for row in range(0, batch, rows):
             nodes, pad = self.windows[0].take(strings[row : row + rows] - PAD), self.windows[0][:1]
@@ -150,7 +150,7 @@ class StateLookup:
         self.machine = machine
         self.start = start
         states, symbols = machine.num_states, machine.num_symbols
-        self.width = max(k for k in (1, 2, 4, 8) if k == 1 or states * symbols**k <= MOST_ENTRIES)
+        self.width = max(k for k in (1, 2, 4, 8) if k == 1 or states * symbols**k <= MAX_ENTRIES)
         self._visited = {width: self._states_visited(width) for width in {1, self.width}}
 
     def run(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
@@ -181,7 +181,7 @@ class StateLookup:
     def _composition(self) -> TreeLookup | None:
         """The tree machine of the transition monoid, whose answers are states; None where the monoid is large."""
         try:
-            monoid = transition_monoid(self.machine, most=MOST_ELEMENTS)
+            monoid = transition_monoid(self.machine, maximum=MAX_ELEMENTS)
         except ValueError:
             return None
         leaves = np.concatenate([[0], monoid.generators])
@@ -192,8 +192,8 @@ class StateLookup:
         states, symbols = self.machine.num_states, self.machine.num_symbols
         state = np.repeat(np.arange(states), symbols**width)
         visited = []
-        for place in reversed(range(width)):
-            symbol = np.arange(len(state)) // symbols**place % symbols
+        for index in reversed(range(width)):
+            symbol = np.arange(len(state)) // symbols**index % symbols
             state = self.machine.table[state, symbol]
             visited.append(state)
         return np.stack(visited, axis=1).astype(np.min_scalar_type(states - 1))
@@ -206,16 +206,16 @@ class StateLookup:
         The slabs of some rows follow one another from left to right, a narrow one first.
         """
         batch, length = strings.shape
-        symbols, most_rows = self.machine.num_symbols, min(max(batch, 1), ROWS_AT_ONCE)
-        columns_at_once = self.width * max(1, SYMBOLS_AT_ONCE // most_rows // self.width)
+        symbols, max_rows = self.machine.num_symbols, min(max(batch, 1), MAX_ROWS_PER_CHUNK)
+        columns_per_chunk = self.width * max(1, MAX_SYMBOLS_PER_CHUNK // max_rows // self.width)
         first = length % self.width
         slabs = [(1, slice(0, first))] if first else []
         slabs += [
-            (self.width, slice(start, min(start + columns_at_once, length)))
-            for start in range(first, length, columns_at_once)
+            (self.width, slice(start, min(start + columns_per_chunk, length)))
+            for start in range(first, length, columns_per_chunk)
         ]
-        for row in range(0, batch, most_rows):
-            rows = slice(row, row + most_rows)
+        for row in range(0, batch, max_rows):
+            rows = slice(row, row + max_rows)
             state = np.full(len(strings[rows]), self.start)
             for width, columns in slabs:
                 slab = strings[rows, columns].astype(np.min_scalar_type(symbols - 1))

@@ -9,7 +9,7 @@ from jaxtyping import Int64
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 
-MOST_ELEMENTS = 20_000
+MAX_ELEMENTS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,8 @@ class TransitionMonoid:
     @property
     def zero(self) -> int | None:
         """The element z with z a = a z = z for every a, or None."""
-        # All z with z a = z for every a form a left ideal: a sole one is the zero, and beside a zero there is no other.
+        # All z with z a = z for every a form a left ideal: a sole one is the zero, and next to a zero there is no
+        # other.
         left_zeros = np.flatnonzero((self.graph == np.arange(self.size)[:, None]).all(1))
         return int(left_zeros[0]) if len(left_zeros) == 1 else None
 
@@ -108,7 +109,7 @@ class TransitionMonoid:
         return bool((np.take_along_axis(self.maps, power, axis=1) == power).all())
 
 
-def transition_monoid(machine: Semiautomaton, most: int = MOST_ELEMENTS) -> TransitionMonoid:
+def transition_monoid(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> TransitionMonoid:
     """Close the symbols' maps under composition, breadth first.
 
     Raises:
@@ -129,10 +130,10 @@ def transition_monoid(machine: Semiautomaton, most: int = MOST_ELEMENTS) -> Tran
         for following in by_symbol[:, reached]:
             key = following.tobytes()
             if key not in number:
-                if len(maps) >= most:
+                if len(maps) >= maximum:
                     raise ValueError(
-                        f"machine: its transition monoid has more than {most:,} elements ({machine.num_states} states, "
-                        f"{machine.num_symbols} symbols); raise `most` or take a smaller machine"
+                        f"machine: its transition monoid has more than {maximum:,} elements ({machine.num_states} "
+                        f"states, {machine.num_symbols} symbols); raise `most` or take a smaller machine"
                     )
                 number[key] = len(maps)
                 maps.append(following)

@@ -23,7 +23,7 @@ class MonoidLaws(NamedTuple):
 
 
 def monoid_laws(machine: TreeMachine) -> MonoidLaws:
-    """Try the laws on all classes; of use for a reduced machine, in which one class stands for one behaviour.
+    """Try the laws on all classes; of use for a reduced machine, in which one class stands for one behavior.
 
     Example:
         >>> from lengthwise.automata import library

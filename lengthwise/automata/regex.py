@@ -9,8 +9,8 @@ import numpy as np
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.semiautomaton import check_characters, explore
 
-MOST_POSITIONS = 2_000
-MOST_STATES = 10_000
+MAX_POSITIONS = 2_000
+MAX_STATES = 10_000
 DEEPEST_GROUP = 50
 
 SPECIAL = "\\.[](){}|*+?"
@@ -36,8 +36,8 @@ class _Repeat(NamedTuple):
     """`least` to `most` times in a row; any number from `least` on where `most` is None."""
 
     inner: "_Node"
-    least: int
-    most: int | None
+    minimum: int
+    maximum: int | None
 
 
 _Node = _SymbolSet | _Sequence | _Choice | _Repeat
@@ -53,7 +53,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     and ``$`` are symbols. `alphabet` says which symbols there are, in the order of their ids; by default those that
     the pattern names, sorted.
 
-    Glushkov's position automaton, made deterministic by sets of positions (bits of an integer) and minimised.
+    Glushkov's position automaton, made deterministic by sets of positions (bits of an integer) and minimized.
 
     Raises:
         ValueError: the pattern has an error (the message says where); it has more than 2,000 symbols once its bounds
@@ -85,15 +85,15 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
         )
         following = follows & reads[symbol]
         seen.add(following)
-        if len(seen) > MOST_STATES:
+        if len(seen) > MAX_STATES:
             raise ValueError(
-                f"pattern: {_shown(pattern)} needs more than {MOST_STATES:,} states before it is minimised; simplify it"
+                f"pattern: {_shown(pattern)} needs more than {MAX_STATES:,} states before it is minimized; simplify it"
             )
         return following
 
     machine, states = explore(symbols, start, step)
     ends = whole.last | (start if whole.nullable else 0)
-    return DFA(machine, 0, np.array([bool(state & ends) for state in states])).minimise()
+    return DFA(machine, 0, np.array([bool(state & ends) for state in states])).minimize()
 
 
 class _Fragment(NamedTuple):
@@ -129,9 +129,9 @@ class _Positions:
         return self._add_repeated(node)
 
     def _add_position(self, symbols: _SymbolSet) -> _Fragment:
-        if len(self.sets) == MOST_POSITIONS:
+        if len(self.sets) == MAX_POSITIONS:
             raise ValueError(
-                f"pattern: {_shown(self.pattern)} has more than {MOST_POSITIONS:,} symbols with its bounds written "
+                f"pattern: {_shown(self.pattern)} has more than {MAX_POSITIONS:,} symbols with its bounds written "
                 "out; shorten it or lower the bounds"
             )
         self.sets.append(symbols)
@@ -141,12 +141,12 @@ class _Positions:
     def _add_repeated(self, node: _Repeat) -> _Fragment:
         """m copies, then n - m that may be left out; without an upper bound the last copy follows itself."""
         whole = _Fragment(True, 0, 0)
-        copies = max(node.least, 1) if node.most is None else node.most
+        copies = max(node.minimum, 1) if node.maximum is None else node.maximum
         for copy in range(copies):
             fragment = self.add(node.inner)
-            if node.most is None and copy == copies - 1:
+            if node.maximum is None and copy == copies - 1:
                 self._joined(fragment, fragment)
-            optional = copy >= node.least
+            optional = copy >= node.minimum
             whole = self._joined(whole, fragment._replace(nullable=fragment.nullable or optional))
         return whole
 
@@ -170,7 +170,7 @@ def _bits(positions: int) -> Iterator[int]:
 def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | None) -> tuple[str, ...]:
     symbols = tuple(sorted(named)) if alphabet is None else tuple(alphabet)
     if not symbols:
-        raise ValueError(f"alphabet: wanted at least one symbol, and {_shown(pattern)} names none; give the alphabet")
+        raise ValueError(f"alphabet: expected at least one symbol, and {_shown(pattern)} names none; give the alphabet")
     check_characters(symbols)
     if missing := "".join(sorted(named - set(symbols))):
         raise ValueError(
@@ -209,10 +209,11 @@ class _Parser:
         self.position += 1
         return character
 
-    def _refuse(self, wanted: str, way_out: str) -> NoReturn:
+    def _refuse(self, expected: str, way_out: str) -> NoReturn:
         got = repr(self._next()) if self._next() else "the end"
         raise ValueError(
-            f"pattern: wanted {wanted} at position {self.position + 1} of {_shown(self.pattern)}, got {got}; {way_out}"
+            f"pattern: expected {expected} at position {self.position + 1} of {_shown(self.pattern)}, got {got}; "
+            f"{way_out}"
         )
 
     def _alternatives(self) -> _Node:
@@ -238,17 +239,17 @@ class _Parser:
         return node
 
     def _bounds(self) -> tuple[int, int | None]:
-        least = self._number()
-        most: int | None = least
+        minimum = self._number()
+        maximum: int | None = minimum
         if self._take(","):
-            place = self.position
-            most = None if self._next() == "}" else self._number()
-            if most is not None and most < least:
-                self.position = place
-                self._refuse(f"an upper bound of at least {least}", "swap the bounds")
+            index = self.position
+            maximum = None if self._next() == "}" else self._number()
+            if maximum is not None and maximum < minimum:
+                self.position = index
+                self._refuse(f"an upper bound of at least {minimum}", "swap the bounds")
         if not self._take("}"):
             self._refuse("}", "give bounds as {2}, {2,} or {2,3}")
-        return least, most
+        return minimum, maximum
 
     def _number(self) -> int:
         digits = ""
@@ -256,8 +257,8 @@ class _Parser:
             digits += digit
         if not digits:
             self._refuse("a number", "give bounds as {2}, {2,} or {2,3}")
-        if len(digits) > len(str(MOST_POSITIONS)):
-            raise ValueError(f"pattern: {_shown(self.pattern)} has a bound above {MOST_POSITIONS:,}; lower it")
+        if len(digits) > len(str(MAX_POSITIONS)):
+            raise ValueError(f"pattern: {_shown(self.pattern)} has a bound above {MAX_POSITIONS:,}; lower it")
         return int(digits)
 
     def _atom(self) -> _Node:
@@ -288,15 +289,15 @@ class _Parser:
             symbols.add(self._symbol("a symbol of the class or its closing ]"))
         return _SymbolSet(frozenset(symbols), others)
 
-    def _symbol(self, wanted: str) -> str:
+    def _symbol(self, expected: str) -> str:
         escaped = self._take("\\")
         symbol = self._next()
         if not symbol:
-            self._refuse(wanted, "complete the pattern")
+            self._refuse(expected, "complete the pattern")
         if escaped and symbol not in SPECIAL + "^":
             self._refuse("a special character after \\", "leave out the \\")
         if not escaped and symbol in SPECIAL:
-            self._refuse(wanted, f"write \\{symbol} for the symbol")
+            self._refuse(expected, f"write \\{symbol} for the symbol")
         self.position += 1
         self.named.add(symbol)
         return symbol

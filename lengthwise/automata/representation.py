@@ -10,7 +10,7 @@ from lengthwise.automata.monoid import TransitionMonoid
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 
-MOST_CORRECTIONS = 1_000
+MAX_CORRECTIONS = 1_000
 """Rounds of the perceptron rule before a linear read-out is given up."""
 
 
@@ -80,8 +80,8 @@ def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Re
     maps = np.concatenate([np.arange(len(live))[None], position[machine.semiautomaton.table[live]].T])
     weights = np.zeros((num_classes, len(live), len(live)), dtype=np.int64)
     answers = machine.outputs[live]
-    asked = np.flatnonzero(answers != IGNORE)
-    weights[answers[asked], position[machine.start], asked] = 2
+    supervised = np.flatnonzero(answers != IGNORE)
+    weights[answers[supervised], position[machine.start], supervised] = 2
     offsets = np.zeros(num_classes, dtype=np.int64)
     offsets[[answer for answer in machine.outputs[position < 0].tolist() if answer != IGNORE]] = 1
     return Representation(
@@ -103,8 +103,8 @@ def linear_read_out(
     action: Int64[np.ndarray, "M N"], answers: Int64[np.ndarray, " M"], num_classes: int
 ) -> ReadOut | None:
     """The answers of all elements from the matrices of their action on N points, or None if no way is found."""
-    asked = answers != IGNORE
-    weights = separating_weights(_matrices(action[asked]), answers[asked], num_classes)
+    supervised = answers != IGNORE
+    weights = separating_weights(_matrices(action[supervised]), answers[supervised], num_classes)
     return None if weights is None else ReadOut(weights, np.zeros(num_classes, dtype=np.int64))
 
 
@@ -151,15 +151,15 @@ def separating_weights(
     """Whole numbers W such that the largest entry of ``W @ vector`` is the vector's answer, by at least 1, or None.
 
     Begins with the sum of each class's vectors, which suffices for distinct permutations, and then corrects all
-    mistakes at once: the right row gains the vector, the worst rival's loses it. Ends where W exists; None after
-    `MOST_CORRECTIONS` rounds.
+    mistakes at once: the right row gains the vector, the worst baseline's loses it. Ends where W exists; None after
+    `MAX_CORRECTIONS` rounds.
 
     Source: the perceptron rule for several classes (Duda and Hart, "Pattern Classification and Scene Analysis", 1973).
     """
     rows = np.arange(len(vectors))
     weights = np.zeros((num_classes, vectors.shape[1]), dtype=np.int64)
     np.add.at(weights, answers, vectors)
-    for _ in range(MOST_CORRECTIONS):
+    for _ in range(MAX_CORRECTIONS):
         scores = vectors @ weights.T
         right = scores[rows, answers]
         scores[rows, answers] = np.iinfo(np.int64).min

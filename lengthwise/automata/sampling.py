@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float64, Int64
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 
-MOST_NUMBERS = 10**9
+MAX_ELEMENTS = 10**9
 """Floats that a sampler keeps, at most: 8 GB."""
 
 
@@ -38,7 +38,7 @@ class StringSampler:
         for start in self.starts.tolist():
             self.semiautomaton.check_state(start, "starts")
         if not (self.weights > 0).all():
-            raise ValueError(f"weights: wanted positive numbers, got {self.weights.min()}; a string must have odds")
+            raise ValueError(f"weights: expected positive numbers, got {self.weights.min()}; a string must have odds")
         self._sums.extend(np.frexp(self.targets.astype(np.float64)))
         self._possible.append(self.targets[self.starts])
 
@@ -48,10 +48,10 @@ class StringSampler:
         Raises:
             ValueError: the length needs more than 1,000,000,000 numbers to be kept.
         """
-        longest = MOST_NUMBERS // max(1, self.weights[:, 1:].size)
+        longest = MAX_ELEMENTS // max(1, self.weights[:, 1:].size)
         if length > longest:
             raise ValueError(
-                f"length: wanted at most {longest:,} symbols for samplers of {len(self.weights):,} states that read "
+                f"length: expected at most {longest:,} symbols for samplers of {len(self.weights):,} states that read "
                 f"{self.semiautomaton.num_symbols} symbols, got {length:,}; draw shorter strings"
             )
         while len(self._thresholds) < length:
@@ -81,7 +81,7 @@ class StringSampler:
         impossible = ~self.possible(length)[choice]
         if impossible.any():
             raise ValueError(
-                f"uniforms: wanted a length at which there are strings to draw, got {length}, at which "
+                f"uniforms: expected a length at which there are strings to draw, got {length}, at which "
                 f"start {choice[impossible][0]} has none; ask `possible` first"
             )
         num_symbols = self.semiautomaton.num_symbols

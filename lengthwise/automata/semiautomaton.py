@@ -32,19 +32,19 @@ class Semiautomaton:
         table = np.array(self.table)
         if table.ndim != 2 or table.size == 0 or not np.issubdtype(table.dtype, np.integer):
             raise ValueError(
-                f"table: wanted a non-empty [states, symbols] array of integers, "
+                f"table: expected a non-empty [states, symbols] array of integers, "
                 f"got shape {table.shape} of {table.dtype}; give one row per state and one column per symbol"
             )
         num_states, num_symbols = table.shape
         if table.min() < 0 or table.max() >= num_states:
             state, symbol = np.argwhere((table < 0) | (table >= num_states))[0].tolist()
             raise ValueError(
-                f"table: wanted next states in 0..{num_states - 1}, got {table[state, symbol]} "
-                f"at state {state} and symbol {symbol}; add the missing state or mend the entry"
+                f"table: expected next states in 0..{num_states - 1}, got {table[state, symbol]} "
+                f"at state {state} and symbol {symbol}; add the missing state or fix the entry"
             )
         if len(self.symbols) != num_symbols or len(set(self.symbols)) != num_symbols or "" in self.symbols:
             raise ValueError(
-                f"symbols: wanted {num_symbols} distinct non-empty strings, got {self.symbols!r}; "
+                f"symbols: expected {num_symbols} distinct non-empty strings, got {self.symbols!r}; "
                 "name every column of the table once"
             )
         table = table.astype(np.int64)
@@ -66,7 +66,7 @@ class Semiautomaton:
         """Raise a ValueError unless `state` is one of the states."""
         if not 0 <= state < self.num_states:
             raise ValueError(
-                f"{argument}: wanted a state in 0..{self.num_states - 1}, got {state}; number the states from 0"
+                f"{argument}: expected a state in 0..{self.num_states - 1}, got {state}; number the states from 0"
             )
 
     def check_strings(self, strings: Int64[np.ndarray, "B T"]) -> None:
@@ -74,7 +74,7 @@ class Semiautomaton:
         if strings.size and (strings.min() < 0 or strings.max() >= self.num_symbols):
             row, position = np.argwhere((strings < 0) | (strings >= self.num_symbols))[0].tolist()
             raise ValueError(
-                f"strings: wanted symbol ids in 0..{self.num_symbols - 1}, got {strings[row, position]} "
+                f"strings: expected symbol ids in 0..{self.num_symbols - 1}, got {strings[row, position]} "
                 f"in row {row} at position {position}; encode the string over {self.symbols!r}"
             )
 
@@ -82,7 +82,7 @@ class Semiautomaton:
         """Raise a ValueError unless there is one label for every state."""
         if labels.shape != (self.num_states,):
             raise ValueError(
-                f"{argument}: wanted one entry for each of the {self.num_states} states, got shape {labels.shape}; "
+                f"{argument}: expected one entry for each of the {self.num_states} states, got shape {labels.shape}; "
                 "give them in the order of the states"
             )
 
@@ -90,7 +90,7 @@ class Semiautomaton:
         """Raise a ValueError unless `other` reads the same symbols in the same order."""
         if self.symbols != other.symbols:
             raise ValueError(
-                f"other: wanted a machine over the symbols {self.symbols!r}, got {other.symbols!r}; "
+                f"other: expected a machine over the symbols {self.symbols!r}, got {other.symbols!r}; "
                 "rename or reorder the symbols of one machine"
             )
 
@@ -207,7 +207,7 @@ def check_characters(alphabet: Sequence[str]) -> None:
     for symbol in alphabet:
         if not isinstance(symbol, str) or len(symbol) != 1 or symbol in seen:
             raise ValueError(
-                f"alphabet: wanted distinct single characters, got {str(symbol)[:40]!r}"
+                f"alphabet: expected distinct single characters, got {str(symbol)[:40]!r}"
                 f"{' twice' if symbol in seen else ''}; name each symbol once"
             )
         seen.add(symbol)

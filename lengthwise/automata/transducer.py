@@ -55,15 +55,15 @@ class Transducer:
         answers: np.ndarray = self.outputs[self.semiautomaton.run(strings, self.start)]
         return answers
 
-    def minimise(self) -> "Transducer":
+    def minimize(self) -> "Transducer":
         """The smallest transducer that answers every string (the empty one included) as this one does.
 
-        Its start is state 0 and its states are numbered breadth first: transducers that answer alike are minimised
+        Its start is state 0 and its states are numbered breadth first: transducers that answer alike are minimized
         to equal tables and outputs.
 
         Example:
             >>> spun = Semiautomaton(np.array([[1], [2], [3], [0]]), ("x",))
-            >>> Transducer(spun, 0, np.array([0, 1, 0, 1])).minimise().num_states
+            >>> Transducer(spun, 0, np.array([0, 1, 0, 1])).minimize().num_states
             2
         """
         semiautomaton, outputs = self.semiautomaton.quotient(self.start, self.outputs)

@@ -1,4 +1,4 @@
-"""Finite machines that read a string as a tree does: merge C neighbours, level by level, until one class is left."""
+"""Finite machines that read a string as a tree does: merge C neighbors, level by level, until one class is left."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE, PAD
 
-MOST_MERGES = 20_000_000
+MAX_MERGES = 20_000_000
 """Merges of one level that a comparison looks at, at most."""
 
 
@@ -45,16 +45,16 @@ class TreeMachine:
         count = len(outputs)
         if leaves.shape != (len(self.symbols) + 1,):
             raise ValueError(
-                f"leaves: wanted a class for the pad and each of {len(self.symbols)} symbols, got shape "
+                f"leaves: expected a class for the pad and each of {len(self.symbols)} symbols, got shape "
                 f"{leaves.shape}; give the pad's first"
             )
         if table.ndim < 2 or set(table.shape) != {count}:
             raise ValueError(
-                f"table: wanted one axis of {count} classes for each of the 2 or more parts of a window, got shape "
+                f"table: expected one axis of {count} classes for each of the 2 or more parts of a window, got shape "
                 f"{table.shape}; use -1 where nothing is known"
             )
         if min(leaves.min(), table.min() + 1) < 0 or max(leaves.max(), table.max()) >= count:
-            raise ValueError(f"table: wanted classes in 0..{count - 1}, or -1, got others; mend leaves or table")
+            raise ValueError(f"table: expected classes in 0..{count - 1}, or -1, got others; fix leaves or table")
         for name, array in (("leaves", leaves), ("table", table), ("outputs", outputs)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
@@ -81,8 +81,8 @@ class TreeMachine:
         """Raise a ValueError unless the strings have at least one symbol each, and none but the machine's and `PAD`."""
         if not strings.shape[1] or (strings.size and not PAD <= strings.min() <= strings.max() < len(self.symbols)):
             raise ValueError(
-                f"strings: wanted at least one symbol each, ids 0..{len(self.symbols) - 1} or the pad {PAD}, got shape "
-                f"{strings.shape}; encode strings over {self.symbols!r}"
+                f"strings: expected at least one symbol each, ids 0..{len(self.symbols) - 1} or the pad {PAD}, got "
+                f"shape {strings.shape}; encode strings over {self.symbols!r}"
             )
 
     def classes(self, strings: Int64[np.ndarray, "B T"]) -> list[Int64[np.ndarray, "B N"]]:
@@ -102,9 +102,9 @@ class TreeMachine:
             parts = nodes.reshape(len(nodes), -1, self.chunk_size)
             nodes = self.merged(parts)
             if (nodes < 0).any():
-                row, place = np.argwhere(nodes < 0)[0]
+                row, index = np.argwhere(nodes < 0)[0]
                 raise ValueError(
-                    f"table: has no entry for the classes {parts[row, place].tolist()}, which string {row} needs at "
+                    f"table: has no entry for the classes {parts[row, index].tolist()}, which string {row} needs at "
                     f"level {level}; extract the machine from more strings"
                 )
             pad = int(self.merged(np.full(self.chunk_size, pad)))
@@ -144,7 +144,8 @@ class TreeMachine:
         """
         if self.symbols != transducer.symbols:
             raise ValueError(
-                f"transducer: wanted one over the symbols {self.symbols!r}, got {transducer.symbols!r}; rename symbols"
+                f"transducer: expected one over the symbols {self.symbols!r}, got {transducer.symbols!r}; rename "
+                "symbols"
             )
         return _Comparison(self, *_monoid_and_answers(transducer)).run()
 
@@ -166,9 +167,11 @@ class TreeMachine:
             >>> machine.table.tolist(), new.tolist()
             ([[0, 1], [1, 0]], [0, 1, 0, 1])
         """
-        levels, asked = _Comparison(self, *_monoid_and_answers(_nothing_asked(self.symbols))).levels_of_all_strings()
-        shown = list(dict.fromkeys(k for level in levels for k in (level.pad, *level.classes.tolist())))
-        order = self._closed(np.array(shown))
+        levels, supervised = _Comparison(
+            self, *_monoid_and_answers(_nothing_supervised(self.symbols))
+        ).levels_of_all_strings()
+        quoted = list(dict.fromkeys(k for level in levels for k in (level.pad, *level.classes.tolist())))
+        order = self._closed(np.array(quoted))
         new = np.full(self.num_classes + 1, GAP)  # the last entry is that of a gap
         new[order] = np.arange(len(order))
         # Every string is answered by known entries, so that classes may be one wherever all known entries agree with
@@ -176,13 +179,13 @@ class TreeMachine:
         # never a whole string's.
         table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
         answers, labels = np.unique(self.outputs, return_inverse=True)
-        labels = np.where(asked, labels, GAP)[order]
+        labels = np.where(supervised, labels, GAP)[order]
         blocks = coarse_congruence(table, labels, new[self._one_string_at_two_levels(levels)].tolist())
         merged, their_labels = quotient(table, labels, blocks)
         first = np.unique(blocks, return_index=True)[1]
         outputs = np.where(their_labels >= 0, answers[their_labels], self.outputs[order[first]])
         # Classes that strings show come first in the order, and so do their blocks.
-        count = int(blocks[: len(shown)].max()) + 1
+        count = int(blocks[: len(quoted)].max()) + 1
         merged, classes = merged[(slice(count),) * self.chunk_size], np.where(new < 0, GAP, blocks[new])
         merged, classes = (np.where(some < count, some, GAP) for some in (merged, classes))
         return TreeMachine(self.symbols, classes[self.leaves], merged, outputs[:count]), classes[:-1]
@@ -222,9 +225,9 @@ class TreeMachine:
         count, chunk_size = len(content["outputs"]), content["chunk_size"]
         entries = np.array(content["table"], dtype=np.int64).reshape(-1, chunk_size + 1)
         if entries.size and not 0 <= entries.min() <= entries.max() < count:
-            raise ValueError(f"table: wanted classes in 0..{count - 1}, got others; mend the entries")
+            raise ValueError(f"table: expected classes in 0..{count - 1}, got others; fix the entries")
         if len(np.unique(entries[:, :-1], axis=0)) < len(entries):
-            raise ValueError("table: wanted one entry for a window, got several; mend the entries")
+            raise ValueError("table: expected one entry for a window, got several; fix the entries")
         table = np.full((count,) * chunk_size, GAP)
         table[tuple(entries[:, :-1].T)] = entries[:, -1]
         return cls(tuple(content["symbols"]), np.array(content["leaves"]), table, np.array(content["outputs"]))
@@ -265,14 +268,14 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
     return [*blocks, _grid([full] * chunk_size)]
 
 
-def _nothing_asked(symbols: tuple[str, ...]) -> Transducer:
+def _nothing_supervised(symbols: tuple[str, ...]) -> Transducer:
     """The transducer of one state that never asks for an answer."""
     return Transducer(Semiautomaton(np.zeros((1, len(symbols)), dtype=np.int64), symbols), 0, np.array([IGNORE]))
 
 
 def _monoid_and_answers(transducer: Transducer) -> tuple[TransitionMonoid, Int64[np.ndarray, " M"]]:
     """The syntactic monoid, and what is answered after a string of each element."""
-    smallest = transducer.minimise()
+    smallest = transducer.minimize()
     monoid = transition_monoid(smallest.semiautomaton)
     return monoid, smallest.outputs[monoid.maps[:, smallest.start]]
 
@@ -294,11 +297,11 @@ class _Level(NamedTuple):
 class _Comparison:
     """All pairs of class and element, level by level, and the answers for those that may be a whole string."""
 
-    def __init__(self, machine: TreeMachine, monoid: TransitionMonoid, wanted: Int64[np.ndarray, " M"]) -> None:
+    def __init__(self, machine: TreeMachine, monoid: TransitionMonoid, expected: Int64[np.ndarray, " M"]) -> None:
         self.machine = machine
         self.monoid = monoid
-        self.wanted = wanted
-        self.asked = np.zeros(machine.num_classes, dtype=bool)  # which classes may be those of whole strings
+        self.expected = expected
+        self.supervised = np.zeros(machine.num_classes, dtype=bool)  # which classes may be those of whole strings
         leaves = np.arange(len(machine.symbols))
         self.levels = [
             self._first_of_each(
@@ -318,7 +321,7 @@ class _Comparison:
     def levels_of_all_strings(self) -> tuple[list[_Level], Bool[np.ndarray, " K"]]:
         """What is found where nothing is asked: all levels until they repeat, and the classes of whole strings."""
         self.run()
-        return self.levels, self.asked
+        return self.levels, self.supervised
 
     def _known(self) -> tuple[int, bytes, bytes]:
         level = self.levels[-1]
@@ -334,7 +337,7 @@ class _Comparison:
         classes, elements = self._merge(below, parts)
         # A whole string has symbols in its second newest part (or else its tree were lower), but for single symbols.
         whole = np.arange(len(parts)) >= (len(blocks[0]) if len(self.levels) > 1 else 0)
-        self.asked[classes[whole]] = True
+        self.supervised[classes[whole]] = True
         wrong = np.flatnonzero(whole & self._differs(classes, elements))
         if len(wrong):
             return np.asarray(parts[wrong[0]])
@@ -360,8 +363,8 @@ class _Comparison:
         return classes, elements
 
     def _differs(self, classes: Int64[np.ndarray, " N"], elements: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
-        wanted = self.wanted[elements]
-        differs: np.ndarray = (wanted != IGNORE) & (self.machine.outputs[classes] != wanted)
+        expected = self.expected[elements]
+        differs: np.ndarray = (expected != IGNORE) & (self.machine.outputs[classes] != expected)
         return differs
 
     def _first_of_each(
@@ -392,6 +395,6 @@ class _Comparison:
 def _grid(axes: list[Int64[np.ndarray, " _"]]) -> Int64[np.ndarray, "M C"]:
     """All combinations, the first axis slowest."""
     size = int(np.prod([len(axis) for axis in axes], dtype=np.float64))
-    if size > MOST_MERGES:
-        raise ValueError(f"table: a level has {size:,} merges, more than {MOST_MERGES:,}; reduce the machine first")
+    if size > MAX_MERGES:
+        raise ValueError(f"table: a level has {size:,} merges, more than {MAX_MERGES:,}; reduce the machine first")
     return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)

@@ -10,25 +10,25 @@ from typing_extensions import TypedDict  # pydantic wants it before Python 3.12
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.automata.tree_machine import MOST_MERGES, TreeMachine
+from lengthwise.automata.tree_machine import MAX_MERGES, TreeMachine
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import json_text, parse_json_text
 from lengthwise.registry import nearest
 
-Level = Literal["refuted", "tested", "finite", "robust"]
+Level = Literal["refuted", "tested", "extracted", "proved"]
 
 Shortest = Literal["of all strings", "of the machine", "as found"]
 
 CLAIMS: Mapping[Level, str] = {
     "refuted": "The model answers a string wrongly.",
     "tested": "No wrong answer was confirmed; nothing is proved.",
-    "finite": (
+    "extracted": (
         "A finite machine read off the model answers every string of every length as the task does, and on all strings "
         "followed every state of the model was nearest, among representatives that give its answer, to one of the "
         "class that the machine says."
     ),
-    "robust": (
+    "proved": (
         "A finite machine read off the model answers every string of every length as the task does, and the model's "
         "own states, as it rounds them, cannot leave that machine's classes, so that the model itself is right at "
         "every length."
@@ -72,21 +72,22 @@ class TreeMachineFields(TypedDict):
 class Tested(_Part):
     """Final answers to strings of one length, a part of them structured; only what the task asks counts.
 
-    Of a RegularGPT's answers to very many symbols most are those of the roots of trees that were grown for `Followed`.
+    Of a RegularGPT's answers to very many symbols most are those of the roots of trees that were grown for
+    `TraceAgreement`.
     """
 
     length: Count
     num_strings: Count
-    num_asked: Count
+    num_graded: Count
     num_correct: Count
 
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval of the accuracy."""
-        return wilson_interval(self.num_correct, self.num_asked)
+        return wilson_interval(self.num_correct, self.num_graded)
 
 
-class Followed(_Part):
+class TraceAgreement(_Part):
     """How the states of trees over strings of one length agree with the machine's classes, node by node."""
 
     length: Count
@@ -105,9 +106,9 @@ class Closure(_Part):
     where they are one-hot vectors.
     """
 
-    num_representatives: Count
-    representatives: str
-    asked_radius: float
+    num_prototypes: Count
+    prototypes: str
+    requested_radius: float
     radius: float
     gap: float | None
     num_levels: Count
@@ -122,14 +123,14 @@ class Laws(_Part):
     num_violations: Count
 
 
-class Boxes(_Part):
-    """Boxes around the representatives that the model maps into one another; by how much answers are ahead in them.
+class Enclosures(_Part):
+    """Enclosures around the prototypes that the model maps into one another, and the logit margin in them.
 
     `margin` is None where there is one answer only.
     """
 
-    num_representatives: Count
-    half_width: float
+    num_prototypes: Count
+    enclosure_radius: float
     margin: float | None
 
 
@@ -144,7 +145,7 @@ class Codes(_Part):
 
     num_codes: int
     num_merges: int
-    room: float | None
+    slack: float | None
     margin: float | None
 
 
@@ -156,7 +157,7 @@ class Counterexample(_Part):
     """
 
     string: tuple[str, ...]
-    wanted: str
+    expected: str
     got: str | None
     shortest: Shortest
 
@@ -164,7 +165,7 @@ class Counterexample(_Part):
 class Certificate(_Part):
     """What was found out about a model: a level, why it is not higher, and the evidence.
 
-    `machine` is a `TreeMachine` or, for a recurrent model, a `Transducer`; `transducer` is the task's own, minimised.
+    `machine` is a `TreeMachine` or, for a recurrent model, a `Transducer`; `transducer` is the task's own, minimized.
     Both name answers by their place in `classes`.
     """
 
@@ -180,8 +181,8 @@ class Certificate(_Part):
     laws: Laws | None = None
     closure: Closure | None = None
     tested: tuple[Tested, ...] = ()
-    followed: tuple[Followed, ...] = ()
-    boxes: Boxes | None = None
+    followed: tuple[TraceAgreement, ...] = ()
+    enclosures: Enclosures | None = None
     codes: Codes | None = None
     counterexample: Counterexample | None = None
     seconds: float = 0.0
@@ -229,9 +230,9 @@ class Certificate(_Part):
             return cls.model_validate(content)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
+            index = ".".join(map(str, first["loc"]))
             raise ValueError(
-                f"certificate: {place}: {first['msg']}; it was edited, or is not of this version, certify again"
+                f"certificate: {index}: {first['msg']}; it was edited, or is not of this version, certify again"
             ) from None
 
 
@@ -246,12 +247,12 @@ def machine_from_json(content: TreeMachineFields | TransducerFields) -> TreeMach
     """A tree machine (it has leaves) or a transducer; a ragged table, or one of over 20,000,000 entries, is refused."""
     width = content["chunk_size"] + 1 if "leaves" in content else len(content["symbols"])
     if {len(row) for row in content["table"]} != {width}:
-        raise ValueError(f"table: wanted one row or more, each of {width} numbers, got others; certify again")
+        raise ValueError(f"table: expected one row or more, each of {width} numbers, got others; certify again")
     if "leaves" not in content:
         return Transducer.from_json(content)
     size = len(content["outputs"]) ** content["chunk_size"]
-    if size > MOST_MERGES:
-        raise ValueError(f"machine: wanted a table of at most {MOST_MERGES:,} entries, got {size:,}; certify again")
+    if size > MAX_MERGES:
+        raise ValueError(f"machine: expected a table of at most {MAX_MERGES:,} entries, got {size:,}; certify again")
     return TreeMachine.from_json(content)
 
 
@@ -259,8 +260,8 @@ def first_error(machine: TreeMachine | Transducer, task: Transducer) -> tuple[st
     """The shortest string that the machine answers otherwise than the task does, where that asks; None: a proof."""
     if isinstance(machine, TreeMachine):
         return machine.difference_string(task)
-    if (size := machine.num_states * task.num_states) > MOST_MERGES:
-        raise ValueError(f"machine: wanted at most {MOST_MERGES:,} pairs of states, got {size:,}; minimise it first")
+    if (size := machine.num_states * task.num_states) > MAX_MERGES:
+        raise ValueError(f"machine: expected at most {MAX_MERGES:,} pairs of states, got {size:,}; minimize it first")
     both = machine.semiautomaton.product(task.semiautomaton)
     wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
     # Nothing is asked of the empty string: the search begins in a state of its own, which answers nothing.

@@ -15,39 +15,39 @@ from torch import Tensor
 from lengthwise import __version__
 from lengthwise.automata.monoid_laws import monoid_laws
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.bounds import MOST_BOUNDED, invariant_boxes
 from lengthwise.certification.certificate import (
-    Boxes,
     Certificate,
     Closure,
     Codes,
     Counterexample,
-    Followed,
+    Enclosures,
     Laws,
     Level,
     Shortest,
     Tested,
+    TraceAgreement,
     first_error,
 )
-from lengthwise.certification.counterexample import judge, shortened_error, shortest_error
-from lengthwise.certification.enumeration import Enumeration, enumerate_merges
-from lengthwise.certification.extraction import Extraction, TreeModel, extract, radii
-from lengthwise.certification.one_hot import OneHotMachine, enumerate_states
+from lengthwise.certification.counterexample import grade, shortest_error, shrunk_error
 from lengthwise.certification.preconditions import check_model
-from lengthwise.certification.reading import Reading
-from lengthwise.certification.recurrent import extract_recurrent
+from lengthwise.certification.proofs.codes import Enumeration, enumerate_merges
+from lengthwise.certification.proofs.enclosures import MAX_BOUNDED, invariant_enclosures
+from lengthwise.certification.proofs.one_hot import OneHotMachine, enumerate_states
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
 from lengthwise.conventions import IGNORE, Diverged
-from lengthwise.layers.codebook import Codebook, SnappingLayer
-from lengthwise.models.base import RecurrentModel, SequenceModel, evaluating
+from lengthwise.extraction.evaluated_strings import EvaluatedStrings
+from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.tree import Extraction, TreeModel, extract, radii
+from lengthwise.layers.codebook import Codebook, QuantizingLayer
+from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.threads import one_thread
-from lengthwise.validation import under_name
+from lengthwise.validation import dump_named
 
-MOST_MAPPED = 2_000
+MAX_MAPPED = 2_000
 """Of more representatives a certificate has no map."""
 
-GLANCE = 100
+SUBSAMPLE_SIZE = 100
 """Of each of the shorter lengths so many strings decide whether a radius is worth a closer look."""
 
 
@@ -62,12 +62,12 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        ``refuted``.
     2. The model's states are closed into classes (`extract`), from the largest of a few radii on, until the states of
        all nodes over these strings are in the classes that the machine's table says (`follow`). Of a recurrence with
-       one-hot columns all states are gone through one by one first (`enumerate_states`).
+       one-hot columns all states are enumerated first (`enumerate_states`).
     3. The machine is compared with the task's transducer for all lengths. Where they differ the model is run on the
-       shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``finite``.
-    4. Boxes around the representatives that the model maps into one another (`invariant_boxes`) make it ``robust``;
-       for a model that moves its states to codes, going through all merges of codes does (`enumerate_merges`), and a
-       machine of all states, one by one, is so already.
+       shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``extracted``.
+    4. Enclosures around the representatives that the model maps into one another (`invariant_enclosures`) make it
+       ``proved``; for a model that moves its states to codes, enumerating all merges of codes does
+       (`enumerate_merges`), and a machine of all states, one by one, is so already.
 
     Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
 
@@ -85,7 +85,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     if not isinstance(task, RegularTask):
         raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
     started = time.process_time()
-    with evaluating(model):
+    with eval_mode(model):
         check_model(model, task)
         certificate = _Examination(model, task, seed).run()
     return certificate.model_copy(update={"seconds": round(time.process_time() - started, 3)})
@@ -104,48 +104,51 @@ class _Examination:
         error = shortest_error(self.model, self.task)
         if error is not None:
             return self._refuted(error, "of all strings")
-        readings = self._readings()
-        if len(readings) < len(TESTED_LENGTHS):
+        evaluated = self._readings()
+        if len(evaluated) < len(TESTED_LENGTHS):
             return self._certificate("tested", f"the task has no strings near some of the lengths {TESTED_LENGTHS}")
-        wrong = self._test(readings)
+        wrong = self._test(evaluated)
         if not isinstance(self.model, TreeModel | RecurrentModel):
             reasons = [f"machines are read off tree models and recurrent models, and {self.model.name} is neither"]
         else:
             reasons = []
-            for radius in self._radii(readings[0]):
-                outcome = self._attempt(self.model, radius, readings, wrong is None)
+            for radius in self._radii(evaluated[0]):
+                outcome = self._attempt(self.model, radius, evaluated, wrong is None)
                 if isinstance(outcome, Certificate):
                     return outcome
                 reasons.append(f"with radius {radius:.3g} {outcome.removeprefix('model: ')}")
         if wrong is not None:
-            return self._refuted(shortened_error(self.model, self.task, wrong), "as found")
+            return self._refuted(shrunk_error(self.model, self.task, wrong), "as found")
         return self._certificate("tested", _in_short(reasons))
 
-    def _readings(self) -> list[Reading]:
+    def _readings(self) -> list[EvaluatedStrings]:
         drawn = (tested_strings(self.task, length, NUM_STRINGS, self.seed) for length in TESTED_LENGTHS)
-        return [Reading(self.model, strings) for strings in drawn if strings is not None]
+        return [EvaluatedStrings(self.model, strings) for strings in drawn if strings is not None]
 
-    def _test(self, readings: Sequence[Reading]) -> Int64[Tensor, " T"] | None:
+    def _test(self, evaluated: Sequence[EvaluatedStrings]) -> Int64[Tensor, " T"] | None:
         """Note how many answers are right, up to the first length at which one is wrong; a string that has it."""
         tested: list[Tested] = []
         wrong = None
-        for reading in readings:
-            judged = reading.judge(self.task)
-            asked, num_wrong = int((judged.wanted != IGNORE).sum()), int(judged.wrong.sum())
+        for strings in evaluated:
+            graded = strings.grade(self.task)
+            supervised, num_wrong = int((graded.expected != IGNORE).sum()), int(graded.wrong.sum())
             tested.append(
                 Tested(
-                    length=reading.length, num_strings=len(judged.wrong), num_asked=asked, num_correct=asked - num_wrong
+                    length=strings.length,
+                    num_strings=len(graded.wrong),
+                    num_graded=supervised,
+                    num_correct=supervised - num_wrong,
                 )
             )
             if num_wrong:
-                wrong = reading.strings[judged.wrong][0]
+                wrong = strings.strings[graded.wrong][0]
                 break
         self.evidence["tested"] = tuple(tested)
         return wrong
 
     @cached_property
     def _states(self) -> OneHotMachine | str:
-        """The machine of a recurrent model's own states, where they can be gone through, or why they cannot."""
+        """The machine of a recurrent model's own states, where they can be enumerated, or why they cannot."""
         assert isinstance(self.model, RecurrentModel)
         try:
             found = enumerate_states(self.model, self.task.symbols)
@@ -153,9 +156,9 @@ class _Examination:
             return str(problem)
         return found or "columns are not one-hot vectors, or rounding may decide which"
 
-    def _radii(self, reading: Reading) -> list[float]:
-        """Radii of classes to try, from the largest; before all 0 where states can be gone through one by one."""
-        tried = radii(self.model.last_state(reading.strings[:GLANCE]))
+    def _radii(self, evaluated: EvaluatedStrings) -> list[float]:
+        """Radii of classes to try, from the largest; before all 0 where states can be enumerated."""
+        tried = radii(self.model.last_state(evaluated.strings[:SUBSAMPLE_SIZE]))
         if codebook := _codebook(self.model):
             return [min(tried[0], codebook.gap / 2)]  # a class for each code
         by_state = isinstance(self.model, RecurrentModel) and not isinstance(self._states, str)
@@ -169,27 +172,27 @@ class _Examination:
         return extract_recurrent(model, self.task.symbols, radius=radius)
 
     def _attempt(
-        self, model: TreeModel | RecurrentModel, radius: float, readings: Sequence[Reading], none_wrong: bool
+        self, model: TreeModel | RecurrentModel, radius: float, evaluated: Sequence[EvaluatedStrings], none_wrong: bool
     ) -> Certificate | str:
         """A certificate from classes of this radius, or why there is none."""
         try:
             extraction = self._extract(model, radius)
-            glance = _followed(extraction, [reading.glance(GLANCE) for reading in readings[:2]])
-            if missed := _disagreement(glance):
+            subsample = _followed(extraction, [evaluated.subsample(SUBSAMPLE_SIZE) for evaluated in evaluated[:2]])
+            if missed := _disagreement(subsample):
                 return missed
             error = self._error(extraction, radius)
             if error is not None:
                 return error
             if not none_wrong:
                 return "the machine is right, the model is not"
-            followed = _followed(extraction, readings)
+            followed = _followed(extraction, evaluated)
         except (ValueError, Diverged) as problem:  # too many classes, too many merges to compare, or an overflow
             return str(problem)
         if missed := _disagreement(followed):
             return missed
         self._note_machine(extraction, radius)
         self.evidence["followed"] = followed
-        return self._finite(model, extraction, radius, readings)
+        return self._extracted(model, extraction, radius, evaluated)
 
     def _error(self, extraction: Extraction, radius: float) -> Certificate | str | None:
         """What the machine's shortest error comes to: the model's (`refuted`) or its own; None: it makes no error."""
@@ -199,22 +202,26 @@ class _Examination:
                 return None
             return "the machine is right only once its classes are reduced to fewer"
         string = self.task.encode("".join(error))
-        if not bool(judge(self.model, self.task, string[None]).wrong):
+        if not bool(grade(self.model, self.task, string[None]).wrong):
             return f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly"
         self.evidence.pop("followed", None)
         self._note_machine(extraction, radius)
         return self._refuted(string, "of the machine")
 
-    def _finite(
-        self, model: TreeModel | RecurrentModel, extraction: Extraction, radius: float, readings: Sequence[Reading]
+    def _extracted(
+        self,
+        model: TreeModel | RecurrentModel,
+        extraction: Extraction,
+        radius: float,
+        evaluated: Sequence[EvaluatedStrings],
     ) -> Certificate:
         """Look for boxes around the representatives, or around those of smaller classes, which are then the machine."""
         if not isinstance(model, TreeModel):
-            return self._finite_of_states(extraction)
+            return self._extracted_of_states(extraction)
         if _codebook(model):
-            return self._finite_of_codes(model, extraction)
+            return self._extracted_of_codes(model, extraction)
         reason = "no boxes were found that the model maps into one another, with a margin between answers"
-        left = MOST_BOUNDED
+        left = MAX_BOUNDED
         try:
             for smaller, finer in _finer(model, self.task.symbols, extraction, radius):
                 error = self._error(finer, smaller)
@@ -222,62 +229,62 @@ class _Examination:
                     return error
                 if error:
                     continue
-                found, num_merges = invariant_boxes(model, finer, left)
+                found, num_merges = invariant_enclosures(model, finer, left)
                 left -= num_merges
                 if found is None:
                     continue
                 if finer is not extraction:
-                    followed = _followed(finer, readings)
+                    followed = _followed(finer, evaluated)
                     if missed := _disagreement(followed):
                         reason = f"boxes were found around smaller classes only, of which {missed}"
                         continue
                     self._note_machine(finer, smaller)
                     self.evidence["followed"] = followed
-                self.evidence["boxes"] = Boxes(
-                    num_representatives=len(finer.prototypes),
-                    half_width=found.half_width,
+                self.evidence["enclosures"] = Enclosures(
+                    num_prototypes=len(finer.prototypes),
+                    enclosure_radius=found.enclosure_radius,
                     margin=_or_none(found.margin),
                 )
-                return self._certificate("robust", "")
+                return self._certificate("proved", "")
         except ValueError as problem:
             reason = f"{reason} ({problem})"
-        return self._certificate("finite", reason)
+        return self._certificate("extracted", reason)
 
-    def _finite_of_codes(self, model: TreeModel, extraction: Extraction) -> Certificate:
-        """Go through all merges of codes."""
+    def _extracted_of_codes(self, model: TreeModel, extraction: Extraction) -> Certificate:
+        """Enumerate all merges of codes."""
         try:
             found = enumerate_merges(model, extraction)
         except ValueError as problem:
-            return self._certificate("finite", str(problem))
+            return self._certificate("extracted", str(problem))
         if found is None:
-            return self._certificate("finite", "rounding may decide which code is the nearest to some merged state")
-        return self._robust_by_codes(len(extraction.prototypes) - extraction.num_given, found)
+            return self._certificate("extracted", "rounding may decide which code is the nearest to some merged state")
+        return self._proved_by_codes(len(extraction.prototypes) - extraction.num_given, found)
 
-    def _finite_of_states(self, extraction: Extraction) -> Certificate:
+    def _extracted_of_states(self, extraction: Extraction) -> Certificate:
         """Of a machine of the states themselves nothing more has to be shown."""
         if isinstance(self._states, str):
-            return self._certificate("finite", self._states)
+            return self._certificate("extracted", self._states)
         if not extraction.exact:
-            return self._certificate("finite", "the model's states, one by one, do not answer as the task does")
-        return self._robust_by_codes(len(extraction.prototypes), self._states.evidence)
+            return self._certificate("extracted", "the model's states, one by one, do not answer as the task does")
+        return self._proved_by_codes(len(extraction.prototypes), self._states.evidence)
 
-    def _robust_by_codes(self, num_codes: int, found: Enumeration) -> Certificate:
+    def _proved_by_codes(self, num_codes: int, found: Enumeration) -> Certificate:
         self.evidence["codes"] = Codes(
             num_codes=num_codes,
             num_merges=found.num_merges,
-            room=_or_none(found.room),
+            slack=_or_none(found.slack),
             margin=_or_none(found.margin),
         )
-        return self._certificate("robust", "")
+        return self._certificate("proved", "")
 
     def _note_machine(self, extraction: Extraction, radius: float) -> None:
         self.evidence["machine"] = extraction.machine.to_json()
         if isinstance(extraction.machine, TreeMachine):
             self.evidence["laws"] = Laws(**monoid_laws(extraction.machine)._asdict())
         self.evidence["closure"] = Closure(
-            num_representatives=len(extraction.prototypes),
-            representatives=_hash({"prototypes": extraction.prototypes}),
-            asked_radius=radius,
+            num_prototypes=len(extraction.prototypes),
+            prototypes=_hash({"prototypes": extraction.prototypes}),
+            requested_radius=radius,
             radius=extraction.radius,
             gap=_or_none(extraction.gap),
             num_levels=extraction.num_levels,
@@ -285,14 +292,14 @@ class _Examination:
         )
 
     def _refuted(self, string: Int64[Tensor, " T"], shortest: Shortest) -> Certificate:
-        judged = judge(self.model, self.task, string[None])
-        if not bool(judged.wrong):
+        graded = grade(self.model, self.task, string[None])
+        if not bool(graded.wrong):
             reason = f"a string of {len(string)} symbols is answered wrongly in a batch and rightly when it is alone"
             return self._certificate("tested", reason)
         self.evidence["counterexample"] = Counterexample(
             string=tuple(self.task.symbols[v] for v in string.tolist()),
-            wanted=self.task.classes[int(judged.wanted)],
-            got=None if int(judged.answers) < 0 else self.task.classes[int(judged.answers)],
+            expected=self.task.classes[int(graded.expected)],
+            got=None if int(graded.answers) < 0 else self.task.classes[int(graded.answers)],
             shortest=shortest,
         )
         return self._certificate("refuted", "the model errs")
@@ -301,11 +308,11 @@ class _Examination:
         return Certificate(
             level=level,
             reason=reason,
-            task=under_name(self.task.name, self.task),
-            model=under_name(self.model.name, self.model.config),
+            task=dump_named(self.task.name, self.task),
+            model=dump_named(self.model.name, self.model.config),
             weights=weights_digest(self.model),
             classes=self.task.classes,
-            transducer=self.task.transducer.minimise().to_json(),
+            transducer=self.task.transducer.minimize().to_json(),
             versions={"lengthwise": __version__, "torch": torch.__version__},
             **self.evidence,
         )
@@ -319,7 +326,7 @@ def weights_digest(model: SequenceModel) -> str:
 def _codebook(model: object) -> Codebook | None:
     """The codes that the model moves its states to, if it does."""
     layer = model.tree.layers[0] if isinstance(model, TreeModel) else None
-    return layer.codebook if isinstance(layer, SnappingLayer) else None
+    return layer.codebook if isinstance(layer, QuantizingLayer) else None
 
 
 def _finer(
@@ -334,11 +341,11 @@ def _finer(
         extraction = finer
 
 
-def _followed(extraction: Extraction, readings: Iterable[Reading]) -> tuple[Followed, ...]:
-    return tuple(reading.follow(extraction) for reading in readings)
+def _followed(extraction: Extraction, evaluated: Iterable[EvaluatedStrings]) -> tuple[TraceAgreement, ...]:
+    return tuple(evaluated.compare_traces(extraction) for evaluated in evaluated)
 
 
-def _disagreement(followed: Iterable[Followed]) -> str:
+def _disagreement(followed: Iterable[TraceAgreement]) -> str:
     """What speaks against the classes, or nothing."""
     for seen in followed:
         if seen.num_disagreements:
@@ -366,12 +373,12 @@ def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
 
     Of one-hot states none either: they are as far from one another, and all axes as good.
     """
-    if extraction.exact or len(extraction.prototypes) > MOST_MAPPED:
+    if extraction.exact or len(extraction.prototypes) > MAX_MAPPED:
         return ()
     centered = (extraction.prototypes - extraction.prototypes.mean(0)).double()
     _, _, axes = torch.linalg.svd(torch.nn.functional.pad(centered, (0, 1)), full_matrices=False)  # of width 1, too
-    places = (centered @ axes[:2, :-1].T).tolist()
-    return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(places, extraction.classes, strict=True))
+    indices = (centered @ axes[:2, :-1].T).tolist()
+    return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(indices, extraction.classes, strict=True))
 
 
 def _hash(tensors: Mapping[str, Tensor]) -> str:

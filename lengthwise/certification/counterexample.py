@@ -12,49 +12,49 @@ from lengthwise.evaluation.length_curve import final_answers, prefix_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask
 
-MOST_STRINGS_OF_A_LENGTH = 4_096
-CUTS_AT_ONCE = 64
+MAX_STRINGS_OF_A_LENGTH = 4_096
+MAX_CUTS_PER_CHUNK = 64
 
 String = Int64[Tensor, " _"]  # a shortened string has another length
 
 
-class Judged(NamedTuple):
+class Graded(NamedTuple):
     """Final answers to some strings, the right ones (`IGNORE` where nothing is asked), and which are wrong."""
 
     answers: Int64[Tensor, " B"]
-    wanted: Int64[Tensor, " B"]
+    expected: Int64[Tensor, " B"]
 
     @property
     def wrong(self) -> Bool[Tensor, " B"]:
-        return (self.wanted != IGNORE) & (self.answers != self.wanted)
+        return (self.expected != IGNORE) & (self.answers != self.expected)
 
 
 @torch.no_grad()
-def judge(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"]) -> Judged:
+def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"]) -> Graded:
     """Ask the model and the task for the final answers."""
-    return Judged(final_answers(model, strings), task.solve(strings)[:, -1])
+    return Graded(final_answers(model, strings), task.solve(strings)[:, -1])
 
 
-def longest_tried_out(task: OracleTask) -> int:
+def max_enumerated_length(task: OracleTask) -> int:
     """The greatest length of which there are at most 4,096 strings."""
     length = 1
-    while len(task.symbols) > 1 and len(task.symbols) ** (length + 1) <= MOST_STRINGS_OF_A_LENGTH:
+    while len(task.symbols) > 1 and len(task.symbols) ** (length + 1) <= MAX_STRINGS_OF_A_LENGTH:
         length += 1
     return length
 
 
 def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
-    """The first wrongly answered string among all up to `longest_tried_out`, by length and symbol order, or None."""
-    for length in range(1, longest_tried_out(task) + 1):
+    """The first wrongly answered of all strings up to `max_enumerated_length`, by length and symbol order, or None."""
+    for length in range(1, max_enumerated_length(task) + 1):
         strings = torch.cartesian_prod(*[torch.arange(len(task.symbols))] * length).reshape(-1, length)
-        wrong = judge(model, task, strings).wrong
+        wrong = grade(model, task, strings).wrong
         if bool(wrong.any()):
             return strings[wrong][0]
     return None
 
 
 @torch.no_grad()
-def shortened_error(model: SequenceModel, task: OracleTask, string: String) -> String:
+def shrunk_error(model: SequenceModel, task: OracleTask, string: String) -> String:
     """Leave out parts of a wrongly answered string for as long as what remains is answered wrongly.
 
     First to the shortest wrong prefix, then without windows of half its length, a quarter, ... one symbol; of each size
@@ -68,21 +68,21 @@ def shortened_error(model: SequenceModel, task: OracleTask, string: String) -> S
 
 
 def _shortest_wrong_prefix(model: SequenceModel, task: OracleTask, string: String) -> String:
-    every = Judged(prefix_answers(model, string[None])[0], task.solve(string[None])[0])
-    places = torch.nonzero(every.wrong)[:, 0]
+    every = Graded(prefix_answers(model, string[None])[0], task.solve(string[None])[0])
+    indices = torch.nonzero(every.wrong)[:, 0]
     # Reading all prefixes at once may round otherwise than reading the whole string: only what holds of `last` counts.
-    for place in places[:CUTS_AT_ONCE].tolist():
-        if bool(judge(model, task, string[None, : place + 1]).wrong):
-            return string[: place + 1]
+    for index in indices[:MAX_CUTS_PER_CHUNK].tolist():
+        if bool(grade(model, task, string[None, : index + 1]).wrong):
+            return string[: index + 1]
     return string
 
 
 def _with_a_window_left_out(model: SequenceModel, task: OracleTask, string: String) -> String | None:
     for size in _halves(len(string)):
-        starts = torch.arange(0, len(string) - size + 1, size)[:CUTS_AT_ONCE]
+        starts = torch.arange(0, len(string) - size + 1, size)[:MAX_CUTS_PER_CHUNK]
         kept = torch.arange(len(string) - size)
         candidates = string[kept + size * (kept >= starts[:, None])]
-        wrong = judge(model, task, candidates).wrong
+        wrong = grade(model, task, candidates).wrong
         if bool(wrong.any()):
             return candidates[wrong][0]
     return None

@@ -14,14 +14,14 @@ def check_model(model: SequenceModel, task: RegularTask) -> None:
     dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
     if dtypes not in ({torch.float32}, {torch.float64}, set()):
         names = ", ".join(sorted(map(str, dtypes)))
-        raise ValueError(f"model: wanted weights in float32 or float64, got {names}; certify model.float()")
+        raise ValueError(f"model: expected weights in float32 or float64, got {names}; certify model.float()")
     if devices := {tensor.device.type for tensor in tensors} - {"cpu"}:
-        raise ValueError(f"model: wanted weights on the CPU, got some on {min(devices)}; certify model.cpu()")
+        raise ValueError(f"model: expected weights on the CPU, got some on {min(devices)}; certify model.cpu()")
     _check_precision()
     num_answers = model.last(torch.zeros(1, 1, dtype=torch.int64)).shape[1]
     if num_answers != len(task.classes):
         raise ValueError(
-            f"model: wanted one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
+            f"model: expected one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
             "this task"
         )
 
@@ -33,10 +33,10 @@ def _check_precision() -> None:
         precision = "mixed"
     if precision != "highest":
         raise ValueError(
-            f"precision: wanted 'highest', got {precision!r}; call torch.set_float32_matmul_precision('highest')"
+            f"precision: expected 'highest', got {precision!r}; call torch.set_float32_matmul_precision('highest')"
         )
     for name in ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"):
         if (mode := os.environ.get(name, "STRICT")).upper() != "STRICT":
-            raise ValueError(f"precision: wanted {name} unset or STRICT, got {mode!r}; unset it")
+            raise ValueError(f"precision: expected {name} unset or STRICT, got {mode!r}; unset it")
     if torch.is_autocast_enabled("cpu"):
-        raise ValueError("precision: wanted no autocast, got one on the CPU; certify outside of it")
+        raise ValueError("precision: expected no autocast, got one on the CPU; certify outside of it")

@@ -1,6 +1,6 @@
-"""Constructions: finite machines, and words repeated for ever, as the weights of ordinary models.
+"""Constructions: finite machines, and words repeated indefinitely, as the weights of ordinary models.
 
-Names are imported when they are first asked for: words are memorised without torch.
+Names are imported when they are first asked for: words are memorized without torch.
 """
 
 from importlib import import_module

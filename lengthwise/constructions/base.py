@@ -13,7 +13,7 @@ from lengthwise.tasks.base import RegularTask, Task
 Machine = Task | Transducer | DFA
 """What is compiled: the machine of a regular task, or a machine that is no task's."""
 
-MOST_WEIGHTS = 20_000_000
+MAX_WEIGHTS = 20_000_000
 """A model with more weights (80 MB in float32) is refused."""
 
 MARGIN = 10.0
@@ -94,18 +94,18 @@ def target_of(machine: Machine) -> Target:
         given, classes, task = machine, tuple(map(str, range(max(1, int(machine.outputs.max()) + 1)))), None
     else:
         raise ValueError(
-            f"machine: wanted a task that a finite machine solves, got {machine.name}; `lengthwise list` shows tasks"
+            f"machine: expected a task that a finite machine solves, got {machine.name}; `lengthwise list` shows tasks"
         )
     answers = given.outputs[given.outputs != IGNORE]
     if ((answers < 0) | (answers >= len(classes))).any():
         raise ValueError(
-            f"machine: wanted answers in 0..{len(classes) - 1}, or {IGNORE} where nothing is asked, got "
+            f"machine: expected answers in 0..{len(classes) - 1}, or {IGNORE} where nothing is asked, got "
             f"{sorted(set(answers.tolist()))}; number the classes from 0"
         )
-    return Target(given.minimise(), classes, task)
+    return Target(given.minimize(), classes, task)
 
 
 def check_size(num_weights: int, what: str, way_out: str) -> None:
     """Raise a ValueError if a model of so many weights is too large."""
-    if num_weights > MOST_WEIGHTS:
-        raise ValueError(f"machine: {what} would have {num_weights:,} weights, more than {MOST_WEIGHTS:,}; {way_out}")
+    if num_weights > MAX_WEIGHTS:
+        raise ValueError(f"machine: {what} would have {num_weights:,} weights, more than {MAX_WEIGHTS:,}; {way_out}")

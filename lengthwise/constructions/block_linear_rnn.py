@@ -42,14 +42,14 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
         f"states: {num_states} (of the smallest machine)",
         f"model: one block of dimension {width} in one layer, {num_weights:,} weights",
     )
-    return Construction(_written(target, width), target, None, "Fan et al. (2024), section 3", about)
+    return Construction(_assemble_weights(target, width), target, None, "Fan et al. (2024), section 3", about)
 
 
 @torch.no_grad()
-def _written(target: Target, width: int) -> BlockLinearRNN:
-    """The model with these weights; all that is not named is 0, norms do nothing but normalise.
+def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
+    """The model with these weights; all that is not named is 0, norms do nothing but normalize.
 
-    Normalised, a one-hot vector is positive in its place and negative in all others: ReLU keeps its place.
+    Normalized, a one-hot vector is positive in its place and negative in all others: ReLU keeps its place.
     """
     machine, num_symbols = target.machine, len(target.symbols)
     config = BlockLinearRNNConfig(d_model=width, block_dim=width, hidden=num_symbols)
@@ -75,6 +75,6 @@ def _written(target: Target, width: int) -> BlockLinearRNN:
     assert isinstance(answer, nn.Linear)
     keep.weight.copy_(torch.eye(width))
     outputs = torch.tensor(machine.outputs)
-    asked = torch.nonzero(outputs != IGNORE)[:, 0]
-    answer.weight[outputs[asked], asked] = 2 * MARGIN  # of two numbers, a norm is a little below 1
+    supervised = torch.nonzero(outputs != IGNORE)[:, 0]
+    answer.weight[outputs[supervised], supervised] = 2 * MARGIN  # of two numbers, a norm is a little below 1
     return model.eval()

@@ -22,7 +22,7 @@ from lengthwise.layers.tree_layers import BareLayer, FeedForward
 from lengthwise.models.base import build_model
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 
-MOST_ELEMENTS = 1_000
+MAX_ELEMENTS = 1_000
 """One-hot elements of larger monoids would be too large in any case, and their groups are not searched."""
 
 SHUT = -1000.0
@@ -59,7 +59,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
         C > 2, are ours.
     """
     if chunk_size < 2:
-        raise ValueError(f"chunk_size: wanted at least 2, got {chunk_size}; one state alone cannot be merged")
+        raise ValueError(f"chunk_size: expected at least 2, got {chunk_size}; one state alone cannot be merged")
     target = target_of(machine)
     monoid = _monoid(target)
     options = _options(target, monoid, chunk_size)
@@ -70,7 +70,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
         f"take a smaller machine{' or chunk size' * (chunk_size > 2)}, or compile it to an rnn",
     )
     sizes = "; ".join(f"{option.what}: {option.num_weights:,} weights" for option in options)
-    model = _written(chosen.build(), target, chunk_size)
+    model = _assemble_weights(chosen.build(), target, chunk_size)
     about = (
         f"states: {target.machine.num_states} (of the smallest machine)",
         f"transition monoid: {_described(monoid)}",
@@ -129,14 +129,14 @@ def _options(target: Target, monoid: TransitionMonoid | None, chunk_size: int) -
 def _monoid(target: Target) -> TransitionMonoid | None:
     """The transition monoid of the smallest machine, or None where it is too large to be of use."""
     try:
-        return transition_monoid(target.machine.semiautomaton, MOST_ELEMENTS)
+        return transition_monoid(target.machine.semiautomaton, MAX_ELEMENTS)
     except ValueError:
         return None
 
 
 def _described(monoid: TransitionMonoid | None) -> str:
     if monoid is None:
-        return f"more than {MOST_ELEMENTS:,} elements"
+        return f"more than {MAX_ELEMENTS:,} elements"
     traits = {"a group": monoid.is_group, "aperiodic": monoid.is_aperiodic, "commutative": monoid.is_commutative}
     return ", ".join([f"{monoid.size} elements", *(trait for trait, holds in traits.items() if holds)])
 
@@ -150,7 +150,7 @@ def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int
 
 
 @torch.no_grad()
-def _written(representation: Representation, target: Target, chunk_size: int) -> RegularGPT:
+def _assemble_weights(representation: Representation, target: Target, chunk_size: int) -> RegularGPT:
     """The model with these weights; all that is not named is 0."""
     leaves, products, read_out = representation
     size = leaves.shape[1]
@@ -191,7 +191,7 @@ def _write_products(block: FeedForward, products: Products) -> None:
     """Lemma 1: a hidden unit for each product, W_1 reads its factors and W_2 adds it to its sum."""
     reads, writes = torch.from_numpy(products.reads), torch.from_numpy(products.writes)
     num_products, num_parts = reads.shape
-    places = torch.arange(num_parts) * (block.widen.in_features // num_parts) + reads
-    block.widen.weight.scatter_(1, places, 1.0)
+    indices = torch.arange(num_parts) * (block.widen.in_features // num_parts) + reads
+    block.widen.weight.scatter_(1, indices, 1.0)
     block.widen.bias.fill_(1.0 - num_parts)
     block.narrow.weight[writes, torch.arange(num_products)] = 1.0

@@ -42,11 +42,11 @@ def compile_rnn(machine: Machine) -> Construction:
         f"model: D={width} (pairs of {num_states} states and {num_symbols} symbols, and the start), "
         f"{num_weights:,} weights",
     )
-    return Construction(_written(target, width), target, None, "Minsky (1967), chapter 3", about)
+    return Construction(_assemble_weights(target, width), target, None, "Minsky (1967), chapter 3", about)
 
 
 @torch.no_grad()
-def _written(target: Target, width: int) -> RNN:
+def _assemble_weights(target: Target, width: int) -> RNN:
     """The model with these weights; all that is not named is 0."""
     machine, num_symbols = target.machine, len(target.symbols)
     model = build_model("rnn", RNNConfig(d_model=width, activation="relu"), target, seed=0)
@@ -59,6 +59,6 @@ def _written(target: Target, width: int) -> RNN:
     model.input_weight[:-1] = torch.eye(num_symbols).repeat(machine.num_states, 1) - 1.0
     model.first_state[-1] = 1.0
     answers = torch.tensor(machine.outputs)[following]
-    asked = torch.nonzero(answers != IGNORE)[:, 0]
-    model.readout.weight[answers[asked], asked] = MARGIN
+    supervised = torch.nonzero(answers != IGNORE)[:, 0]
+    model.readout.weight[answers[supervised], supervised] = MARGIN
     return model.eval()

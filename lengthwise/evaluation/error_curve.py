@@ -5,7 +5,7 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from lengthwise.models.base import SequenceModel, evaluating
+from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import VectorTask
 from lengthwise.threads import one_thread
@@ -16,7 +16,7 @@ RESAMPLES = 1_000
 INTERVAL = (0.05, 0.95)
 """The quantiles of the means over such draws that an interval goes from and to."""
 
-PROMPTS_AT_ONCE = 256
+MAX_PROMPTS_PER_CHUNK = 256
 
 
 class ErrorPoint(BaseModel):
@@ -70,11 +70,11 @@ def error_curve(
     """
     task.check_length(length)
     if num_prompts < 1:
-        raise ValueError(f"num_prompts: wanted at least 1, got {num_prompts}")
+        raise ValueError(f"num_prompts: expected at least 1, got {num_prompts}")
     batch = task.sample(num_prompts, length, generator_for(seed, "evaluation", length))
-    with evaluating(model):
-        answers = torch.cat([model(part)[..., 0] for part in batch.inputs.split(PROMPTS_AT_ONCE)])
-    positions = batch.asked.all(0)
+    with eval_mode(model):
+        answers = torch.cat([model(part)[..., 0] for part in batch.inputs.split(MAX_PROMPTS_PER_CHUNK)])
+    positions = batch.supervised.all(0)
     errors = (answers - batch.targets)[:, positions].square().double()
     low, high = bootstrap_interval(errors, generator_for(seed, "bootstrap", length)).tolist()
     points = zip(errors.mean(0).tolist(), low, high, strict=True)

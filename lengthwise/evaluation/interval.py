@@ -35,7 +35,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     if len(values) < 2:
         return math.nan, math.nan
     if len(values) - 1 > len(T_QUANTILES):
-        raise ValueError(f"values: wanted at most {len(T_QUANTILES) + 1}, got {len(values)}; take wilson_interval")
+        raise ValueError(f"values: expected at most {len(T_QUANTILES) + 1}, got {len(values)}; take wilson_interval")
     half = T_QUANTILES[len(values) - 2] * stdev(values) / math.sqrt(len(values))
     return fmean(values) - half, fmean(values) + half
 

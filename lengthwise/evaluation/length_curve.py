@@ -12,7 +12,7 @@ from torch import Tensor
 from lengthwise.conventions import IGNORE, letting_overflow
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
-from lengthwise.models.base import RecurrentModel, SequenceModel, evaluating
+from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task
@@ -21,15 +21,15 @@ from lengthwise.threads import one_thread
 Protocol = Literal["independent", "one-pass", "structured"]
 """How the strings of a length were drawn.
 
-`independent`: anew for every length. `one-pass`: the prefixes of one set of long strings, each as good as a sample of
+`independent`: again for every length. `one-pass`: the prefixes of one set of long strings, each as good as a sample of
 its length (only for tasks that are `prefix_exchangeable`); lengths share strings. `structured`: families of regular
 strings (constant, alternating, periodic, few runs, sparse). Always the final answer, of the weights as given.
 """
 
-MOST_STRINGS = 1_000_000
+MAX_STRINGS = 1_000_000
 """More strings of a length are taken for a slip."""
 
-SYMBOLS_AT_ONCE = 1 << 18
+MAX_SYMBOLS_PER_CHUNK = 1 << 18
 """Strings are evaluated in parts of at most so many symbols, so that memory does not grow with their number."""
 
 STRINGS_SIDE_BY_SIDE = 256
@@ -56,7 +56,7 @@ class LengthPoint(BaseModel):
     def _not_more_right_than_asked(self) -> "LengthPoint":
         if self.num_correct + self.num_overflowed > self.num_strings:
             raise ValueError(
-                f"num_correct: wanted at most num_strings={self.num_strings}, got {self.num_correct}, and "
+                f"num_correct: expected at most num_strings={self.num_strings}, got {self.num_correct}, and "
                 f"{self.num_overflowed} that overflow"
             )
         return self
@@ -95,8 +95,8 @@ class LengthCurve(BaseModel):
         """Lowest accuracy of any point (NaN if there are none)."""
         return min((p.accuracy for p in self.points), default=math.nan)
 
-    def _keep(self, wanted: Callable[[LengthPoint], bool]) -> "LengthCurve":
-        return LengthCurve(protocol=self.protocol, points=tuple(p for p in self.points if wanted(p)))
+    def _keep(self, expected: Callable[[LengthPoint], bool]) -> "LengthCurve":
+        return LengthCurve(protocol=self.protocol, points=tuple(p for p in self.points if expected(p)))
 
 
 def parse_protocol(name: str) -> Protocol:
@@ -107,9 +107,9 @@ def parse_protocol(name: str) -> Protocol:
     return cast(Protocol, name)
 
 
-def longest_length(task: Task, most: int) -> int | None:
+def longest_length(task: Task, maximum: int) -> int | None:
     """The largest legal length of at most `most`; None where there is none."""
-    return next((length for length in range(most, 0, -1) if task.is_legal_length(length)), None)
+    return next((length for length in range(maximum, 0, -1) if task.is_legal_length(length)), None)
 
 
 @one_thread()
@@ -136,32 +136,32 @@ def length_curve(
         raise ValueError(
             f"task: {task.name} answers with numbers, which have an error and no accuracy; measure it by error_curve"
         )
-    wanted = sorted(set(lengths))
-    if not wanted:
-        raise ValueError("lengths: wanted at least one length, got none")
-    if not 1 <= num_strings <= MOST_STRINGS:
-        raise ValueError(f"num_strings: wanted 1 to {MOST_STRINGS:,}, got {num_strings}")
+    expected = sorted(set(lengths))
+    if not expected:
+        raise ValueError("lengths: expected at least one length, got none")
+    if not 1 <= num_strings <= MAX_STRINGS:
+        raise ValueError(f"num_strings: expected 1 to {MAX_STRINGS:,}, got {num_strings}")
     measure = {"independent": _independent, "one-pass": _one_pass, "structured": _structured}[parse_protocol(protocol)]
-    with evaluating(model):
-        points = measure(model, task, wanted, num_strings, seed)
+    with eval_mode(model):
+        points = measure(model, task, expected, num_strings, seed)
     return LengthCurve(protocol=protocol, points=tuple(points))
 
 
 def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
     """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
-    least = STRINGS_SIDE_BY_SIDE if isinstance(model, RecurrentModel) else 1
-    at_once = max(least, SYMBOLS_AT_ONCE // inputs.shape[1])
+    minimum = STRINGS_SIDE_BY_SIDE if isinstance(model, RecurrentModel) else 1
+    at_once = max(minimum, MAX_SYMBOLS_PER_CHUNK // inputs.shape[1])
     with letting_overflow():
         return torch.cat([answers_of(model.last(part)) for part in inputs.split(at_once)])
 
 
-def asked_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
+def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
     """The model's answer where each row of a batch is asked last; -1 where its states overflow before."""
-    places, length = batch.last_asked, batch.inputs.shape[1]
-    if bool((places == length - 1).all()):
+    positions, length = batch.last_supervised, batch.inputs.shape[1]
+    if bool((positions == length - 1).all()):
         return final_answers(model, batch.inputs)
-    parts = batch.inputs.split(max(1, SYMBOLS_AT_ONCE // (8 * length)))
-    return torch.cat([prefix_answers(model, part) for part in parts]).gather(1, places[:, None])[:, 0]
+    parts = batch.inputs.split(max(1, MAX_SYMBOLS_PER_CHUNK // (8 * length)))
+    return torch.cat([prefix_answers(model, part) for part in parts]).gather(1, positions[:, None])[:, 0]
 
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
@@ -182,8 +182,8 @@ def _independent(
     for length in lengths:
         task.check_length(length)
         batch = task.sample(num_strings, length, generator_for(seed, "evaluation", length))
-        targets = batch.targets.gather(1, batch.last_asked[:, None])[:, 0]
-        points.append(_point(task, length, asked_answers(model, batch), targets))
+        targets = batch.targets.gather(1, batch.last_supervised[:, None])[:, 0]
+        points.append(_point(task, length, supervised_answers(model, batch), targets))
     return points
 
 
@@ -200,7 +200,7 @@ def _one_pass(
     longest = lengths[-1]
     batch = task.sample(num_strings, longest, generator_for(seed, "evaluation", longest))
     columns = torch.tensor(lengths) - 1
-    parts = batch.inputs.split(max(1, SYMBOLS_AT_ONCE // (8 * longest)))
+    parts = batch.inputs.split(max(1, MAX_SYMBOLS_PER_CHUNK // (8 * longest)))
     answers = torch.cat([prefix_answers(model, part)[:, columns] for part in parts])
     targets = batch.targets[:, columns]
     return [_point(task, length, answers[:, index], targets[:, index]) for index, length in enumerate(lengths)]
@@ -218,10 +218,10 @@ def _structured(
             drawn = draw(len(task.symbols), num_strings, length, generator_for(seed, family, length))
             inputs = drawn.unique(dim=0)  # of some families there are but two: a string counts once
             targets = task.solve(inputs)[:, -1]
-            asked = targets != IGNORE
-            if not asked.any():
+            supervised = targets != IGNORE
+            if not supervised.any():
                 continue  # no string of this family is well-formed for the task
-            inputs, targets = inputs[asked], targets[asked]
+            inputs, targets = inputs[supervised], targets[supervised]
             answers = final_answers(model, inputs)
             majority = targets.bincount().max().item() / len(targets)
             points.append(_point(task, length, answers, targets, baseline=majority, family=family))

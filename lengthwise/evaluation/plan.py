@@ -21,7 +21,7 @@ class EvaluationPlan(BaseModel):
 
     The dense range is measured in one pass where the task is `prefix_exchangeable`, with independent strings
     otherwise; long lengths always with independent strings. Strings are drawn from `seed`, the same for every run.
-    With `certificate`, whoever carries the plan out also certifies the model.
+    With `certificate`, whoever runs the plan also certifies the model.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,14 +36,14 @@ class EvaluationPlan(BaseModel):
     @model_validator(mode="after")
     def _dense_in_order(self) -> "EvaluationPlan":
         if not 1 <= self.dense[0] <= self.dense[1]:
-            raise ValueError(f"dense: wanted two lengths in order, got {self.dense}")
+            raise ValueError(f"dense: expected two lengths in order, got {self.dense}")
         return self
 
     def up_to(self, longest: int) -> "EvaluationPlan":
         """The plan without what is longer than `longest`."""
         low, high = self.dense
         if longest < low:
-            raise ValueError(f"--longest: wanted at least {low}, the first length that is measured, got {longest}")
+            raise ValueError(f"--longest: expected at least {low}, the first length that is measured, got {longest}")
         return self.model_copy(
             update={
                 "dense": (low, min(high, longest)),
@@ -92,7 +92,7 @@ class EvaluationPlan(BaseModel):
         return LengthCurve(protocol=protocol, points=tuple(points))
 
 
-LONGEST = 10_000_000
+MAX_LENGTH = 10_000_000
 """Longer lengths are taken for a slip."""
 
 
@@ -107,10 +107,10 @@ def parse_lengths(text: str) -> list[int]:
     for part in text.split(","):
         low, dash, high = part.strip().partition("-")
         if not low.isdecimal() or (dash and not high.isdecimal()):
-            raise ValueError(f"--lengths: wanted lengths and ranges such as 41-500,1000, got {part.strip()!r}")
+            raise ValueError(f"--lengths: expected lengths and ranges such as 41-500,1000, got {part.strip()!r}")
         if dash and int(low) > int(high):
-            raise ValueError(f"--lengths: wanted a range in order, got {part.strip()}; write {high}-{low}")
-        if int(high or low) > LONGEST:
-            raise ValueError(f"--lengths: wanted lengths of at most {LONGEST:,}, got {part.strip()}")
+            raise ValueError(f"--lengths: expected a range in order, got {part.strip()}; write {high}-{low}")
+        if int(high or low) > MAX_LENGTH:
+            raise ValueError(f"--lengths: expected lengths of at most {MAX_LENGTH:,}, got {part.strip()}")
         lengths.extend(range(int(low), int(high or low) + 1))
     return lengths

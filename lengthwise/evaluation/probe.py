@@ -31,7 +31,7 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
 
 
 def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float | None:
-    """Accuracy on 128 strings drawn anew for every step, at `length_of_tests`; None where there is none."""
+    """Accuracy on 128 strings drawn again for every step, at `length_of_tests`; None where there is none."""
     length = length_of_tests(task)
     if length is None:
         return None

@@ -40,9 +40,9 @@ def few_runs(num_symbols: int, batch_size: int, length: int, generator: torch.Ge
 def sparse(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
     """One symbol throughout but for four positions at most."""
     strings = torch.randint(num_symbols, (batch_size, 1), generator=generator).repeat(1, length)
-    places = torch.randint(length, (batch_size, 4), generator=generator)
+    positions = torch.randint(length, (batch_size, 4), generator=generator)
     others = torch.randint(num_symbols, (batch_size, 4), generator=generator)
-    return strings.scatter(1, places, others)
+    return strings.scatter(1, positions, others)
 
 
 STRUCTURED: Mapping[str, Family] = MappingProxyType(

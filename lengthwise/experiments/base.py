@@ -33,7 +33,7 @@ class Experiment(NamedTuple):
 
     `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`); or, where
     answers are numbers, their squared `"error"`.
-    `best_test`: show, beside final weights, the best of the tests taken while a run trains, as the paper does.
+    `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
     `compared`: pairs of columns whose runs are compared seed by seed, in each row that has both.
     """
 
@@ -78,7 +78,7 @@ def at_smoke_scale(settings: Settings, model: str) -> Settings:
 def parse_scale(name: str) -> Scale:
     """The scale of that name; an unknown one is a ValueError."""
     if name not in get_args(Scale):
-        raise ValueError(f"--scale: wanted one of {', '.join(get_args(Scale))}, got {name!r}")
+        raise ValueError(f"--scale: expected one of {', '.join(get_args(Scale))}, got {name!r}")
     return cast(Scale, name)
 
 

@@ -8,7 +8,7 @@ from lengthwise.runs.spec import Settings
 @EXPERIMENTS.register("demo")
 def demo(scale: Scale = "small") -> Experiment:
     """Three tasks, one seed, preset `fast` in 5,000 steps, final answer and weights only; certificates."""
-    fewer: Settings = {"train": {"steps": 5_000}}  # of 6,000: tasks that are learnt in 2,000, and minutes to wait
+    fewer: Settings = {"train": {"steps": 5_000}}  # of 6,000: tasks that are learned in 2,000, and minutes to wait
     specs = ScaledSpecs(scale, seeds=(0,))
     plan = SMOKE_PLAN if scale == "smoke" else EvaluationPlan()
     return Experiment(

@@ -70,7 +70,7 @@ def _plan(scale: Scale) -> EvaluationPlan:
 
 @EXPERIMENTS.register("linear-rnn/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: block-diagonal transitions beside S4 and its kin, by the best test and by final weights."""
+    """Table 2: block-diagonal transitions next to S4 and its kin, by the best test and by final weights."""
     cells = [
         Cell(column, row, _specs(scale, task, model, settings), task.published.get(row, ""))
         for column, task in _TASKS.items()
@@ -79,12 +79,12 @@ def table_2(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Fan et al. (2024), Table 2: linear recurrent networks on regular languages",
         about=(
-            "Preset `fan2024`: the published code's recipe, which is also given to the rivals, of whose settings the "
-            "paper says nothing (the code base that it took them from trains their recurrences at a rate of 0.001 and "
-            "without weight decay). Embedding, norms and read-out are the same for all; the rivals have a residual "
-            "around every layer, S4 and its kin a gate, RWKV a mix of channels. Trained on strings of 40 "
+            "Preset `fan2024`: the published code's recipe, which is also given to the baselines, of whose settings "
+            "the paper says nothing (the code base that it took them from trains their recurrences at a rate of 0.001 "
+            "and without weight decay). Embedding, norms and read-out are the same for all; the baselines have a "
+            "residual around every layer, S4 and its kin a gate, RWKV a mix of channels. Trained on strings of 40 "
             "symbols, of 39 for ModArith, with the answers to all prefixes. A net whose accuracy at 40 is near 100 % "
-            "has converged. *Ours* is the code's parametrisation, which is not that of the paper's eq. (6): *clamped "
+            "has converged. *Ours* is the code's parametrization, which is not that of the paper's eq. (6): *clamped "
             "columns*. The paper's entries are means over five seeds of the best test at 500 symbols, which its code "
             "takes 40 times: compare with *best test*. Of 40 tests of 128 strings the best of a net that guesses one "
             "of five digits is 0.28 on average, and of one that always says that the ends differ 0.87: the paper's "

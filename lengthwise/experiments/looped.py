@@ -40,10 +40,10 @@ _SMALL = (
 _SMALL_STEPS = {"subset-sum": 500, "longest-common-subsequence": 1_500, "edit-distance": 4_000}
 
 _SMALL_TRAIN: Settings = {"batch_size": 64, "optimizer": {"schedule": "constant", "warmup_steps": 100}}
-"""Beside preset `plain`."""
+"""Next to preset `plain`."""
 
 _SMALL_POSITIONS = 28
-"""Symbols of the longest problem, two strings of 12 and 14 letters; sinusoids are learnt with far more slowly."""
+"""Symbols of the longest problem, two strings of 12 and 14 letters; sinusoids are learned with far more slowly."""
 
 _LOOPS: dict[Scale, tuple[int, ...]] = {"paper": (5, 10, 50, 100), "small": (2, 5, 10), "smoke": (2,)}
 
@@ -123,16 +123,16 @@ def table_1(scale: Scale = "small") -> Experiment:
             "gains and gates, learned, but the same in all loops, so that the difference is time and what makes gains "
             "and gates of it. *Plain loop*: the published code's, whose norm and activation are others; the paper's "
             f"*looped TF*. {_parameters(rows[0])} The answer is one class, asked at `<sep>`; the paper also scores the "
-            "end symbol behind it, in the same accuracy. Strings are drawn anew for every step, where the paper goes "
+            "end symbol behind it, in the same accuracy. Strings are drawn again for every step, where the paper goes "
             "100 times over a million.\n\n"
             "At scale `small` the paper's entries, which stand in the last column, are for other problems: strings "
             "of 60 letters of an alphabet of 26, subset sums that a threshold answers in 82 % of cases, 781,250 "
             "steps of 128 strings, a width of 256, and 12 layers of the transformer. Here strings have 12 letters of "
             "an alphabet of 4, edit distances are true ones (the paper's begin with costs of 1 at the border), "
-            "subset sums are hard (the cheap predictors below are no better than a coin; who tries all sums of three "
+            "subset sums are hard (the shallow baselines below are no better than a coin; who tries all sums of three "
             "items answers 79 %); the width is 64, the transformer has 5 layers, and nets take 1,500 (LCS), 4,000 "
             "(ED) or 500 steps of 64 problems by preset `plain` and its optimizer Muon, at a constant rate. Their "
-            "positions are learned, where the paper's are sinusoids: with these, edit distances were learnt far more "
+            "positions are learned, where the paper's are sinusoids: with these, edit distances were learned far more "
             "slowly. Pilot runs of seed 0 chose this, the rate, the steps and the alphabet; what they were measured "
             "on are other strings than those of this page. Scale `paper` has the published sizes, steps, positions "
             "and labels, by preset `xu2024`."
@@ -161,7 +161,7 @@ _SMALL_TREES: Settings = {
     "model": {"d_model": 64, "num_heads": 4},
     "train": {"steps": 3_000, "batch_size": 16, "min_length": 26, "max_length": 26, "supervision": "prefix"},
 }
-"""Beside preset `plain`."""
+"""Next to preset `plain`."""
 
 
 def _in_context(scale: Scale, model: str, sizes: Settings) -> tuple[RunSpec, ...]:
@@ -188,12 +188,12 @@ def table_2(scale: Scale = "small") -> Experiment:
         Cell(row, f"transformer, L={layers}", _in_context(scale, "transformer", {"num_layers": layers}), "8.64e-03")
     ]
     for column, variant in variants.items():
-        for place, num_loops in enumerate(_IN_CONTEXT_LOOPS[scale]):
+        for index, num_loops in enumerate(_IN_CONTEXT_LOOPS[scale]):
             sizes: Settings = {"variant": variant, "num_loops": num_loops, "injection": "input"}
             if num_loops > 12:
                 sizes["activations"] = "recomputed"
             specs = _in_context(scale, "looped-transformer", sizes)
-            cells.append(Cell(row, f"{column}, R={num_loops}", specs, "" if place else published.get(column, "")))
+            cells.append(Cell(row, f"{column}, R={num_loops}", specs, "" if index else published.get(column, "")))
     points = trees["max_points"]
     return Experiment(
         title="Xu and Sato (2024), Table 2: decision trees in context",

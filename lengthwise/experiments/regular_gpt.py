@@ -101,7 +101,7 @@ def groups(scale: Scale = "small") -> Experiment:
             "Word problems of A_5 (60 elements) and S_5 (120), two generators each, from the final answer alone: the "
             "position of a point would be less to learn than the element. Preset `fast`, and with D=128; one seed. "
             "`lengthwise compile --task word-problem --set task.group=A5 --to regular-gpt` writes down weights that "
-            "solve A_5 at every length; here it is learnt."
+            "solve A_5 at every length; here it is learned."
         ),
         cells=[
             Cell(name, column, specs("word-problem", merge({"task": {"group": name}}, merge(common, changes))))

@@ -1,4 +1,4 @@
-"""Memorising words with linear RNNs (2023): whether training finds what is there, and for how long it lasts.
+"""Memorizing words with linear RNNs (2023): whether training finds what is there, and for how long it lasts.
 
 Not registered as an experiment: nets of a few numbers are trained hundreds at a time, not as runs with folders.
 """
@@ -74,7 +74,7 @@ def trained_words(size: Size) -> list[Memorization]:
 
 
 class Rounded(NamedTuple):
-    """A trained net with the entries of W_h rounded: its first wrong step among those generated, beside its formula.
+    """A trained net with the entries of W_h rounded: its first wrong step among those generated, next to its formula.
 
     `formula` is (pi / p) / |dtheta|, with dtheta the largest distance of an eigenvalue's angle from a multiple of
     2 pi / p, after rounding: training does not find these angles exactly, either.
@@ -105,7 +105,7 @@ class Trained(NamedTuple):
 
 
 def train_all(words: Sequence[Memorization], size: Size) -> list[Trained]:
-    """Nets of every dimension from 1 to the period, W_x = 0 and learnt; those of one dimension side by side."""
+    """Nets of every dimension from 1 to the period, W_x = 0 and learned; those of one dimension side by side."""
     trained = []
     for d in range(1, max(found.word.period for found in words) + 1):
         chosen = [found for found in words if found.word.period >= d for _ in range(size.seeds)]
@@ -118,8 +118,8 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
     letters = torch.from_numpy(np.stack([np.resize(found.word.letters, size.longest) for found in chosen]))
     num_symbols = int(letters.max()) + 1
     stack = draw(len(chosen), d, num_symbols, generator_for(0, "nets", d, int(learns_inputs)))
-    for place, found in enumerate(chosen):
-        stack.bias[place, len(found.word.symbols) :] = -100.0  # symbols of other words
+    for index, found in enumerate(chosen):
+        stack.bias[index, len(found.word.symbols) :] = -100.0  # symbols of other words
     stack, losses = descend(stack, letters[:, : size.length], size.descent, learns_inputs=learns_inputs)
     double = Stack(*(tensor.double() for tensor in stack))
     wrong = [_first(row) for row in generate(double, size.longest) != letters]
@@ -156,7 +156,7 @@ def _first(is_wrong: torch.Tensor) -> int | None:
     return int(is_wrong.int().argmax()) + 1 if bool(is_wrong.any()) else None
 
 
-class Learnt(NamedTuple):
+class Learned(NamedTuple):
     """Nets of the smallest dimension of one word, W_x = 0: the frequencies of those that are right where trained.
 
     `off` is the largest distance of any frequency from a whole number, in the median net. `readable` counts nets whose
@@ -173,8 +173,8 @@ class Learnt(NamedTuple):
     all_sets: int
 
 
-def learnt_frequencies(trained: Sequence[Trained], size: Size) -> list[Learnt]:
-    """The eigenvalues that training finds beside the frequencies that linear programs find."""
+def learned_frequencies(trained: Sequence[Trained], size: Size) -> list[Learned]:
+    """The eigenvalues that training finds next to the frequencies that linear programs find."""
     smallest = [net for net in trained if not net.learns_inputs and net.dimension == net.word.upper]
     found = []
     for _, group in groupby(sorted(smallest, key=_name), key=_name):
@@ -187,7 +187,7 @@ def learnt_frequencies(trained: Sequence[Trained], size: Size) -> list[Learnt]:
         seen = [frequencies_of(net.eigenvalues, period) for net in right]
         offs = sorted(off for _, off in seen)
         found.append(
-            Learnt(
+            Learned(
                 word,
                 len(right),
                 offs[len(offs) // 2] if offs else math.nan,

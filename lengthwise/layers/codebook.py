@@ -25,7 +25,7 @@ class Codebook(nn.Module):
         [[1.0, 0.0], [0.0, 1.0]]
 
     Source: van den Oord et al. (2017), Neural Discrete Representation Learning, section 3.1, eq. (1)-(2), and 3.2.
-    Differs from the source: codes are given once, when states have settled, and are not learnt; there is neither a
+    Differs from the source: codes are given once, when states have settled, and are not learned; there is neither a
     codebook loss nor a commitment loss.
     """
 
@@ -54,7 +54,7 @@ class Codebook(nn.Module):
             ValueError: there is none, or there are more than Q.
         """
         if not 1 <= len(codes) <= len(self.codes):
-            raise ValueError(f"codes: wanted 1 to {len(self.codes)}, got {len(codes)}; give fewer or raise max_codes")
+            raise ValueError(f"codes: expected 1 to {len(self.codes)}, got {len(codes)}; give fewer or raise max_codes")
         self.codes.zero_()[: len(codes)] = codes.detach()
         self.count.fill_(len(codes))
 
@@ -68,7 +68,7 @@ class Codebook(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class SnappingLayer:
+class QuantizingLayer:
     """A tree layer (`lengthwise.ops.tree_attention.TreeLayer`) whose values are moved to the nearest code."""
 
     layer: TreeLayer
@@ -78,8 +78,8 @@ class SnappingLayer:
     def bias(self) -> Float[Tensor, "H C"]:
         return self.layer.bias
 
-    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        return self.layer.normalise(states)
+    def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        return self.layer.normalize(states)
 
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]:
         return self.layer.query(normed)

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.initialisation import draw_uniformly
+from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
 from lengthwise.layers.state_space import draw_steps, legs_pairs
 from lengthwise.ops.block_recurrence import check_finite, recurrence

@@ -6,7 +6,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.conventions import PAD
-from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.sinusoids import position_sinusoids
 
 
@@ -28,7 +28,7 @@ class Positions(nn.Module):
             return states + position_sinusoids(length, width).to(states)
         if length > len(self.table):
             raise ValueError(
-                f"length: wanted at most {len(self.table)} positions, of which this model has learned encodings, got "
+                f"length: expected at most {len(self.table)} positions, of which this model has learned encodings, got "
                 f"{length}; make it with more model.learned_positions, or with 0, which are sinusoids"
             )
         return states + self.table[:length]

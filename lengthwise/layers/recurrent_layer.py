@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.initialization import draw_linears
 
-LEAST_PROBABILITY = 1e-30
+MIN_PROBABILITY = 1e-30
 """What a mixture's smaller probabilities are taken for: logarithms stay finite."""
 
 
@@ -24,7 +24,7 @@ class RecurrentLayer(nn.Module, ABC):
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters anew."""
+        """Draw all parameters again."""
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
         """The state before the first symbol, zeros unless a layer says otherwise, for as many strings as `like` has."""
@@ -100,12 +100,12 @@ class MixtureReadout(nn.Module):
     """log p(y), p(y) = sum_s x_s q_s(y): x is a distribution of states, q_s = softmax(w_s) one of answers for each.
 
     An answer is certain only if nearly all of x lies in states that are certain of it: what a state knows cannot be
-    spread over numbers that mean something together, so that the states that are learnt are those of a machine.
+    spread over numbers that mean something together, so that the states that are learned are those of a machine.
     Probabilities below 1e-30 count as 1e-30.
 
     Source: Bengio and Frasconi (1995), An Input Output HMM Architecture, whose outputs these are if transitions are the
         stochastic columns of `BlockLinearLayer`. Differs from the source: distributions of answers depend on the state
-        alone, and all is learnt by gradient descent.
+        alone, and all is learned by gradient descent.
     """
 
     def __init__(self, num_states: int, num_classes: int) -> None:
@@ -117,4 +117,4 @@ class MixtureReadout(nn.Module):
         nn.init.normal_(self.weight, generator=generator)
 
     def forward(self, states: Float[Tensor, "*M D"]) -> Float[Tensor, "*M Y"]:
-        return (states @ self.weight.softmax(-1)).clamp(min=LEAST_PROBABILITY).log()
+        return (states @ self.weight.softmax(-1)).clamp(min=MIN_PROBABILITY).log()

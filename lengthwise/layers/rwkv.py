@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 
-LEAST = -1e30
+MINIMUM = -1e30
 """Stands for log 0; finite, so that the difference of two is too."""
 
 
@@ -66,7 +66,7 @@ class TimeMix(_Shifted):
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
         """No features, no sums, and the largest exponent of none."""
         zeros = torch.zeros_like(like)
-        return torch.cat([zeros, zeros, zeros, zeros + LEAST], 1)
+        return torch.cat([zeros, zeros, zeros, zeros + MINIMUM], 1)
 
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.transformer_layer import Scales
 from lengthwise.ops.sinusoids import timestep_sinusoids
 
@@ -20,7 +20,7 @@ class LoopScales(nn.Module, ABC):
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters anew."""
+        """Draw all parameters again."""
 
     @abstractmethod
     def raw(self, num_loops: int) -> Float[Tensor, "R 4 D"]:

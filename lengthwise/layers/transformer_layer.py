@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.initialization import draw_linears
 
 LayerKind = Literal["scaled", "rms", "gpt2"]
 """`scaled`: RMSNorm without a gain of its own, SiLU. `rms`: RMSNorm with a learned gain, GELU. `gpt2`: LayerNorm with
@@ -72,20 +72,20 @@ class TransformerLayer(nn.Module):
         return self._respond(states, attended, maps)
 
     def at(
-        self, states: Float[Tensor, "B T D"], places: Int64[Tensor, " B"], scales: Scales | None = None
+        self, states: Float[Tensor, "B T D"], positions: Int64[Tensor, " B"], scales: Scales | None = None
     ) -> Float[Tensor, "B D"]:
         """The same numbers as `forward` at one place of each row: of the other positions, keys and values alone."""
         maps = self._maps(scales)
         normed = self.norms[0](states)
-        here = torch.arange(len(places))
+        here = torch.arange(len(positions))
         (to_query, to_key_value), (query_bias, key_value_bias) = (
             tensor.tensor_split([states.shape[-1]]) for tensor in maps.query_key_value
         )
-        (query,) = self._heads(F.linear(normed[here, places][:, None], to_query, query_bias), 1)
+        (query,) = self._heads(F.linear(normed[here, positions][:, None], to_query, query_bias), 1)
         key, value = self._heads(F.linear(normed, to_key_value, key_value_bias), 2)
-        seen = torch.arange(states.shape[1]) <= places[:, None, None, None]
+        seen = torch.arange(states.shape[1]) <= positions[:, None, None, None]
         attended = F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
-        return self._respond(states[here, places][:, None], attended, maps)[:, 0]
+        return self._respond(states[here, positions][:, None], attended, maps)[:, 0]
 
     def by_definition(self, states: Float[Tensor, "B T D"], scales: Scales | None = None) -> Float[Tensor, "B T D"]:
         """The same numbers as `forward`, as the equations stand: every weight of attention written out."""

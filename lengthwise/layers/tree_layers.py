@@ -112,7 +112,7 @@ class MergeLayer(TreeAttentionLayer):
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=0.08, generator=generator)
 
-    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+    def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         """What queries, keys and values are projected from: tanh(g y)."""
         return torch.tanh(self.gain * states)
 
@@ -138,12 +138,12 @@ class PreNormLayer(TreeAttentionLayer):
         self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """GPT-2's initialisation: weights N(0, 0.02^2), gains 1, biases and r 0."""
+        """GPT-2's initialization: weights N(0, 0.02^2), gains 1, biases and r 0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=0.02, generator=generator)
 
-    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+    def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         """What queries, keys and values are projected from."""
         normed: Tensor = self.norm_1(states)
         return normed
@@ -175,8 +175,8 @@ class PostNormLayer(TreeAttentionLayer):
             nn.init.trunc_normal_(linear.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
         nn.init.normal_(self.bias, std=0.02, generator=generator)
 
-    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Nothing: this layer normalises after its sums."""
+    def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        """Nothing: this layer normalizes after its sums."""
         return states
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
@@ -186,7 +186,7 @@ class PostNormLayer(TreeAttentionLayer):
 
 
 class BareLayer(TreeAttentionLayer):
-    """Attention, then W_2 ReLU(W_1 x): biases everywhere, and no normalisation and no residual.
+    """Attention, then W_2 ReLU(W_1 x): biases everywhere, and no normalization and no residual.
 
     Exact on states of zeros and ones, which is what closed-form weights need. States keep no fixed scale, so it is not
     made for training.
@@ -206,7 +206,7 @@ class BareLayer(TreeAttentionLayer):
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=linear.in_features**-0.5, generator=generator)
 
-    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+    def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         """Nothing."""
         return states
 

@@ -33,7 +33,7 @@ def check_divides_width(name: str, value: int, d_model: int) -> None:
     """Refuse a setting that has to divide the width, and does not."""
     if d_model % value:
         divisors = [n for n in range(1, d_model + 1) if d_model % n == 0]
-        raise ValueError(f"{name}: wanted a divisor of d_model={d_model}, got {value}; choose from {divisors}")
+        raise ValueError(f"{name}: expected a divisor of d_model={d_model}, got {value}; choose from {divisors}")
 
 
 class SequenceModel(nn.Module, ABC):
@@ -68,12 +68,12 @@ class SequenceModel(nn.Module, ABC):
         """Training inserts pads in blocks of so many; more than 1 for models that read their input in chunks."""
         return 1
 
-    def advance(self, share: float) -> None:
+    def set_progress(self, share: float) -> None:
         """Told by training, before each step, which share of its steps is done; does nothing by default."""
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters anew."""
+        """Draw all parameters again."""
 
     @abstractmethod
     def forward(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
@@ -84,11 +84,11 @@ class SequenceModel(nn.Module, ABC):
         """The hidden state that the answer for the whole string is read from, as cheaply as the model can."""
 
     def logits_at(
-        self, inputs: Inputs, places: Int64[Tensor, " B"], perturb: Perturbation | None = None
+        self, inputs: Inputs, indices: Int64[Tensor, " B"], perturb: Perturbation | None = None
     ) -> Float[Tensor, "B Y"]:
         """The same numbers as ``forward(inputs)`` at one place of each row, as cheaply as the model can."""
         logits: Tensor = self(inputs, perturb)
-        return logits[torch.arange(len(places)), places]
+        return logits[torch.arange(len(indices)), indices]
 
     def last_states(
         self, batches: Sequence[Int64[Tensor, "_ _"] | Float[Tensor, "_ _ _"]], perturb: Perturbation | None = None
@@ -99,12 +99,12 @@ class SequenceModel(nn.Module, ABC):
     def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
         """Raise a ValueError unless these are strings of the symbols 0 ... num_symbols - 1, or pads where accepted."""
         if not inputs.shape[1]:
-            raise ValueError("length: wanted at least 1 symbol, got 0; a string must not be empty")
+            raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
         lowest = PAD if self.accepts_pad else 0
         if inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
             pad = f" or the pad {PAD}" if self.accepts_pad else ""
             raise ValueError(
-                f"inputs: wanted symbol ids in 0..{num_symbols - 1}{pad}, got ids in "
+                f"inputs: expected symbol ids in 0..{num_symbols - 1}{pad}, got ids in "
                 f"{int(inputs.min())}..{int(inputs.max())}; encode strings with the model's own task"
             )
 
@@ -112,16 +112,16 @@ class SequenceModel(nn.Module, ABC):
         """Raise a ValueError unless these are sequences of vectors of `input_dim` finite numbers."""
         if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[1]:
             raise ValueError(
-                f"inputs: wanted shape [B, T, {input_dim}] with T of at least 1, got {list(inputs.shape)}; sample them "
-                "from the model's own task"
+                f"inputs: expected shape [B, T, {input_dim}] with T of at least 1, got {list(inputs.shape)}; sample "
+                "them from the model's own task"
             )
         if not inputs.isfinite().all():
-            raise ValueError("inputs: wanted finite numbers, got some that are not; look for what made them so")
+            raise ValueError("inputs: expected finite numbers, got some that are not; look for what made them so")
 
-    def refuse(self, perturb: Perturbation | None) -> None:
+    def reject_perturbation(self, perturb: Perturbation | None) -> None:
         """Raise a ValueError where noise is given to a model that takes none."""
         if perturb is not None:
-            raise ValueError(f"perturb: wanted None, as {self.name} takes no noise on its states; set it to 0")
+            raise ValueError(f"perturb: expected None, as {self.name} takes no noise on its states; set it to 0")
 
     def last(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
         """The same numbers as ``forward(inputs)[:, -1]``, from `last_state`."""
@@ -151,10 +151,11 @@ class RecurrentModel(SequenceModel):
     def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:
         """Raise a ValueError unless these are symbols 0 ... num_symbols - 1, and the states of as many strings."""
         self.check_inputs(token[:, None], num_symbols)
-        wanted = self.initial_state(len(token)).shape
-        if state.shape != wanted:
+        expected = self.initial_state(len(token)).shape
+        if state.shape != expected:
             raise ValueError(
-                f"state: wanted shape {list(wanted)}, got {list(state.shape)}; begin with initial_state({len(token)})"
+                f"state: expected shape {list(expected)}, got {list(state.shape)}; begin with "
+                f"initial_state({len(token)})"
             )
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
@@ -166,19 +167,19 @@ class RecurrentModel(SequenceModel):
             yield state[:, None]
 
     def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        self.refuse(perturb)
+        self.reject_perturbation(perturb)
         logits: Tensor = self.readout(torch.cat(list(self.states(inputs)), 1))
         return logits
 
     def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
-        self.refuse(perturb)
+        self.reject_perturbation(perturb)
         for states in self.states(inputs):
             last = states[:, -1]
         return last
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
+def eval_mode(model: nn.Module) -> Iterator[None]:
     """Within it, the model is in evaluation mode and nothing has a gradient."""
     was_training = model.training
     model.eval()
@@ -223,7 +224,7 @@ def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: 
     """
     model: type[Any] = MODELS[name]
     if not isinstance(task, Alphabet | Vectors):
-        raise ValueError(f"task: wanted a task, which has symbols and classes, got {task!r}; make one with make_task")
+        raise ValueError(f"task: expected a task, which has symbols and classes, got {task!r}; make one with make_task")
     return build_model(name, validated(model.Config, config, path="model"), task, seed)
 
 

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import counting_from
 from lengthwise.layers.block_linear import BlockLinearLayer
-from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MODELS, ModelConfig, Perturbation, RecurrentModel, check_divides_width
 from lengthwise.ops.block_recurrence import check_features, recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
-NUMBERS_AT_ONCE = 1 << 24
+MAX_ELEMENTS_PER_CHUNK = 1 << 24
 """States, and transitions of layers above the first, are held for so many positions at once: so many numbers."""
 
 
@@ -46,19 +46,19 @@ class BlockLinearRNNConfig(ModelConfig):
         check_divides_width("block_dim", self.block_dim, self.d_model)
         if self.block_dim == 1 and self.columns == "rescaled":
             raise ValueError(
-                "block_dim: wanted at least 2 with columns 'rescaled', which are less their mean, got 1; choose "
+                "block_dim: expected at least 2 with columns 'rescaled', which are less their mean, got 1; choose "
                 "'clamped'"
             )
         if not self.hidden and (self.columns, self.num_layers) != ("stochastic", 1):
             raise ValueError(
-                "hidden: wanted at least 1 unit unless one layer has columns 'stochastic', whose logits are a symbol's "
-                f"own then, got 0 with {self.num_layers} of {self.columns!r}; give it some"
+                "hidden: expected at least 1 unit unless one layer has columns 'stochastic', whose logits are a "
+                f"symbol's own then, got 0 with {self.num_layers} of {self.columns!r}; give it some"
             )
         mixed = (self.columns, self.num_layers, self.block_dim)
         if self.read == "mixture" and mixed != ("stochastic", 1, self.d_model):
             raise ValueError(
-                "read: wanted 'all' or 'last' unless one layer of one block has columns 'stochastic', as a mixture is "
-                f"one of states, got 'mixture' with {self.num_layers} of {self.d_model // self.block_dim} and "
+                "read: expected 'all' or 'last' unless one layer of one block has columns 'stochastic', as a mixture "
+                f"is one of states, got 'mixture' with {self.num_layers} of {self.d_model // self.block_dim} and "
                 f"{self.columns!r}; choose block_dim={self.d_model}, num_layers=1 and columns='stochastic'"
             )
         return self
@@ -68,13 +68,13 @@ class BlockLinearRNNConfig(ModelConfig):
 class BlockLinearRNN(RecurrentModel):
     """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
 
-    The first layer reads the embedded symbols, normalised, or, without hidden units, as they are; each further one the
-    normalised sum of the embedding and the states of all layers below. In the first layer transitions depend on the
+    The first layer reads the embedded symbols, normalized, or, without hidden units, as they are; each further one the
+    normalized sum of the embedding and the states of all layers below. In the first layer transitions depend on the
     symbol alone and are made once for each (`lengthwise.ops.symbol_recurrence`). The state of a string is that of all
     layers, one after another.
 
     Source: Fan et al. (2024), eq. (1), (5), (6), and the published code for what the paper leaves open: generators,
-    normalisation, residuals (around all layers but the last), read-out.
+    normalization, residuals (around all layers but the last), read-out.
     Differs from the source: in its default columns, which are distributions that end as one-hot vectors, and in what
     answers are read from, theirs being the last layer alone; what text and code say are settings. Matrices without
     hidden units, and answers as a mixture, are ours.
@@ -127,7 +127,7 @@ class BlockLinearRNN(RecurrentModel):
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
 
-    def advance(self, share: float) -> None:
+    def set_progress(self, share: float) -> None:
         """Let the temperature of the columns follow the share of training that is done."""
         fallen = max(0.0, (share - 0.4) / 0.5)
         temperature = self.config.end_temperature**fallen if share < 0.9 else 0.0
@@ -158,7 +158,7 @@ class BlockLinearRNN(RecurrentModel):
     def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
         if self.config.num_layers > 1:
             return super().last_state(inputs, perturb)
-        self.refuse(perturb)
+        self.reject_perturbation(perturb)
         (state,) = self._split(self.initial_state(len(inputs)))
         tables = self._tables()
         for start, tokens in self._parts(inputs):
@@ -170,7 +170,7 @@ class BlockLinearRNN(RecurrentModel):
         """Some positions at a time, and the place of the first of them."""
         self.check_inputs(inputs, self.embedding.num_embeddings)
         numbers = self.config.d_model * (self.config.block_dim if self.config.num_layers > 1 else 1)
-        at_once = max(1, NUMBERS_AT_ONCE // max(1, len(inputs) * numbers))
+        at_once = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(inputs) * numbers))
         for part, tokens in enumerate(inputs.split(at_once, 1)):
             yield part * at_once, tokens
 

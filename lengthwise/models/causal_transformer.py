@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.read_in import SymbolReadIn, VectorReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.base import Inputs, ModelConfig, Perturbation, SequenceModel, check_divides_width
@@ -20,14 +20,14 @@ class CausalTransformerConfig(ModelConfig):
     """Width D, heads H (a divisor of D), positions, and how linear maps start.
 
     `learned_positions`: 0 for fixed sinusoids, which any length has; otherwise the size of a learned table, which is
-    then the longest input. `initialisation`: `"torch"`, uniform up to 1 / sqrt(inputs), or `"gpt2"`, N(0, 0.02^2) with
+    then the longest input. `initialization`: `"torch"`, uniform up to 1 / sqrt(inputs), or `"gpt2"`, N(0, 0.02^2) with
     biases 0 and the maps that end in the residual smaller by the square root of their number.
     """
 
     d_model: int = Field(64, ge=1)
     num_heads: int = Field(4, ge=1)
     learned_positions: int = Field(0, ge=0)
-    initialisation: Literal["torch", "gpt2"] = "torch"
+    initialization: Literal["torch", "gpt2"] = "torch"
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "CausalTransformerConfig":
@@ -42,7 +42,7 @@ PUBLISHED_SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "d_model": 256,
             "num_heads": 8,
             "learned_positions": 203,
-            "initialisation": "gpt2",
+            "initialization": "gpt2",
         },
     }
 )
@@ -75,7 +75,9 @@ class CausalTransformer(SequenceModel):
         super().__init__()
         self.config = config
         if (vocab_size is None) == (input_dim is None):
-            raise ValueError("vocab_size: wanted the number of symbols or, for vectors, input_dim; give one of the two")
+            raise ValueError(
+                "vocab_size: expected the number of symbols or, for vectors, input_dim; give one of the two"
+            )
         sizes = {"d_model": config.d_model, "learned_positions": config.learned_positions}
         self.read_in: SymbolReadIn | VectorReadIn
         if vocab_size is not None:
@@ -89,18 +91,18 @@ class CausalTransformer(SequenceModel):
         """What the layers make of the inputs as they were read."""
 
     @abstractmethod
-    def states_at(self, read: Float[Tensor, "B T D"], places: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
+    def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         """`states` at one place of each row, as cheaply as the layers can."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters anew; norms start at 1 and 0."""
+        """Draw all parameters again; norms start at 1 and 0."""
         self.read_in.reset_parameters(generator)
         for layer in self._layers():
             layer.reset_parameters(generator)
         norm, linear = self.readout
         norm.reset_parameters()  # type: ignore[operator]  # Sequential forgets the type of its modules
         draw_linears(linear, generator)
-        if self.config.initialisation == "gpt2":
+        if self.config.initialization == "gpt2":
             self._draw_as_gpt2_does(generator)
 
     def _draw_as_gpt2_does(self, generator: torch.Generator) -> None:
@@ -123,22 +125,22 @@ class CausalTransformer(SequenceModel):
         return [parameter for parameter in self.layers.parameters() if parameter.ndim == 2]
 
     def forward(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        self.refuse(perturb)
+        self.reject_perturbation(perturb)
         logits: Tensor = self.readout(self.states(self._read(inputs)))
         return logits
 
     def logits_at(
         self,
         inputs: Inputs,
-        places: Int64[Tensor, " B"],
+        indices: Int64[Tensor, " B"],
         perturb: Perturbation | None = None,
     ) -> Float[Tensor, "B Y"]:
-        self.refuse(perturb)
-        logits: Tensor = self.readout(self.states_at(self._read(inputs), places))
+        self.reject_perturbation(perturb)
+        logits: Tensor = self.readout(self.states_at(self._read(inputs), indices))
         return logits
 
     def last_state(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
-        self.refuse(perturb)
+        self.reject_perturbation(perturb)
         return self.states_at(self._read(inputs), inputs.new_full((len(inputs),), inputs.shape[1] - 1).long())
 
     def _read(self, inputs: Inputs) -> Float[Tensor, "B T D"]:

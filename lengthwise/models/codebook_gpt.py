@@ -6,34 +6,34 @@ from typing import Literal
 import torch
 from pydantic import Field, model_validator
 
-from lengthwise.layers.codebook import Codebook, SnappingLayer
+from lengthwise.layers.codebook import Codebook, QuantizingLayer
 from lengthwise.models.base import MODELS
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 from lengthwise.ops.tree_attention import Tree
 
-MOST_ENTRIES = 300_000
-"""Of the table of all merges of codes: closing states may have to go through it."""
+MAX_ENTRIES = 300_000
+"""Of the table of all merges of codes: closing states may have to enumerate it."""
 
 
 class CodebookGPTConfig(RegularGPTConfig):
     """Sizes of a RegularGPT of variant merge and thickness 1, at most how many codes, and when they are looked for.
 
-    That is after the share `snap_after` of training's steps, and again every 100 steps until states close. States have
-    to be settled by then: codes given to a net that still changes are soon wrong.
+    That is after the share `quantize_after` of training's steps, and again every 100 steps until states close. States
+    have to be settled by then: codes given to a net that still changes are soon wrong.
     """
 
     variant: Literal["merge"] = "merge"
     thickness: Literal[1] = 1
     max_codes: int = Field(64, ge=1)
-    snap_after: float = Field(0.9, ge=0, lt=1)
+    quantize_after: float = Field(0.9, ge=0, lt=1)
 
     @model_validator(mode="after")
     def _table_of_merges_is_small(self) -> "CodebookGPTConfig":
-        if self.max_codes**self.chunk_size > MOST_ENTRIES:
-            most = int(MOST_ENTRIES ** (1 / self.chunk_size))
+        if self.max_codes**self.chunk_size > MAX_ENTRIES:
+            maximum = int(MAX_ENTRIES ** (1 / self.chunk_size))
             raise ValueError(
-                f"max_codes: wanted at most {most} codes for chunks of {self.chunk_size}, whose merges are a table of "
-                f"{MOST_ENTRIES:,} entries, got {self.max_codes}; give fewer"
+                f"max_codes: expected at most {maximum} codes for chunks of {self.chunk_size}, whose merges are a "
+                f"table of {MAX_ENTRIES:,} entries, got {self.max_codes}; give fewer"
             )
         return self
 
@@ -42,9 +42,9 @@ class CodebookGPTConfig(RegularGPTConfig):
 class CodebookGPT(RegularGPT):
     """A RegularGPT that becomes a finite machine while it is trained: merged states are moved to the nearest code.
 
-    It begins as a RegularGPT. After the share `snap_after` of training its states are closed into classes
-    (`lengthwise.training.snapping`), whose prototypes are the codes from then on; gradients pass the move unchanged.
-    With K codes a merge of C states is a table of K^C entries, whatever the length of the string.
+    It begins as a RegularGPT. After the share `quantize_after` of training its states are closed into classes
+    (`lengthwise.training.quantization`), whose prototypes are the codes from then on; gradients pass the move
+    unchanged. With K codes a merge of C states is a table of K^C entries, whatever the length of the string.
 
     Source: Chi et al. (2023), section 3; van den Oord et al. (2017), Neural Discrete Representation Learning, section
     3, for codes.
@@ -57,20 +57,20 @@ class CodebookGPT(RegularGPT):
     presets = MappingProxyType({})  # not those of the paper's net, which is another variant
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters anew, and forget the codes."""
+        """Draw all parameters again, and forget the codes."""
         super().reset_parameters(generator)
         empty = Codebook(max_codes=self.config.max_codes, d_model=self.config.d_model)
         self.codebook = empty.to(self.embedding.weight)
 
     @property
-    def snap_after(self) -> float:
+    def quantize_after(self) -> float:
         """The share of training after which codes are looked for."""
-        return self.config.snap_after
+        return self.config.quantize_after
 
     @property
     def tree(self) -> Tree:
-        """The function that the parameters stand for; its layer is a `SnappingLayer` as soon as there are codes."""
+        """The function that the parameters stand for; its layer is a `QuantizingLayer` as soon as there are codes."""
         tree = super().tree
         if not self.codebook.count:
             return tree
-        return tree._replace(layers=[SnappingLayer(tree.layers[0], self.codebook)])
+        return tree._replace(layers=[QuantizingLayer(tree.layers[0], self.codebook)])

@@ -10,12 +10,12 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.conventions import Tie
-from lengthwise.layers.initialisation import draw_uniformly
+from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
 
 Ties = Literal["lowest", "error"]
 
-STATES_AT_ONCE = 4096
+MAX_STATES_PER_CHUNK = 4096
 """States of so many steps are held at a time."""
 
 
@@ -56,7 +56,7 @@ class LinearRNNGenerator(RecurrentModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters anew, uniformly up to 1 / sqrt(d) in size."""
+        """Draw all parameters again, uniformly up to 1 / sqrt(d) in size."""
         draw_uniformly(self.parameters(), self.config.d_model, generator)
 
     @property
@@ -101,9 +101,9 @@ class LinearRNNGenerator(RecurrentModel):
         if self.input_weight[:, :-1].any():
             return generate_by_definition(self, count, ties=ties)
         state, said = self.input_weight[:, -1], []
-        for start in range(0, count, STATES_AT_ONCE):
+        for start in range(0, count, MAX_STATES_PER_CHUNK):
             states = []
-            for _ in range(min(STATES_AT_ONCE, count - start)):
+            for _ in range(min(MAX_STATES_PER_CHUNK, count - start)):
                 states.append(state)
                 state = self.hidden_weight @ state
             said.append(_largest(self.readout(torch.stack(states)), ties, start))
@@ -126,7 +126,7 @@ class LinearRNNGenerator(RecurrentModel):
             logits = [_dot(row, state) + b for row, b in zip(readout, bias, strict=True)]
             token = logits.index(max(logits))
             if ties == "error" and logits.count(logits[token]) > 1:
-                raise Tie(f"step {i + 1}: wanted one largest logit, got {list(map(float, logits))}")
+                raise Tie(f"step {i + 1}: expected one largest logit, got {list(map(float, logits))}")
             said.append(token)
         return torch.tensor(said, dtype=torch.int64)
 
@@ -134,11 +134,11 @@ class LinearRNNGenerator(RecurrentModel):
         num_symbols, num_classes = self.input_weight.shape[1], self.readout.out_features
         if num_symbols != num_classes + 1:
             raise ValueError(
-                f"vocab_size: wanted {num_classes + 1}, a symbol for each class and START, got {num_symbols}; make the "
-                "model for an alphabet whose last symbol is START"
+                f"vocab_size: expected {num_classes + 1}, a symbol for each class and START, got {num_symbols}; make "
+                "the model for an alphabet whose last symbol is START"
             )
         if count < 0:
-            raise ValueError(f"count: wanted at least 0 symbols, got {count}")
+            raise ValueError(f"count: expected at least 0 symbols, got {count}")
 
 
 @torch.no_grad()
@@ -160,7 +160,7 @@ def _largest(logits: Float[Tensor, "T Y"], ties: Ties, start: int) -> Int64[Tens
         clear = (logits < largest).sum(1) == logits.shape[1] - 1
         if not bool(clear.all()):
             step = int((~clear).int().argmax())
-            raise Tie(f"step {start + step + 1}: wanted one largest logit, got {logits[step].tolist()}")
+            raise Tie(f"step {start + step + 1}: expected one largest logit, got {logits[step].tolist()}")
     return logits.argmax(1)
 
 

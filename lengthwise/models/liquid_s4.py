@@ -19,7 +19,7 @@ class LiquidS4(StackedRNN):
     Differs from the source: see `LiquidS4Layer`; embedding and read-out are those of `StackedRNN`.
     """
 
-    positions_at_once: ClassVar[int] = 64
+    positions_per_chunk: ClassVar[int] = 64
     Config = StateSpaceConfig
     config: StateSpaceConfig
 

@@ -112,11 +112,11 @@ class LoopedTransformer(CausalTransformer):
         found: Tensor = layer(self._loop_input(state, read), last)
         return found
 
-    def states_at(self, read: Float[Tensor, "B T D"], places: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
+    def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         *before, last = self._scales_of_loops()
         state = self._looped(read, before)
         (layer,) = self._layers()
-        return layer.at(self._loop_input(state, read), places, last)
+        return layer.at(self._loop_input(state, read), indices, last)
 
     def _scales_of_loops(self) -> Sequence[Scales | None]:
         """The gains and gates of every loop, computed once for all positions and strings."""

@@ -38,7 +38,7 @@ class RegularGPTConfig(ModelConfig):
     def _blocks_share_hidden_units(self) -> "RegularGPTConfig":
         if self.variant == "merge" and (self.hidden or 0) % 2:
             raise ValueError(
-                f"hidden: wanted an even number for variant merge, got {self.hidden}; its two feed-forward blocks "
+                f"hidden: expected an even number for variant merge, got {self.hidden}; its two feed-forward blocks "
                 "have half each"
             )
         return self
@@ -67,7 +67,7 @@ class RegularGPT(SequenceModel):
     The state of a window is the layer's value on the states of its C parts (`lengthwise.ops.tree_attention`); the
     read-out of prefix t sees the state after max(1, ceil(log_C t)) levels. Variants: `"merge"` (ours: no residual,
     normed output; the one that extrapolates), `"paper"` (GPT-2's layer), `"code"` (the authors' post-norm layer, whose
-    pads are put in raw again at every level), `"bare"` (a layer without normalisation and residual, whose weights
+    pads are put in raw again at every level), `"bare"` (a layer without normalization and residual, whose weights
     `lengthwise.constructions` writes down for any finite machine).
 
     Source: Chi et al. (2023), sections 3.1-3.2.
@@ -105,7 +105,7 @@ class RegularGPT(SequenceModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters anew; row 0 of the embedding is the pad."""
+        """Draw all parameters again; row 0 of the embedding is the pad."""
         width = self.config.d_model
         for layer in self.layers:
             layer.reset_parameters(generator)  # type: ignore[operator]  # ModuleList forgets the type of its modules

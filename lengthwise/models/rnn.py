@@ -9,11 +9,11 @@ from jaxtyping import Float, Int64
 from pydantic import Field
 from torch import Tensor, nn
 
-from lengthwise.layers.initialisation import draw_uniformly
+from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
 
-POSITIONS_AT_ONCE = 1024
-"""States of so many positions are held at a time where only the last one is wanted."""
+MAX_POSITIONS_PER_CHUNK = 1024
+"""States of so many positions are held at a time where only the last one is expected."""
 
 
 class RNNConfig(ModelConfig):
@@ -52,7 +52,7 @@ class RNN(RecurrentModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters anew, uniformly up to 1 / sqrt(D) in size."""
+        """Draw all parameters again, uniformly up to 1 / sqrt(D) in size."""
         draw_uniformly(self.parameters(), self.config.d_model, generator)
 
     @property
@@ -85,7 +85,7 @@ class RNN(RecurrentModel):
         """The states at every position, some positions at a time."""
         self.check_inputs(inputs, self.recurrence.input_size)
         state = self.initial_state(len(inputs))
-        for some in inputs.split(POSITIONS_AT_ONCE, 1):
+        for some in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
             one_hot = F.one_hot(some, self.recurrence.input_size).to(state.dtype)
             states, _ = self.recurrence(one_hot, state[None].contiguous())
             state = states[:, -1]

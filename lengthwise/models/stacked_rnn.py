@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.conventions import counting_from
-from lengthwise.layers.initialisation import draw_linears
+from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer, hidden_layer_readout
 from lengthwise.models.base import ModelConfig, Perturbation, RecurrentModel
 from lengthwise.ops.block_recurrence import check_features
@@ -34,10 +34,10 @@ class StackedRNN(RecurrentModel):
 
     The state of a string is that of all layers, one after another, and what the last layer made of the latest symbol,
     from which the answer is read. Embedding, norms and read-out are those of `block-linear-rnn`, which has no residual
-    around its last layer, no gates and no mixing of channels beside its recurrence.
+    around its last layer, no gates and no mixing of channels next to its recurrence.
     """
 
-    positions_at_once: ClassVar[int] = 512
+    positions_per_chunk: ClassVar[int] = 512
     """Long strings are read in parts of so many symbols."""
 
     config: StackedConfig
@@ -85,13 +85,13 @@ class StackedRNN(RecurrentModel):
         return self.readout(state), state
 
     def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        self.refuse(perturb)
+        self.reject_perturbation(perturb)
         self.check_inputs(inputs, self.embedding.num_embeddings)
         parts = self._parts(inputs, self.initial_state(len(inputs)))
         return torch.cat([self.readout(features) for features, _ in parts], 1)
 
     def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Z"]:
-        self.refuse(perturb)
+        self.reject_perturbation(perturb)
         self.check_inputs(inputs, self.embedding.num_embeddings)
         for _, state in self._parts(inputs, self.initial_state(len(inputs))):
             last = state
@@ -102,11 +102,11 @@ class StackedRNN(RecurrentModel):
     ) -> Iterator[tuple[Float[Tensor, "B _ D"], Float[Tensor, "B Z"]]]:
         """Features of the last layer at some positions at a time, and the state after them."""
         sizes = [layer.state_size for layer in self._layers()]
-        for part, tokens in enumerate(inputs.split(self.positions_at_once, 1)):
+        for part, tokens in enumerate(inputs.split(self.positions_per_chunk, 1)):
             features, after = self.embedding(tokens), []
             *before, _ = state.split([*sizes, self.config.d_model], 1)
             for norm, layer, latest in zip(self.norms, self._layers(), before, strict=True):
-                with counting_from(part * self.positions_at_once):
+                with counting_from(part * self.positions_per_chunk):
                     normed = norm(features)
                     check_features(normed)
                     outputs, latest = layer(normed, latest)

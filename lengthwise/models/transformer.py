@@ -25,7 +25,7 @@ class Transformer(CausalTransformer):
 
     Source: the baselines of Xu and Sato (2024); Radford et al., "Language models are unsupervised multitask learners"
         (2019).
-    Differs from the source: no dropout; positions and initialisation are those of its configuration.
+    Differs from the source: no dropout; positions and initialization are those of its configuration.
     """
 
     Config = TransformerConfig
@@ -45,8 +45,8 @@ class Transformer(CausalTransformer):
             read = layer(read)
         return read
 
-    def states_at(self, read: Float[Tensor, "B T D"], places: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
+    def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         *below, top = self._layers()
         for layer in below:
             read = layer(read)
-        return top.at(read, places)
+        return top.at(read, indices)

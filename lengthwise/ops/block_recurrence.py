@@ -66,7 +66,7 @@ def recurrence(
     initial = _initial(transitions, inputs, initial)
     form = form or fastest_form(transitions, inputs)
     if form not in _FORMS:
-        raise ValueError(f"form: wanted one of {', '.join(_FORMS)}, got {form!r}")
+        raise ValueError(f"form: expected one of {', '.join(_FORMS)}, got {form!r}")
     states: Tensor = _Recurrence.apply(transitions, inputs, initial, form)  # type: ignore[no-untyped-call]
     check_finite(states, transitions=transitions, inputs=inputs, initial=initial)
     return states
@@ -92,7 +92,7 @@ SMALL_STEP = 2_048
 
 
 def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
-    """The form that is likely the fastest on a CPU core, by the rule that the benchmark prints beside its times.
+    """The form that is likely the fastest on a CPU core, by the rule that the benchmark prints next to its times.
 
     Steps follow one another unless they are so small that starting the kernels is what takes the time, and many.
     """
@@ -220,20 +220,20 @@ _FORMS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Tensor:
     """The first state, zeros where none is given, after everything has been checked but for numbers."""
     if inputs.ndim < 3 or not inputs.shape[1]:
-        raise ValueError(f"inputs: wanted shape [B, T, *N, S] with T of at least 1, got {list(inputs.shape)}")
+        raise ValueError(f"inputs: expected shape [B, T, *N, S] with T of at least 1, got {list(inputs.shape)}")
     square = [*inputs.shape, inputs.shape[-1]]
     if list(transitions.shape) not in (square, list(inputs.shape)):
         raise ValueError(
-            f"transitions: wanted matrices {square} or diagonals {list(inputs.shape)}, got {list(transitions.shape)}"
+            f"transitions: expected matrices {square} or diagonals {list(inputs.shape)}, got {list(transitions.shape)}"
         )
     if initial is None:
         initial = torch.zeros_like(inputs[:, 0])
     if initial.shape != inputs[:, 0].shape:
-        raise ValueError(f"initial: wanted shape {list(inputs[:, 0].shape)}, got {list(initial.shape)}")
+        raise ValueError(f"initial: expected shape {list(inputs[:, 0].shape)}, got {list(initial.shape)}")
     dtypes = {tensor.dtype for tensor in (transitions, inputs, initial)}
     if len(dtypes) > 1 or not (inputs.is_floating_point() or inputs.is_complex()):
         names = ", ".join(sorted(map(str, dtypes)))
-        raise ValueError(f"dtypes: wanted one real or complex dtype for transitions, inputs and initial, got {names}")
+        raise ValueError(f"dtypes: expected one real or complex dtype for transitions, inputs and initial, got {names}")
     return initial
 
 
@@ -248,8 +248,8 @@ def check_finite(states: Tensor, **given: Tensor) -> None:
         return
     for name, tensor in given.items():
         if not bool(tensor.isfinite().all()):
-            place = torch.nonzero(~tensor.isfinite())[0].tolist()
-            raise ValueError(f"{name}: wanted finite numbers, got {tensor[tuple(place)].item()} at {place}")
+            position = torch.nonzero(~tensor.isfinite())[0].tolist()
+            raise ValueError(f"{name}: expected finite numbers, got {tensor[tuple(position)].item()} at {position}")
     message = "recurrence: states overflow although all that is given is finite; lower the norm of transitions"
     raise Diverged(message, _first_not_finite(states))
 

@@ -35,11 +35,11 @@ def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D
     length = inputs.shape[1]
     if not length or kernels.shape != (inputs.shape[2], length):
         raise ValueError(
-            f"kernels: wanted {[inputs.shape[2], length]} for inputs {list(inputs.shape)} with T of at least 1, got "
+            f"kernels: expected {[inputs.shape[2], length]} for inputs {list(inputs.shape)} with T of at least 1, got "
             f"{list(kernels.shape)}"
         )
     if not (inputs.is_floating_point() and kernels.is_floating_point()):
-        raise ValueError(f"dtypes: wanted real inputs and kernels, got {inputs.dtype} and {kernels.dtype}")
+        raise ValueError(f"dtypes: expected real inputs and kernels, got {inputs.dtype} and {kernels.dtype}")
     spectrum = torch.fft.rfft(inputs, 2 * length, dim=1) * torch.fft.rfft(kernels.T, 2 * length, dim=0)
     outputs: Tensor = torch.fft.irfft(spectrum, 2 * length, dim=1)
     return outputs[:, :length]

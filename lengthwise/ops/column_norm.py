@@ -33,7 +33,7 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
 def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Columns less their mean, the whole matrix then divided by its largest column p-norm, up or down.
 
-    The columns sum to 0, so that the matrix has rank S - 1 at most. A permutation, centred, has columns of p-norm
+    The columns sum to 0, so that the matrix has rank S - 1 at most. A permutation, centerd, has columns of p-norm
     ((1 - 1/S)^p + (S - 1) / S^p)^(1/p), for S = 8 and p = 1.2 that is 1.347: what it rotates shrinks to 0.743 of its
     size at every step, below float32's normal numbers after 295 of them and to 0 after about 350.
 
@@ -65,9 +65,9 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
     Source: ours. Differs from eq. (6): the norm is exactly 1, and entries are not negative.
     """
     if not temperature >= 0:
-        raise ValueError(f"temperature: wanted at least 0, got {temperature}")
+        raise ValueError(f"temperature: expected at least 0, got {temperature}")
     if not logits.is_floating_point():
-        raise ValueError(f"logits: wanted real numbers, got {logits.dtype}")
+        raise ValueError(f"logits: expected real numbers, got {logits.dtype}")
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-2, logits.argmax(-2, keepdim=True), 1.0)
     return torch.softmax(logits / temperature, dim=-2)
@@ -75,5 +75,5 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
 
 def _checked(p: float) -> float:
     if not p >= 1:
-        raise ValueError(f"p: wanted at least 1, got {p}; below 1 it is no norm")
+        raise ValueError(f"p: expected at least 1, got {p}; below 1 it is no norm")
     return p

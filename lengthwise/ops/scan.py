@@ -73,8 +73,10 @@ def interleaved(first: Tensor, second: Tensor) -> Tensor:
 def _check(elements: Elements) -> None:
     lengths = {element.shape[1] for element in elements}
     if len(lengths) != 1 or 0 in lengths:
-        raise ValueError(f"elements: wanted tensors of one length of at least 1 in dimension 1, got {sorted(lengths)}")
+        raise ValueError(
+            f"elements: expected tensors of one length of at least 1 in dimension 1, got {sorted(lengths)}"
+        )
 
 
-def _at(elements: Elements, places: slice) -> Elements:
-    return tuple(element[:, places] for element in elements)
+def _at(elements: Elements, positions: slice) -> Elements:
+    return tuple(element[:, positions] for element in elements)

@@ -9,7 +9,7 @@ by side, as in `lengthwise.ops.block_recurrence`.
 The gradient is the same recurrence backwards (see `lengthwise.ops.block_recurrence`); that of the tables is summed over
 positions sorted by symbol, an [S, R] times [R, S] product for each symbol and block. It keeps the states alone.
 
-Source: ours. Differs from Fan et al. (2024): their code makes A_t anew for every position, also in the first layer,
+Source: ours. Differs from Fan et al. (2024): their code makes A_t again for every position, also in the first layer,
 where it depends on the symbol alone.
 """
 
@@ -37,7 +37,7 @@ State = Float[Tensor, "B N S"]
 SMALL_PRODUCTS = 1 << 18
 """Chunks pay, for long strings, if a step's products of matrices are at most so many multiplications."""
 
-FEW_PLACES = 1 << 10
+FEW_POSITIONS = 1 << 10
 """Of one-hot columns, maps of so many places (of all strings together) are composed faster than steps are started."""
 
 STEPS_TOGETHER = 1 << 9
@@ -106,19 +106,19 @@ def _followed(transitions: Table, tokens: Tokens, initial: State) -> State:
     _, blocks, width, _ = transitions.shape
     offsets = width * torch.arange(blocks, device=tokens.device)
     following = (transitions.argmax(-2) + offsets[:, None]).flatten(1)
-    places = initial.argmax(-1) + offsets
-    if places.shape[0] * following.shape[1] <= FEW_PLACES:
+    positions = initial.argmax(-1) + offsets
+    if positions.shape[0] * following.shape[1] <= FEW_POSITIONS:
         for symbols in tokens.split(STEPS_TOGETHER, 1):
-            places = _composed(following[symbols]).gather(1, places)
+            positions = _composed(following[symbols]).gather(1, positions)
     else:
         following = following.flatten()
         for rows in (tokens * (blocks * width)).unbind(1):
-            places = following.take(rows[:, None] + places)
-    return torch.zeros_like(initial).flatten(1).scatter_(1, places, 1.0).view_as(initial)
+            positions = following.take(rows[:, None] + positions)
+    return torch.zeros_like(initial).flatten(1).scatter_(1, positions, 1.0).view_as(initial)
 
 
 def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
-    """Where each of P places is after all T maps, two neighbours at a time: log T steps of what is twice the work."""
+    """Where each of P places is after all T maps, two neighbors at a time: log T steps of what is twice the work."""
     while (length := maps.shape[1]) > 1:
         pairs = maps[:, 1::2].gather(2, maps[:, : length - 1 : 2])
         maps = torch.cat([pairs, maps[:, -1:]], 1) if length % 2 else pairs
@@ -220,17 +220,17 @@ def _sums_by_symbol(
 
 def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -> None:
     if not tokens.shape[1]:
-        raise ValueError("tokens: wanted at least 1 step, got 0; a string must not be empty")
+        raise ValueError("tokens: expected at least 1 step, got 0; a string must not be empty")
     if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < len(transitions):
         raise ValueError(
-            f"tokens: wanted symbols 0..{len(transitions) - 1}, got {int(tokens.min())}..{int(tokens.max())}"
+            f"tokens: expected symbols 0..{len(transitions) - 1}, got {int(tokens.min())}..{int(tokens.max())}"
         )
-    wanted = {"values": transitions.shape[:3], "initial": (len(tokens), *transitions.shape[1:3])}
+    expected = {"values": transitions.shape[:3], "initial": (len(tokens), *transitions.shape[1:3])}
     for name, tensor in (("values", values), ("initial", initial)):
-        if tuple(tensor.shape) != tuple(wanted[name]):
-            raise ValueError(f"{name}: wanted shape {list(wanted[name])}, got {list(tensor.shape)}")
+        if tuple(tensor.shape) != tuple(expected[name]):
+            raise ValueError(f"{name}: expected shape {list(expected[name])}, got {list(tensor.shape)}")
     if transitions.shape[2] != transitions.shape[3]:
-        raise ValueError(f"transitions: wanted square matrices, got shape {list(transitions.shape)}")
+        raise ValueError(f"transitions: expected square matrices, got shape {list(transitions.shape)}")
     dtypes = {tensor.dtype for tensor in (transitions, values, initial)}
     if len(dtypes) > 1 or not transitions.is_floating_point():
-        raise ValueError(f"dtypes: wanted one real dtype for all, got {', '.join(sorted(map(str, dtypes)))}")
+        raise ValueError(f"dtypes: expected one real dtype for all, got {', '.join(sorted(map(str, dtypes)))}")

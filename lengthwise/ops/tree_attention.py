@@ -45,13 +45,13 @@ class TreeLayer(Protocol):
     """A transformer layer taken apart around its attention, so that each form can place the pieces.
 
     Its value for the newest state y_0 and its window y_0 ... y_{C-1} is
-    ``output(y_0, attend(query(n_0), keys, values, bias))`` with ``n_j = normalise(y_j)`` and
+    ``output(y_0, attend(query(n_0), keys, values, bias))`` with ``n_j = normalize(y_j)`` and
     ``keys[j], values[j] = key_value(n_j)``.
     """
 
     @property
     def bias(self) -> Float[Tensor, "H C"]: ...
-    def normalise(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]: ...
+    def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]: ...
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]: ...
     def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]: ...
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]: ...
@@ -74,9 +74,9 @@ def num_levels(length: int, chunk_size: int) -> int:
         (3, 4, 1)
     """
     if length < 1:
-        raise ValueError(f"length: wanted at least 1 symbol, got {length}; a string must not be empty")
+        raise ValueError(f"length: expected at least 1 symbol, got {length}; a string must not be empty")
     if chunk_size < 2:
-        raise ValueError(f"chunk_size: wanted at least 2, got {chunk_size}; one state alone cannot be merged")
+        raise ValueError(f"chunk_size: expected at least 2, got {chunk_size}; one state alone cannot be merged")
     levels, reach = 1, chunk_size
     while reach < length:
         levels, reach = levels + 1, reach * chunk_size
@@ -125,7 +125,7 @@ def attend_masked(
 
 def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[Tensor, "*N D"]:
     """The layer's value on windows of C states, oldest first: the state of the window."""
-    normed = layer.normalise(windows)
+    normed = layer.normalize(windows)
     keys, values = layer.key_value(normed)
     newest = layer.query(normed[..., -1, :])
     attended = attend(newest, keys.unbind(-3)[::-1], values.unbind(-3)[::-1], layer.bias)
@@ -148,7 +148,7 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
         if tree.pad_rule == "raw":
             states = torch.cat([raw, states[:, pads:]], 1)
         for layer in tree.layers:
-            normed = layer.normalise(states)
+            normed = layer.normalize(states)
             attended = attend_masked(layer.query(normed), *layer.key_value(normed), layer.bias, chunk**level)
             states = layer.output(states, attended)
         answers.append(states[:, pads:][:, _read_after(level, chunk)[1]])
@@ -289,7 +289,7 @@ def _read_after(level: int, chunk_size: int, skipped: int = 0) -> tuple[int, sli
 
 def _merge_pad(layer: TreeLayer, pad: Float[Tensor, " D"]) -> Float[Tensor, " D"]:
     """The layer's value on a window of pads: whatever the weights of attention, they mix one and the same value."""
-    _, value = layer.key_value(layer.normalise(pad))
+    _, value = layer.key_value(layer.normalize(pad))
     return layer.output(pad, value.flatten(-2))
 
 
@@ -301,7 +301,7 @@ def _slide(
     reach = min((chunk_size - 1) * stride, length)
     starts = [reach - min(j * stride, length) for j in range(chunk_size)]
     padded = torch.cat([pad.expand(batch, reach, -1), states], 1)
-    normed = layer.normalise(padded)
+    normed = layer.normalize(padded)
     key, value = layer.key_value(normed)
     attended = attend(
         layer.query(normed[:, reach:]),
@@ -316,7 +316,7 @@ def _merge_gathered(
     layer: TreeLayer, rows: Float[Tensor, "R D"], window: Sequence[Int64[Tensor, "*N"]]
 ) -> Float[Tensor, "*N D"]:
     """The layer's value on windows given as indices into `rows`, newest first: project the rows, then gather."""
-    normed = layer.normalise(rows)
+    normed = layer.normalize(rows)
     key, value = layer.key_value(normed)
     attended = attend(
         layer.query(normed)[window[0]], [key[codes] for codes in window], [value[codes] for codes in window], layer.bias

@@ -8,33 +8,33 @@ from jaxtyping import Int64
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, machine_from_json
-from lengthwise.certification.checking import Checked
-from lengthwise.report.numbers import percent
+from lengthwise.certification.verify import Checked
+from lengthwise.report.tables.numbers import percent
 
-LONGEST_SHOWN = 60
-MOST_TRIED = 4_096
+MAX_QUOTED_LENGTH = 60
+MAX_TRIED = 4_096
 
 
 def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
     """What a certificate says, as (name, sentence)."""
     yield certificate.level, certificate.claim
-    if certificate.level in ("tested", "finite"):
+    if certificate.level in ("tested", "extracted"):
         yield "not higher, because", certificate.reason
     if found := certificate.counterexample:
-        shown = "".join(found.string)
-        if len(shown) > LONGEST_SHOWN:
-            shown = f"{shown[: LONGEST_SHOWN - 20]}... ({len(found.string):,} symbols)"
+        quoted = "".join(found.string)
+        if len(quoted) > MAX_QUOTED_LENGTH:
+            quoted = f"{quoted[: MAX_QUOTED_LENGTH - 20]}... ({len(found.string):,} symbols)"
         how = {
             "of all strings": "no shorter string is answered wrongly",
             "of the machine": "the shortest on which the machine read off the model errs",
             "as found": "made as short as leaving out parts allows",
         }[found.shortest]
         said = "overflows" if found.got is None else f"says {found.got}"
-        yield "counterexample", f"{shown}: the model {said}, right is {found.wanted} ({how})"
+        yield "counterexample", f"{quoted}: the model {said}, right is {found.expected} ({how})"
     yield from _machine(certificate)
     if certificate.tested:
         counts = (
-            f"{t.num_correct:,} of {t.num_asked:,} at {t.length:,} (from {percent(t.interval[0])})"
+            f"{t.num_correct:,} of {t.num_graded:,} at {t.length:,} (from {percent(t.interval[0])})"
             for t in certificate.tested
         )
         yield "answered rightly", ", ".join(counts)
@@ -43,20 +43,20 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
         missed = sum(f.num_disagreements for f in certificate.followed)
         farthest = max(f.farthest for f in certificate.followed)
         yield "states compared", f"{seen}; {missed} outside their class, {farthest:.2f} from a representative at most"
-    if boxes := certificate.boxes:
+    if enclosures := certificate.enclosures:
         yield (
             "boxes",
-            f"around {boxes.num_representatives} representatives, half-widths up to {boxes.half_width:.2g}; "
-            f"{_ahead(boxes.margin)}",
+            f"around {enclosures.num_prototypes} representatives, half-widths up to {enclosures.enclosure_radius:.2g}; "
+            f"{_ahead(enclosures.margin)}",
         )
     if codes := certificate.codes:
-        name, moves, place = (
+        name, moves, index = (
             ("codes", "merges", "states lie at least {} within the reach of their code, ")
             if certificate.is_of_tree
             else ("states", "steps", "columns are one-hot vectors with {} to spare, ")
         )
-        room = "" if codes.room is None else place.format(f"{codes.room:.2g}")
-        yield name, f"{codes.num_codes:,}, all {codes.num_merges:,} {moves} gone through; {room}{_ahead(codes.margin)}"
+        slack = "" if codes.slack is None else index.format(f"{codes.slack:.2g}")
+        yield name, f"{codes.num_codes:,}, all {codes.num_merges:,} {moves} enumerated; {slack}{_ahead(codes.margin)}"
 
 
 def _ahead(margin: float | None) -> str:
@@ -72,7 +72,7 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
         gap = "no two classes" if closure.gap is None else f"representatives of two classes {closure.gap:.2f} apart"
         yield (
             "classes",
-            f"{closure.num_representatives} representatives, closed after {closure.num_levels} levels; states within "
+            f"{closure.num_prototypes} representatives, closed after {closure.num_levels} levels; states within "
             f"{closure.radius:.2f} of theirs, {gap}",
         )
     if laws is not None:
@@ -93,7 +93,7 @@ def checked_lines(certificate: Certificate, checked: Checked) -> Iterator[tuple[
 def class_names(certificate: Certificate) -> list[str]:
     """For each class of a certificate's machine the first string that has it, the pad (a dot) before all.
 
-    Where no string up to the length at which there are `MOST_TRIED` has it, its number, or that it is the start.
+    Where no string up to the length at which there are `MAX_TRIED` has it, its number, or that it is the start.
     """
     if certificate.machine is None:
         return []
@@ -102,7 +102,7 @@ def class_names(certificate: Certificate) -> list[str]:
     if isinstance(machine, TreeMachine):
         names[int(machine.leaves[0])] = "."
     length = 0
-    while len(machine.symbols) ** (length + 1) <= MOST_TRIED and len(names) < len(machine.outputs):
+    while len(machine.symbols) ** (length + 1) <= MAX_TRIED and len(names) < len(machine.outputs):
         length += 1
         strings = np.indices((len(machine.symbols),) * length).reshape(length, -1).T
         found, first = np.unique(_classes(machine, strings), return_index=True)

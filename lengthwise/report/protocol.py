@@ -6,8 +6,8 @@ from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.length_curve import LengthPoint
 from lengthwise.evaluation.plan import LongLength
 from lengthwise.evaluation.structured import STRUCTURED
-from lengthwise.report.numbers import percent, span
-from lengthwise.report.table import RunRow
+from lengthwise.report.tables.numbers import percent, span
+from lengthwise.report.tables.runs import RunRow
 from lengthwise.runs.folder import RunResult
 
 
@@ -38,7 +38,7 @@ def _dense(row: RunRow, low: int, high: int) -> str:
     lengths = {point.length for point in row.dense.points}
     if len(lengths) == 1:
         return f"Independent strings: {strings} of length {lengths.pop():,}, the same for all runs."
-    return f"Independent strings: {strings} are drawn anew for each length from {low:,} to {high:,} that the task has."
+    return f"Independent strings: {strings} are drawn again for each length from {low:,} to {high:,} that the task has."
 
 
 def _long(lengths: Sequence[LongLength]) -> str:
@@ -46,7 +46,7 @@ def _long(lengths: Sequence[LongLength]) -> str:
     fewest = min((count for _, count in lengths), default=1)
     low, _ = wilson_interval(fewest, fewest)
     return (
-        f"Independent strings, drawn anew for each length: {counts}. {fewest:,} right answers out of {fewest:,} still "
+        f"Independent strings, drawn again for each length: {counts}. {fewest:,} right answers out of {fewest:,} still "
         f"leave a 95 % interval that begins at {percent(low)}."
     )
 

@@ -14,18 +14,18 @@ from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
-from lengthwise.report.cheap_predictors import cheap_predictor_sentences
-from lengthwise.report.error_table import error_run_lines
-from lengthwise.report.numbers import percent
-from lengthwise.report.settings import flat
-from lengthwise.report.table import run_rows, summary_table, unbalanced_table
+from lengthwise.report.tables.errors import error_run_lines
+from lengthwise.report.tables.numbers import percent
+from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
+from lengthwise.report.tables.settings import flat
+from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
 from lengthwise.tasks.base import TASKS, SymbolTask, Task
 from lengthwise.training.recipe import PRESETS, Recipe
 
-MOST_SYMBOLS = 16
+MAX_SYMBOLS = 16
 """Of a task with more symbols the catalogue says how many."""
 
 
@@ -90,8 +90,8 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
     measured = [result for result in results if result.long.points]
     for plan in sorted({", ".join(f"{count} at {n:,}" for n, count in result.plan.long) for result in measured}):
         console.print(f"  strings at long lengths: {plan}", highlight=False, soft_wrap=True)
-    for sentence in cheap_predictor_sentences(results):
-        console.print(f"  best cheap predictor: {sentence}", highlight=False, soft_wrap=True)
+    for sentence in shallow_baseline_sentences(results):
+        console.print(f"  best shallow baseline: {sentence}", highlight=False, soft_wrap=True)
     seconds = [result.training.cpu_seconds for result in results]
     span = f"{min(seconds):.1f}" + f" to {max(seconds):.1f}" * (len(seconds) > 1)
     console.print(f"  CPU seconds of training: {span}", highlight=False)
@@ -116,13 +116,13 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int) -> Non
     if not curve.points:
         console.print(f"protocol {curve.protocol}: none of these strings asks the task anything", soft_wrap=True)
         return
-    shown = _some(curve.points)
-    lines = [_curve_line(point) for point in shown]
+    quoted = _some(curve.points)
+    lines = [_curve_line(point) for point in quoted]
     header = ["length", "family", "right", "accuracy", "95 % interval", "chance"]
     title = f"Final answer, protocol {curve.protocol}, trained at lengths up to {trained_to}"
     print_grid(console, title, header, lines)
-    if len(shown) < len(curve.points):
-        console.print(f"{len(shown)} of {len(curve.points)} points; --csv FILE writes all", highlight=False)
+    if len(quoted) < len(curve.points):
+        console.print(f"{len(quoted)} of {len(curve.points)} points; --csv FILE writes all", highlight=False)
     balanced = curve.balanced()
     apart = len(curve.points) - len(balanced.points)
     summary = f"mean {percent(balanced.mean())}, lowest {percent(balanced.min())}"
@@ -136,7 +136,7 @@ def _some(points: Sequence[LengthPoint]) -> list[LengthPoint]:
     lowest = min(points, key=lambda point: point.accuracy)
     # A stride that is a multiple of the number of families would show one family only.
     stride += stride % 5 == 0
-    return [p for place, p in enumerate(points) if place % stride == 0 or p is lowest or place == len(points) - 1]
+    return [p for index, p in enumerate(points) if index % stride == 0 or p is lowest or index == len(points) - 1]
 
 
 def _curve_line(point: LengthPoint) -> list[str]:
@@ -190,17 +190,17 @@ def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | Non
 
     Short cells such as "50.00 %" stay whole, longer ones may break between words; room goes to where most lines break.
     """
-    wanted = [max(map(len, column)) for column in columns]
-    least = [
+    expected = [max(map(len, column)) for column in columns]
+    minimum = [
         max(len(cell) if len(cell) <= len("50.00 %") else max(map(len, cell.split())) for cell in column)
         for column in columns
     ]
-    room = available - sum(least) - len(columns)
-    if room < 0:
+    slack = available - sum(minimum) - len(columns)
+    if slack < 0:
         return None
-    widths = list(least)
-    for _ in range(min(room, sum(wanted) - sum(least))):
-        tallest = max(range(len(columns)), key=lambda place: wanted[place] / widths[place])
+    widths = list(minimum)
+    for _ in range(min(slack, sum(expected) - sum(minimum))):
+        tallest = max(range(len(columns)), key=lambda index: expected[index] / widths[index])
         widths[tallest] += 1
     return widths
 
@@ -211,7 +211,7 @@ def _symbols(task: type[Task]) -> str:
     if not isinstance(made, SymbolTask):
         return "vectors"
     one_by_one = all(len(symbol) == 1 for symbol in made.symbols)
-    return "".join(made.symbols) if one_by_one and len(made.symbols) <= MOST_SYMBOLS else f"{len(made.symbols)} symbols"
+    return "".join(made.symbols) if one_by_one and len(made.symbols) <= MAX_SYMBOLS else f"{len(made.symbols)} symbols"
 
 
 def _first_line(member: object) -> str:

@@ -13,7 +13,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.folder import RunFolder, load_run, versions
 from lengthwise.tasks.base import RegularTask, Task
-from lengthwise.validation import under_name
+from lengthwise.validation import dump_named
 
 
 def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, Path]:
@@ -33,21 +33,21 @@ def check_is_of(certificate: Certificate, folder: Path) -> str:
     assert isinstance(task, RegularTask)  # others have no certificate
     pairs: dict[str, tuple[Any, Any]] = {
         "weights": (certificate.weights, weights_digest(model)),
-        "model": (certificate.model, under_name(model.name, model.config)),
-        "task": (certificate.task, under_name(task.name, task)),
+        "model": (certificate.model, dump_named(model.name, model.config)),
+        "task": (certificate.task, dump_named(task.name, task)),
         "classes": (certificate.classes, task.classes),
-        "transducer": (certificate.transducer, task.transducer.minimise().to_json()),
+        "transducer": (certificate.transducer, task.transducer.minimize().to_json()),
     }
-    for what, (wanted, found) in pairs.items():
-        if wanted != found:
-            raise ValueError(f"{folder}: wanted the {what} of the certificate, got another; certify {folder} anew")
+    for what, (expected, found) in pairs.items():
+        if expected != found:
+            raise ValueError(f"{folder}: expected the {what} of the certificate, got another; certify {folder} again")
     if certificate.counterexample is not None:
         string = task.encode("".join(certificate.counterexample.string))
         with torch.no_grad():
-            place = int(final_answers(model.eval(), string[None]))
-        answer = task.classes[place] if place >= 0 else None
+            index = int(final_answers(model.eval(), string[None]))
+        answer = task.classes[index] if index >= 0 else None
         if answer != certificate.counterexample.got:
-            raise ValueError(f"{folder}: its model answers the counterexample with {answer!r}; certify {folder} anew")
+            raise ValueError(f"{folder}: its model answers the counterexample with {answer!r}; certify {folder} again")
     return f"the certificate is about the model and the task in {folder}"
 
 

@@ -14,7 +14,7 @@ from lengthwise.models.base import MODELS, build_model
 from lengthwise.runs.folder import versions
 from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import RegularTask, make_task
-from lengthwise.validation import under_name, validated
+from lengthwise.validation import dump_named, validated
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
 _WAY_OUT = "`lengthwise compile` makes it again"
@@ -31,17 +31,19 @@ def requested_machine(
     """
     if (pattern is None) == (task is None):
         raise ValueError(
-            f"wanted a regular expression or --task, got {'neither' if task is None else 'both'}; give one"
+            f"expected a regular expression or --task, got {'neither' if task is None else 'both'}; give one"
         )
     if task is not None:
         if alphabet is not None:
-            raise ValueError(f"--alphabet: wanted none beside --task, got {alphabet!r}; a task has its own symbols")
+            raise ValueError(f"--alphabet: expected none next to --task, got {alphabet!r}; a task has its own symbols")
         settings = parse_assignments(assignments)
         if foreign := sorted(settings.keys() - {"task"}):
-            raise ValueError(f"--set: wanted settings of the task, as task.key=value, got {foreign[0]}; leave it out")
+            raise ValueError(f"--set: expected settings of the task, as task.key=value, got {foreign[0]}; leave it out")
         return make_task(task, **settings.get("task", {}))
     if assignments:
-        raise ValueError(f"--set: wanted none beside an expression, got {assignments[0]}; settings are those of --task")
+        raise ValueError(
+            f"--set: expected none next to an expression, got {assignments[0]}; settings are those of --task"
+        )
     return make_task("regex", pattern=pattern, **({} if alphabet is None else {"alphabet": alphabet}))
 
 
@@ -53,10 +55,10 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
     weights = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     write_by_rename(path / WEIGHTS, weights)
     description = {
-        "model": under_name(model.name, model.config),
+        "model": dump_named(model.name, model.config),
         "machine": machine.to_json(),
         "classes": classes,
-        "task": task and under_name(task.name, task),
+        "task": task and dump_named(task.name, task),
         "max_length": construction.max_length,
         "source": construction.source,
         "about": construction.about,
@@ -79,7 +81,7 @@ def load_compiled(folder: str | Path) -> Construction:
     except FileNotFoundError as error:
         name = Path(error.filename).name
         found = f"there is no {name} in it" if path.is_dir() else "there is no such folder"
-        raise ValueError(f"{path}: wanted a compiled model, but {found}; {_WAY_OUT}") from None
+        raise ValueError(f"{path}: expected a compiled model, but {found}; {_WAY_OUT}") from None
     if description["weights"] != _digest(weights):
         raise ValueError(f"{path / WEIGHTS}: damaged file (its contents have changed); {_WAY_OUT}")
     machine = Transducer.from_json(description["machine"])

@@ -1,4 +1,4 @@
-"""Carry a run out: train or continue, measure, write down."""
+"""Execute a run: train or continue, measure, write down."""
 
 import signal
 import threading

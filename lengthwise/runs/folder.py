@@ -47,7 +47,7 @@ NOT_MEASURED = LengthCurve(protocol="independent", points=())
 
 
 class RunResult(BaseModel):
-    """What a finished run measured, and everything needed to judge the numbers.
+    """What a finished run measured, and everything needed to grade the numbers.
 
     Accuracies at lengths where answers are classes, `errors` where they are numbers.
     """
@@ -75,9 +75,9 @@ class RunResult(BaseModel):
     def _complete(cls, spec: dict[str, Any]) -> dict[str, Any]:
         for section in SECTIONS:
             if not isinstance(spec.get(section), dict):
-                raise ValueError(f"wanted a section {section}")
+                raise ValueError(f"expected a section {section}")
         if not (isinstance(spec["task"].get("name"), str) and isinstance(spec["model"].get("name"), str)):
-            raise ValueError("wanted names of task and model")
+            raise ValueError("expected names of task and model")
         return spec
 
     @property
@@ -97,7 +97,7 @@ class RunResult(BaseModel):
         return flawless[-1] if flawless else None
 
 
-_WAY_OUT = "`lengthwise train` with the run's settings mends all but the checkpoint and the journals"
+_WAY_OUT = "`lengthwise train` with the run's settings fixes all but the checkpoint and the journals"
 
 
 class RunFolder(NamedTuple):
@@ -191,7 +191,7 @@ class RunFolder(NamedTuple):
         except FileNotFoundError:
             found = f"there is no {name} in it" if self.path.is_dir() else "there is no such folder"
             raise ValueError(
-                f"{self.path}: wanted a run folder, but {found}; `lengthwise train` makes run folders below runs/"
+                f"{self.path}: expected a run folder, but {found}; `lengthwise train` makes run folders below runs/"
             ) from None
 
     def _write(self, name: str, content: dict[str, Any]) -> None:

@@ -68,7 +68,7 @@ class Journal(Generic[E]):
     def _parse(self, line: bytes) -> E:
         entry = self.kind(**json.loads(line))
         if not all(isinstance(value, int | float) or value is default for value, default in self._with_defaults(entry)):
-            raise TypeError("wanted numbers")
+            raise TypeError("expected numbers")
         return entry
 
     @staticmethod

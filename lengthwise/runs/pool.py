@@ -34,13 +34,13 @@ def execute_all(
     num_workers: int,
     stop_requested: StopRequested = lambda: False,
 ) -> list[Outcome]:
-    """Carry out all runs, `num_workers` at a time; a run that fails is reported and stops no other.
+    """Run all runs, `num_workers` at a time; a run that fails is reported and stops no other.
 
     A worker that the system kills, for want of memory say, ends the others too: all unfinished runs are reported so.
     Raises `Interrupted` after `stop_requested` has said yes; runs under way are saved first, finished ones kept.
     """
     if num_workers < 1:
-        raise ValueError(f"workers: wanted at least 1, got {num_workers}")
+        raise ValueError(f"workers: expected at least 1, got {num_workers}")
     with _pool(min(num_workers, len(specs)), listener) as (pool, stop):
         with _interrupts_held_back():
             futures = [pool.submit(_execute_in_worker, spec.to_json(), root, plan) for spec in specs]
@@ -57,7 +57,7 @@ def finished(specs: Sequence[RunSpec], root: Path, plan: EvaluationPlan) -> list
     """What is there already: the results that were measured by this plan."""
     results = [RunFolder(root / spec.id).read_result() for spec in specs]
     return [
-        Outcome(spec, result) if result and result.plan == plan else Outcome(spec, None, "not carried out yet")
+        Outcome(spec, result) if result and result.plan == plan else Outcome(spec, None, "not run yet")
         for spec, result in zip(specs, results, strict=True)
     ]
 
@@ -114,7 +114,7 @@ def _start_worker(messages: Any, stop: Event) -> None:
 
 
 def _end_with_parent() -> None:
-    """Without its first process, a pool's worker would wait for work for ever and hold on to its run."""
+    """Without its first process, a pool's worker would wait for work indefinitely and hold on to its run."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

@@ -25,18 +25,18 @@ def read_records(path: Path) -> list[RunResult]:
     Example:
         >>> read_records(Path("none.jsonl.gz"))
         Traceback (most recent call last):
-        ValueError: none.jsonl.gz: there is no such file; `lengthwise reproduce` writes records beside its pages
+        ValueError: none.jsonl.gz: there is no such file; `lengthwise reproduce` writes records next to its pages
     """
     try:
         lines = gzip.decompress(path.read_bytes()).decode().splitlines()
         return [RunResult.model_validate_json(line) for line in lines]
     except FileNotFoundError:
         raise ValueError(
-            f"{path}: there is no such file; `lengthwise reproduce` writes records beside its pages"
+            f"{path}: there is no such file; `lengthwise reproduce` writes records next to its pages"
         ) from None
     except (OSError, EOFError, UnicodeDecodeError, ValidationError) as error:
         kind = "not results of this version" if isinstance(error, ValidationError) else "damaged file"
-        raise ValueError(f"{path}: {kind} ({type(error).__name__}); carry the experiment out again") from None
+        raise ValueError(f"{path}: {kind} ({type(error).__name__}); run the experiment again") from None
 
 
 def with_earlier(

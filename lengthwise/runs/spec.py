@@ -12,7 +12,7 @@ from lengthwise.registry import nearest
 from lengthwise.tasks.base import TASKS, SymbolTask, VectorTask
 from lengthwise.training.loop import check_model, check_task, training_lengths
 from lengthwise.training.recipe import PRESETS, Recipe
-from lengthwise.validation import shortened, shown, under_name, validated
+from lengthwise.validation import dump_named, quoted, truncate, validated
 
 SECTIONS = ("task", "model", "train")
 Settings = dict[str, Any]
@@ -30,8 +30,8 @@ class RunSpec(NamedTuple):
     def to_json(self) -> Settings:
         """The complete specification, defaults included."""
         return {
-            "task": under_name(self.task.name, self.task),
-            "model": under_name(self.model_name, self.model_config),
+            "task": dump_named(self.task.name, self.task),
+            "model": dump_named(self.model_name, self.model_config),
             "train": self.recipe.model_dump(mode="json"),
             "seed": self.seed,
         }
@@ -70,7 +70,7 @@ def make_spec(
     base: Settings = {"train": PRESETS[preset], "model": model_class.presets.get(preset, {})}
     merged = merge(base, settings)
     problems = [
-        f"{shown(s)}: no such section{nearest(s, SECTIONS)} (known: {', '.join(SECTIONS)})"
+        f"{quoted(s)}: no such section{nearest(s, SECTIONS)} (known: {', '.join(SECTIONS)})"
         for s in settings
         if s not in (*SECTIONS, "seed", "preset")
     ]
@@ -82,7 +82,7 @@ def make_spec(
             problems.append(str(error))
     problems += [f"{name}: not a section; give it as --{name}" for name in ("seed", "preset") if name in settings]
     if seed < 0:
-        problems.append(f"seed: wanted an integer of at least 0, got {seed}")
+        problems.append(f"seed: expected an integer of at least 0, got {seed}")
     if problems:
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
@@ -135,7 +135,7 @@ def parse_assignments(assignments: Iterable[str]) -> Settings:
         keys = path.strip().split(".")
         if not equals or len(keys) < 2 or not all(keys):
             raise ValueError(
-                f"--set: wanted section.key=value, got {shortened(repr(assignment))}; for one, --set train.steps=500"
+                f"--set: expected section.key=value, got {truncate(repr(assignment))}; for one, --set train.steps=500"
             )
         nested: Any = _parse_value(text.strip())
         for key in reversed(keys):
@@ -155,6 +155,6 @@ def _section(settings: Mapping[str, Any], section: str) -> Mapping[str, Any]:
     content = settings.get(section, {})
     if not isinstance(content, Mapping):
         raise ValueError(
-            f"{section}: wanted a section of settings, got {shortened(repr(content))}; for one, {section}.key = value"
+            f"{section}: expected a section of settings, got {truncate(repr(content))}; for one, {section}.key = value"
         )
     return content

@@ -11,7 +11,7 @@ from torch import Tensor
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.registry import Registry
-from lengthwise.validation import shortened, validated
+from lengthwise.validation import truncate, validated
 
 
 class Batch(NamedTuple):
@@ -25,14 +25,14 @@ class Batch(NamedTuple):
     targets: Int64[Tensor, "B T"] | Float[Tensor, "B T"]
 
     @property
-    def asked(self) -> Bool[Tensor, "B T"]:
+    def supervised(self) -> Bool[Tensor, "B T"]:
         """Where something is asked."""
         return ~self.targets.isnan() if self.targets.is_floating_point() else self.targets != IGNORE
 
     @property
-    def last_asked(self) -> Int64[Tensor, " B"]:
+    def last_supervised(self) -> Int64[Tensor, " B"]:
         """Where each row is asked last; its last place if it is asked nothing."""
-        return self.targets.shape[1] - 1 - self.asked.flip(1).int().argmax(1)
+        return self.targets.shape[1] - 1 - self.supervised.flip(1).int().argmax(1)
 
 
 class Task(BaseModel, ABC):
@@ -94,7 +94,7 @@ class SymbolTask(Task):
 
     def encode(self, text: str) -> Int64[Tensor, " T"]:
         """Turn a text of `symbols` into ids; a symbol outside the alphabet is a ValueError that says where."""
-        read, known = text.split() if self.separator else list(text), shortened(" ".join(self.symbols))
+        read, known = text.split() if self.separator else list(text), truncate(" ".join(self.symbols))
         if not read:
             raise ValueError(f"text: {self.name} wants at least one of the symbols {known}, got {text!r}")
         ids = {symbol: index for index, symbol in enumerate(self.symbols)}

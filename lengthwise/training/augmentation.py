@@ -9,9 +9,9 @@ from lengthwise.tasks.base import Batch
 
 
 def with_identity_padding(
-    batch: Batch, generator: torch.Generator, *, most_per_symbol: float = 0.5, block: int = 1
+    batch: Batch, generator: torch.Generator, *, max_per_symbol: float = 0.5, block: int = 1
 ) -> Batch:
-    """Insert pads into every string at places drawn anew for each: 0 to `most_per_symbol` T, and what fills a block.
+    """Insert pads into every string at places drawn again for each: 0 to `max_per_symbol` T, and what fills a block.
 
     A pad is the identity: the last one of a block asks what the symbol before it asked (nothing where there is none).
     Every string is seen under many bracketings, so a tree model has to learn that merging is associative.
@@ -21,7 +21,7 @@ def with_identity_padding(
     is filled up with pads in front.
     """
     length = batch.inputs.shape[1]
-    num_pad_blocks = int(torch.randint(int(most_per_symbol * length) // block + 1, (), generator=generator))
+    num_pad_blocks = int(torch.randint(int(max_per_symbol * length) // block + 1, (), generator=generator))
     if not num_pad_blocks:
         return batch
     in_front = -length % block
@@ -31,19 +31,19 @@ def with_identity_padding(
     latest = is_symbol.cumsum(1) - 1 - in_front
     is_symbol &= latest >= 0
     inputs = batch.inputs.gather(1, latest.clamp(min=0)).masked_fill(~is_symbol, PAD)
-    asks = is_symbol | (torch.arange(is_symbol.shape[1]) % block == block - 1)
-    targets = batch.targets.gather(1, latest.clamp(min=0)).masked_fill((latest < 0) | ~asks, IGNORE)
+    is_supervised = is_symbol | (torch.arange(is_symbol.shape[1]) % block == block - 1)
+    targets = batch.targets.gather(1, latest.clamp(min=0)).masked_fill((latest < 0) | ~is_supervised, IGNORE)
     return Batch(inputs, targets)
 
 
-def with_leading_pads(batch: Batch, most: int, generator: torch.Generator) -> Batch:
+def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) -> Batch:
     """Put one run of n pads, log-uniform on 1 ... `most`, in front of all strings; they ask nothing.
 
     A string a little longer than C^l meets, in a tree, pads merged l times. Training must have shown such deep pads,
     or the net is right at length 16,384 and at chance at 10,000. To a tree model that merges pads, they cost a merge
     per level.
     """
-    num_pads = int(most ** float(torch.rand((), generator=generator)))
+    num_pads = int(maximum ** float(torch.rand((), generator=generator)))
     pads = batch.inputs.new_full((len(batch.inputs), num_pads), PAD)
     nothing = batch.targets.new_full((len(batch.targets), num_pads), IGNORE)
     return Batch(torch.cat([pads, batch.inputs], 1), torch.cat([nothing, batch.targets], 1))

@@ -22,17 +22,17 @@ from lengthwise.training.augmentation import (
     with_leading_pads,
 )
 from lengthwise.training.muon import Muon
+from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.recipe import Recipe
-from lengthwise.training.snapping import codes_are_due, snap_states
 
-LOSS_TO_GROW = 0.3
+GROWTH_LOSS = 0.3
 """Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
 
 SHARE_OF_OTHERS = 0.5
 """With `lengths="mostly-balanced"`, how often a length that is not balanced comes, compared with the mean of others."""
 
 
-LEAST_CLIP = 0.01
+MIN_CLIP_NORM = 0.01
 """Gradients are not clipped below this norm: rare mistakes of a net that makes few must still be heard."""
 
 
@@ -61,7 +61,7 @@ class Growth(NamedTuple):
     def after(self, loss: float) -> "Growth":
         """What holds after a batch of the longest length reached so far."""
         running = 0.9 * self.loss + 0.1 * loss
-        return Growth(self.num_reached + 1) if running < LOSS_TO_GROW else Growth(self.num_reached, running)
+        return Growth(self.num_reached + 1) if running < GROWTH_LOSS else Growth(self.num_reached, running)
 
 
 class TrainingState:
@@ -129,9 +129,9 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
     check_model(state.model, recipe)
     state.model.train()
     while state.step < recipe.steps:
-        if codes_are_due(state.model, state.step, recipe.steps):
-            _look_for_codes(state, task, lengths[-1], seed)
-        state.model.advance(state.step / recipe.steps)
+        if quantization_is_due(state.model, state.step, recipe.steps):
+            _find_codes(state, task, lengths[-1], seed)
+        state.model.set_progress(state.step / recipe.steps)
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)
@@ -142,11 +142,11 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         yield record
 
 
-def _look_for_codes(state: TrainingState, task: Task, length: int, seed: int) -> None:
+def _find_codes(state: TrainingState, task: Task, length: int, seed: int) -> None:
     """Snap the states of the model as it would be if training ended here, and go on from there."""
     assert isinstance(task, SymbolTask)
     with state.with_final_weights() as model:
-        found = snap_states(model, task, length=length, seed=seed)
+        found = quantize_states(model, task, length=length, seed=seed)
     if found:
         state.load_final_weights()
 
@@ -220,8 +220,8 @@ def _losses(
     if weight:
         half = (len(batch.inputs) + 1) // 2
         suffixes = random_suffixes(Batch(batch.inputs[:half], batch.targets[:half]), generator)
-        most = recipe.augmentation.pads_per_symbol
-        padded = with_identity_padding(suffixes, generator, most_per_symbol=most, block=model.pad_block)
+        maximum = recipe.augmentation.pads_per_symbol
+        padded = with_identity_padding(suffixes, generator, max_per_symbol=maximum, block=model.pad_block)
         compared = [suffixes.inputs, padded.inputs]
     perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
     answers, states = _loss_and_states(model, augmented, recipe.supervision, perturb, compared)
@@ -252,28 +252,28 @@ def _loss_and_states(
     if supervision == "prefix":
         loss = _mean_loss(model(batch.inputs, perturb).flatten(0, 1), batch.targets.flatten())
         return loss, model.last_states(others, perturb)
-    places = batch.last_asked
-    targets = batch.targets[torch.arange(len(places)), places]
-    if bool((places == batch.inputs.shape[1] - 1).all()):
+    positions = batch.last_supervised
+    targets = batch.targets[torch.arange(len(positions)), positions]
+    if bool((positions == batch.inputs.shape[1] - 1).all()):
         states, *rest = model.last_states([batch.inputs, *others], perturb)
         return _mean_loss(model.readout(states), targets), rest
-    return _mean_loss(model.logits_at(batch.inputs, places, perturb), targets), model.last_states(others, perturb)
+    return _mean_loss(model.logits_at(batch.inputs, positions, perturb), targets), model.last_states(others, perturb)
 
 
 def _mean_loss(answers: Float[Tensor, "N Y"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"]) -> Float[Tensor, ""]:
     """Over the targets that are asked for."""
     if not targets.is_floating_point():
         return F.cross_entropy(answers, targets, ignore_index=IGNORE)
-    asked = ~targets.isnan()
-    return F.mse_loss(answers[asked, 0], targets[asked])
+    supervised = ~targets.isnan()
+    return F.mse_loss(answers[supervised, 0], targets[supervised])
 
 
 def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator, pad_block: int) -> Batch:
     augmentation = recipe.augmentation
     inside, before = torch.rand(2, generator=generator).tolist()
     if inside < augmentation.padding:
-        most = augmentation.pads_per_symbol
-        batch = with_identity_padding(batch, generator, most_per_symbol=most, block=pad_block)
+        maximum = augmentation.pads_per_symbol
+        batch = with_identity_padding(batch, generator, max_per_symbol=maximum, block=pad_block)
     if before < augmentation.leading_padding:
         batch = with_leading_pads(batch, augmentation.leading_pads, generator)
     return batch
@@ -284,7 +284,7 @@ def _update(state: TrainingState, recipe: Recipe, loss: Tensor, length: int) -> 
     loss.backward()
     limit = recipe.optimizer.clip_norm
     if ratio := recipe.optimizer.clip_ratio:
-        limit = min(limit, max(LEAST_CLIP, ratio * state.gradient_norm))
+        limit = min(limit, max(MIN_CLIP_NORM, ratio * state.gradient_norm))
     norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit))
     value = float(loss.detach())
     if not (math.isfinite(value) and math.isfinite(norm)):

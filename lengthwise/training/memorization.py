@@ -13,7 +13,7 @@ from lengthwise.threads import one_thread
 
 
 class Stack(NamedTuple):
-    """R generators of one dimension: W_h, W_x (zeros where it is not learnt), h_1, W_y and b_y of each.
+    """R generators of one dimension: W_h, W_x (zeros where it is not learned), h_1, W_y and b_y of each.
 
     h_1 = first, h_i = W_h h_{i-1} + W_x x_i, where x_i is the symbol before the one that is answered from h_i.
     """
@@ -92,15 +92,15 @@ def descend(
     """
     start = stack if learns_inputs else stack._replace(inputs=torch.zeros_like(stack.inputs))
     parameters = [tensor.clone().requires_grad_(learns_inputs or name != "inputs") for name, tensor in _named(start)]
-    learnt = [parameter for parameter in parameters if parameter.requires_grad]
-    optimizer = torch.optim.Adam(learnt, lr=descent.learning_rate)
+    learned = [parameter for parameter in parameters if parameter.requires_grad]
+    optimizer = torch.optim.Adam(learned, lr=descent.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, descent.steps)
     losses = torch.zeros(len(letters))
     for _ in range(descent.steps):
         losses = _losses(logits(Stack(*parameters), letters), letters)
         optimizer.zero_grad()
         losses.sum().backward()
-        _clip(learnt, descent.clip)
+        _clip(learned, descent.clip)
         optimizer.step()
         schedule.step()
     return Stack(*(parameter.detach() for parameter in parameters)), losses.detach()
@@ -115,11 +115,11 @@ def _losses(answers: Float[Tensor, "R T n"], letters: Int64[Tensor, "R T"]) -> F
 
 
 @torch.no_grad()
-def _clip(parameters: Sequence[Tensor], most: float) -> None:
+def _clip(parameters: Sequence[Tensor], maximum: float) -> None:
     """Gradients of one net have at most this norm; those of a net that overflows are dropped."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
-    scales = torch.where(norms.isfinite(), (most / norms).clamp(max=1.0), 0.0)
+    scales = torch.where(norms.isfinite(), (maximum / norms).clamp(max=1.0), 0.0)
     for gradient in gradients:
         gradient.nan_to_num_(0.0, 0.0, 0.0).mul_(scales.view(-1, *[1] * (gradient.ndim - 1)))
 

@@ -6,17 +6,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-LEAST_NORM = 1e-3
+MIN_NORM = 1e-3
 """Updates shrink with gradients below this norm."""
 
 
 class Muon(torch.optim.Optimizer):
-    """Moves matrices W by W <- (1 - lr decay) W - lr sqrt(max(1, rows / columns)) orthogonalised(update).
+    """Moves matrices W by W <- (1 - lr decay) W - lr sqrt(max(1, rows / columns)) orthogonalized(update).
 
     The update is Nesterov's: u = g + m (b - g) with b the running mean of gradients, b <- m b + (1 - m) g. In small
     nets whose layer is applied many times, few directions dominate the gradient; this lets the others move as far.
 
-    Below `LEAST_NORM` an update shrinks with |u|. Orthogonalised alone it would be as large for a gradient of 1e-7 as
+    Below `MIN_NORM` an update shrinks with |u|. Orthogonalized alone it would be as large for a gradient of 1e-7 as
     for one of 1: a net whose loss is 0 walks on along what rounding leaves of its gradient, until it is right no more.
 
     Source: K. Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024).
@@ -44,19 +44,19 @@ class Muon(torch.optim.Optimizer):
             state["mean"] = torch.zeros_like(matrix)
         state["mean"].lerp_(matrix.grad, 1 - momentum)
         update = matrix.grad.lerp(state["mean"], momentum)
-        update = orthogonalised(update) * (update.norm() / LEAST_NORM).clamp(max=1.0)
+        update = orthogonalized(update) * (update.norm() / MIN_NORM).clamp(max=1.0)
         rows, columns = matrix.shape
         matrix.mul_(1 - lr * weight_decay).add_(update, alpha=-lr * max(1.0, rows / columns) ** 0.5)
 
 
-def orthogonalised(matrix: Float[Tensor, "R C"]) -> Float[Tensor, "R C"]:
+def orthogonalized(matrix: Float[Tensor, "R C"]) -> Float[Tensor, "R C"]:
     """The matrix with its singular values brought near 1 (roughly into 0.7 ... 1.2), its singular vectors kept.
 
     Five steps of X <- a X + b (X X^T) X + c (X X^T)^2 X from X = matrix / |matrix|, with the coefficients of the
     source, which lift small values as fast as possible. A matrix of zeros stays one.
 
     Example:
-        >>> values = torch.linalg.svdvals(orthogonalised(torch.tensor([[3.0, 0.0], [0.0, 0.1]])))
+        >>> values = torch.linalg.svdvals(orthogonalized(torch.tensor([[3.0, 0.0], [0.0, 0.1]])))
         >>> bool((values > 0.6).all() and (values < 1.3).all())
         True
     """

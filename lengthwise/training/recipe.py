@@ -79,7 +79,7 @@ class Recipe(_Section):
     `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. In the second
     half of training `late_consistency` times the mean of (h(x) - h(x'))^2 is added to the loss, where h are the states
     of suffixes x of half of the strings, and of x' = x with identity padding: no label is needed to say that a string
-    has one state, however it is bracketed. (From the start it can hold all states together, and nothing is learnt.)
+    has one state, however it is bracketed. (From the start it can hold all states together, and nothing is learned.)
     With a positive `ema_decay` the final weights are the exponential moving average of the weights.
     """
 
@@ -101,7 +101,7 @@ class Recipe(_Section):
     def _lengths_in_order(self) -> "Recipe":
         if self.min_length > self.max_length:
             raise ValueError(
-                f"min_length: wanted at most max_length={self.max_length}, got {self.min_length}; lower it or raise "
+                f"min_length: expected at most max_length={self.max_length}, got {self.min_length}; lower it or raise "
                 "max_length"
             )
         return self
@@ -246,10 +246,10 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 `fast` (the defaults): ours, two and a half minutes on a laptop. `plain`: the same without what it does to strings and
 states, for models that accept neither pads nor noise. `recurrent`: for recurrent models, all prefixes supervised, so
 that strings of 39 and 40 symbols show all shorter ones. `machine`: the same at a rate for logits that are themselves
-learnt, those of one block of 128 states in `block-linear-rnn`, which answers as a mixture of them. `fan2024`: the code
+learned, those of one block of 128 states in `block-linear-rnn`, which answers as a mixture of them. `fan2024`: the code
 of Fan et al. (2024), at its rate for sum(5) (equal-ends and arithmetic: 2e-4, the latter with weight decay 1e-4).
 `chi2023`: Chi et al. (2023), Table 4, at the middle one of its three learning rates; clipping at 1 is the published
 code's. `xu2024`: Xu and Sato (2024) for dynamic programming; 100 passes over 1,000,000 strings, which here are always
-drawn anew, five of them warm-up. The length is the task's and has to be given. `xu2024-in-context`: theirs for decision
-trees.
+drawn again, five of them warm-up. The length is the task's and has to be given. `xu2024-in-context`: theirs for
+decision trees.
 """

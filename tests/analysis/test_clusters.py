@@ -52,16 +52,16 @@ def test_equal_states_have_no_variance_and_too_many_components_are_refused() -> 
     points, shares = principal_components(torch.ones(4, 3))
     assert points.abs().max() == 0
     assert shares.tolist() == [0.0, 0.0]
-    with pytest.raises(ValueError, match=r"num_components: wanted 1 to 1 for states of shape \(1, 3\), got 2"):
+    with pytest.raises(ValueError, match=r"num_components: expected 1 to 1 for states of shape \(1, 3\), got 2"):
         principal_components(torch.ones(1, 3))
 
 
 def components_of_graph(states: torch.Tensor, distance: float) -> int:
     """Clusters by their definition: connected components, by joining sets."""
-    sets = [{place} for place in range(len(states))]
+    sets = [{position} for position in range(len(states))]
     for one, other in combinations(range(len(states)), 2):
         if float((states[one] - states[other]).norm()) <= distance:
-            first, second = (next(some for some in sets if place in some) for place in (one, other))
+            first, second = (next(some for some in sets if position in some) for position in (one, other))
             if first is not second:
                 sets.remove(second)
                 first |= second
@@ -82,10 +82,10 @@ def planted(scatter: float, *, mixed: bool = False) -> BlockStates:
     monoid = transition_monoid(library.cycle(5).semiautomaton)
     elements = torch.arange(100) % 5
     centres = 10 * torch.eye(5, 8, dtype=torch.float64)
-    places = torch.where(torch.arange(100) < 5, (elements + 1) % 5, elements) if mixed else elements
+    positions = torch.where(torch.arange(100) < 5, (elements + 1) % 5, elements) if mixed else elements
     offsets = torch.nn.functional.normalize(normal(0, 100, 8), dim=1) * scatter
     levels = torch.arange(100) // 50 + 1
-    return BlockStates(centres[places] + offsets, levels, elements, monoid, chunk_size=2)
+    return BlockStates(centres[positions] + offsets, levels, elements, monoid, chunk_size=2)
 
 
 def test_planted_clusters_are_counted() -> None:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.analysis.continuity import Box, ModulusPoint, continuity_modulus, on_embeddings, unit_box
+from lengthwise.analysis.continuity import Enclosure, ModulusPoint, continuity_modulus, on_embeddings, unit_enclosure
 from lengthwise.models import make_model
 from lengthwise.tasks import make_task
 
@@ -38,7 +38,7 @@ def stairs(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_search_finds_moduli_that_are_known(kind: str) -> None:
-    points = continuity_modulus(mixed, kind, DISTANCES, unit_box(2, 1), generator())
+    points = continuity_modulus(mixed, kind, DISTANCES, unit_enclosure(2, 1), generator())
     assert [point.distance for point in points] == DISTANCES
     for point in points:
         known = KNOWN[kind](point.distance)
@@ -54,12 +54,12 @@ def test_the_moduli_of_a_linear_function_are_its_norms() -> None:
     whole = torch.kron(torch.eye(3), own) + torch.kron(torch.ones(3, 3) - torch.eye(3), other)
     norms = {"token": own, "contextual": torch.cat([other, other]), "sequence": whole}
     for kind, matrix in norms.items():
-        (point,) = continuity_modulus(linear, kind, [0.2], unit_box(3, 3), generator())
+        (point,) = continuity_modulus(linear, kind, [0.2], unit_enclosure(3, 3), generator())
         norm = float(torch.linalg.matrix_norm(matrix, 2))
         assert 0.99 * norm <= point.value / 0.2 <= norm * (1 + 1e-12)
 
 
-def assert_pairs_are_as_said(function, kind: str, points: list[ModulusPoint], box: Box, p: float) -> None:
+def assert_pairs_are_as_said(function, kind: str, points: list[ModulusPoint], box: Enclosure, p: float) -> None:
     for distance, value, pair, token in points:
         assert float((pair[0] - pair[1]).norm()) <= distance * (1 + 1e-9)
         assert bool((box.low <= pair).all())
@@ -88,7 +88,9 @@ def assert_estimates_are_those_of_a_modulus(points: list[ModulusPoint]) -> None:
 @settings(max_examples=25)
 def test_pairs_and_estimates_keep_what_is_promised(kind: str, seed: int, p: float, jumps: bool) -> None:
     """w grows, w(k t) <= k w(t), and every value is that of a pair inside the box; also after hardly any search."""
-    box = Box(torch.tensor([[0.0, -1], [2, 0], [0, 0]]).double(), torch.tensor([[1.0, 1], [2, 3], [1, 1]]).double())
+    box = Enclosure(
+        torch.tensor([[0.0, -1], [2, 0], [0, 0]]).double(), torch.tensor([[1.0, 1], [2, 3], [1, 1]]).double()
+    )
     weights = torch.randn(3, 2, 3, 4, generator=generator(seed), dtype=torch.float64)
 
     def function(x: torch.Tensor) -> torch.Tensor:
@@ -121,26 +123,29 @@ def test_a_model_is_a_function_of_its_embeddings(name: str) -> None:
 
 def test_models_that_read_their_embeddings_otherwise_are_refused() -> None:
     for name in ("regular-gpt", "block-linear-rnn"):
-        with pytest.raises(ValueError, match="model: wanted one that embeds every position by itself, got"):
+        with pytest.raises(ValueError, match="model: expected one that embeds every position by itself, got"):
             on_embeddings(make_model(name, make_task("parity")))
-    with pytest.raises(ValueError, match="model: wanted one with a single embedding, got 0"):
+    with pytest.raises(ValueError, match="model: expected one with a single embedding, got 0"):
         on_embeddings(make_model("rnn", make_task("parity")))
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"kind": "word"}, "kind: wanted one of sequence, contextual, token, got 'word'"),
-        ({"distances": []}, "distances: wanted at least one, all positive and finite, got"),
-        ({"distances": [0.1, 0.0]}, "distances: wanted at least one, all positive and finite, got"),
-        ({"distances": [float("inf")]}, "distances: wanted at least one, all positive and finite, got"),
-        ({"box": Box(torch.ones(2, 1), torch.zeros(2, 1))}, "box: wanted bounds of shape"),
-        ({"box": Box(torch.ones(2, 1), torch.ones(2, 1))}, "box: wanted bounds of shape"),
-        ({"box": unit_box(1, 4), "kind": "contextual"}, "box: wanted at least 2 tokens for a context, got 1"),
-        ({"num_starts": 0}, "num_starts: wanted at least 1 pair to begin with, got 0"),
-        ({"p": 0.5}, "p: wanted at least 1, got 0.5"),
-        ({"function": lambda x: x / 0}, "function: wanted finite outputs everywhere in the box, got others"),
-        ({"function": lambda x: x.sum((1, 2))}, r"function: wanted outputs of shape \[\d+, 2\] and one more dimension"),
+        ({"kind": "word"}, "kind: expected one of sequence, contextual, token, got 'word'"),
+        ({"distances": []}, "distances: expected at least one, all positive and finite, got"),
+        ({"distances": [0.1, 0.0]}, "distances: expected at least one, all positive and finite, got"),
+        ({"distances": [float("inf")]}, "distances: expected at least one, all positive and finite, got"),
+        ({"box": Enclosure(torch.ones(2, 1), torch.zeros(2, 1))}, "box: expected bounds of shape"),
+        ({"box": Enclosure(torch.ones(2, 1), torch.ones(2, 1))}, "box: expected bounds of shape"),
+        ({"box": unit_enclosure(1, 4), "kind": "contextual"}, "box: expected at least 2 tokens for a context, got 1"),
+        ({"num_starts": 0}, "num_starts: expected at least 1 pair to begin with, got 0"),
+        ({"p": 0.5}, "p: expected at least 1, got 0.5"),
+        ({"function": lambda x: x / 0}, "function: expected finite outputs everywhere in the box, got others"),
+        (
+            {"function": lambda x: x.sum((1, 2))},
+            r"function: expected outputs of shape \[\d+, 2\] and one more dimension",
+        ),
     ],
 )
 @pytest.mark.unchecked
@@ -149,7 +154,7 @@ def test_what_makes_no_sense_is_refused(changed: dict, message: str) -> None:
         "function": mixed,
         "kind": "token",
         "distances": [0.1],
-        "box": unit_box(2, 1),
+        "box": unit_enclosure(2, 1),
         "generator": generator(),
     }
     with pytest.raises(ValueError, match=message):

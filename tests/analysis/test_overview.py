@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from lengthwise.analysis.overview import analyse
+from lengthwise.analysis.overview import analyze
 from lengthwise.models import make_model
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks import make_task
@@ -14,9 +14,9 @@ from lengthwise.tasks import make_task
 def test_a_look_at_a_small_net() -> None:
     task = make_task("cycle-navigation")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2)
-    found = analyse(model, task, length=63, seed=1)
+    found = analyze(model, task, length=63, seed=1)
     assert found.inputs.shape == (200, 63)
-    assert 0 <= found.num_right <= found.num_asked == 200
+    assert 0 <= found.num_right <= found.num_graded == 200
     assert [level.level for level in found.levels] == [1, 2, 3, 4, 5, 6]
     assert all(level.num_states == 200 for level in found.levels)
     assert found.distance == pytest.approx(16**0.5 / 8, rel=1e-3)  # states of the merge layer have norm sqrt(D)
@@ -24,17 +24,17 @@ def test_a_look_at_a_small_net() -> None:
     assert found.flips[0].distance == 0
     assert found.flips[-1].distance == 62
     assert all(point.expected == 1 for point in found.flips)
-    again = analyse(model, task, length=63, seed=1)
+    again = analyze(model, task, length=63, seed=1)
     assert torch.equal(again.components.points, found.components.points)
     assert again.flips == found.flips
-    assert not torch.equal(analyse(model, task, length=63, seed=2).inputs, found.inputs)
+    assert not torch.equal(analyze(model, task, length=63, seed=2).inputs, found.inputs)
 
 
 def test_nothing_is_left_changed() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=8, num_heads=2)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    analyse(model, task, length=9)
+    analyze(model, task, length=9)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(parameter.grad is None for parameter in model.parameters())
 
@@ -43,7 +43,7 @@ def test_nothing_is_left_changed() -> None:
 def test_lengths_without_strings_are_one_shorter(task: str, length: int, taken: int) -> None:
     made = make_task(task)
     model = make_model("regular-gpt", made, d_model=8, num_heads=2)
-    assert analyse(model, made, length=length).inputs.shape[1] == taken
+    assert analyze(model, made, length=length).inputs.shape[1] == taken
 
 
 class Constant(SequenceModel):
@@ -63,12 +63,12 @@ class Constant(SequenceModel):
 
 def test_other_models_and_lengths_are_refused() -> None:
     task = make_task("parity")
-    with pytest.raises(ValueError, match="wanted a regular-gpt and a regular task, got constant and parity"):
-        analyse(Constant(), task)
+    with pytest.raises(ValueError, match="expected a regular-gpt and a regular task, got constant and parity"):
+        analyze(Constant(), task)
     thick = make_model("regular-gpt", task, d_model=8, num_heads=2, thickness=2)
-    with pytest.raises(ValueError, match="model: wanted thickness 1"):
-        analyse(thick, task, length=9)
+    with pytest.raises(ValueError, match="model: expected thickness 1"):
+        analyze(thick, task, length=9)
     with pytest.raises(ValueError, match="length: parity has no strings of length 0"):
-        analyse(thick, task, length=0)
-    with pytest.raises(ValueError, match="length: wanted at most 10,000 symbols, got 10,001"):
-        analyse(thick, task, length=10_001)
+        analyze(thick, task, length=0)
+    with pytest.raises(ValueError, match="length: expected at most 10,000 symbols, got 10,001"):
+        analyze(thick, task, length=10_001)

@@ -46,7 +46,7 @@ def test_gradients_in_parts_are_those_of_the_whole(monkeypatch) -> None:
     embedded, targets = torch.randn(5, 6, 4, generator=generator), torch.randint(3, (5,), generator=generator)
     whole = gradient_norms(answer, embedded, targets)
     for symbols in (1, 13):
-        monkeypatch.setattr("lengthwise.analysis.receptive_field.SYMBOLS_AT_ONCE", symbols)
+        monkeypatch.setattr("lengthwise.analysis.receptive_field.MAX_SYMBOLS_PER_CHUNK", symbols)
         torch.testing.assert_close(gradient_norms(answer, embedded, targets), whole)
 
 
@@ -84,14 +84,14 @@ def test_the_window_is_where_the_gradient_is(length: int, reach: int) -> None:
 
 @pytest.mark.parametrize("value", [0.0, torch.inf, torch.nan])
 def test_no_gradient_is_no_field(value: float) -> None:
-    with pytest.raises(ValueError, match=r"norms: wanted a finite gradient somewhere in every string.* in string 1;"):
+    with pytest.raises(ValueError, match=r"norms: expected a finite gradient somewhere in every string.* in string 1;"):
         cumulative_field(torch.tensor([[1.0, 2.0], [value, value]]))
 
 
 def test_one_class_and_a_whole_share_are_refused() -> None:
-    with pytest.raises(ValueError, match="wanted logits of at least 2 classes, got 1"):
+    with pytest.raises(ValueError, match="expected logits of at least 2 classes, got 1"):
         gradient_norms(linear(torch.ones(2, 1, 3)), torch.ones(1, 2, 3), torch.tensor([0]))
-    with pytest.raises(ValueError, match="share: wanted a share of at least 0 and below 1, got 1"):
+    with pytest.raises(ValueError, match="share: expected a share of at least 0 and below 1, got 1"):
         receptive_window(torch.ones(1, 2), 1.0)
 
 
@@ -183,5 +183,5 @@ def test_only_pairs_that_the_task_asks_about_count() -> None:
 def test_distances_beyond_the_string_are_refused() -> None:
     task, model = make_task("parity"), Known(lambda inputs: inputs[:, 0])
     for distance in (-1, 3):
-        with pytest.raises(ValueError, match=rf"distances: wanted 0 \(the last symbol\) to 2, got {distance}"):
+        with pytest.raises(ValueError, match=rf"distances: expected 0 \(the last symbol\) to 2, got {distance}"):
             flip_test(model, task, task.encode("aba")[None], [distance], torch.Generator())

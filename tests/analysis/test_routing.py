@@ -1,4 +1,4 @@
-"""Routings, carried out on intervals and on strings, against recursive definitions."""
+"""Routings, run on intervals and on strings, against recursive definitions."""
 
 from functools import cache
 
@@ -32,12 +32,12 @@ def carried_out(merges: list[Merge], string: str) -> list[str]:
         before = list(held)
         for merge in merges:
             if merge.step == step:
-                held[merge.place] = "".join(before[part] if part >= 0 else "" for part in merge.parts)
+                held[merge.position] = "".join(before[part] if part >= 0 else "" for part in merge.parts)
     return held
 
 
 def string_of(length: int) -> str:
-    return "".join(chr(97 + place) for place in range(length))
+    return "".join(chr(97 + position) for position in range(length))
 
 
 def prefixes(string: str) -> list[str]:
@@ -50,18 +50,18 @@ def test_sliding_merges_are_the_recursive_windows(length: int, chunk_size: int) 
     string = string_of(length)
 
     @cache
-    def window(level: int, place: int) -> str:
-        if place < 0:
+    def window(level: int, position: int) -> str:
+        if position < 0:
             return ""
         if level == 0:
-            return string[place]
+            return string[position]
         stride = chunk_size ** (level - 1)
-        return "".join(window(level - 1, place - j * stride) for j in reversed(range(chunk_size)))
+        return "".join(window(level - 1, position - j * stride) for j in reversed(range(chunk_size)))
 
     merges = sliding_routing(length, chunk_size)
     for level in range(1, max(merge.step for merge in merges) + 1):
         held = carried_out([merge for merge in merges if merge.step <= level], string)
-        assert held == [window(level, place) for place in range(length)]
+        assert held == [window(level, position) for position in range(length)]
     assert held == prefixes(string)
 
 
@@ -76,7 +76,7 @@ def test_the_tree_is_what_the_last_answer_needs(length: int, chunk_size: int) ->
 def test_scans_give_every_prefix(length: int) -> None:
     for merges in (hillis_steele_scan(length), blelloch_scan(length)):
         assert carried_out(merges, string_of(length)) == prefixes(string_of(length))
-        assert len({(merge.step, merge.place) for merge in merges}) == len(merges)
+        assert len({(merge.step, merge.position) for merge in merges}) == len(merges)
 
 
 @given(lengths)

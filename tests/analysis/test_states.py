@@ -33,10 +33,10 @@ def test_elements_are_the_maps_of_windows(transducer, chunk_size: int, length: i
     windows = windows_of(length, chunk_size)
     assert [nodes.shape for nodes in levels] == [(3, len(some)) for some in windows]
     for nodes, some in zip(levels, windows, strict=True):
-        for place, (start, end) in enumerate(some):
+        for position, (start, end) in enumerate(some):
             for row, string in enumerate(strings):
                 reached = [machine.final_states(string[None, start:end], q)[0] for q in range(machine.num_states)]
-                assert monoid.maps[nodes[row, place]].tolist() == reached
+                assert monoid.maps[nodes[row, position]].tolist() == reached
 
 
 @pytest.mark.parametrize("variant", ["merge", "paper", "code"])
@@ -49,10 +49,10 @@ def test_the_state_of_a_full_window_is_that_of_its_symbols_alone(variant: str, c
     for level, windows in enumerate(windows_of(length, chunk_size), start=1):
         states = blocks.at_level(level).states.unflatten(0, (3, -1))
         assert states.shape[1] == len(windows)
-        for place, (start, end) in enumerate(windows):
+        for position, (start, end) in enumerate(windows):
             if end - start == chunk_size**level:
                 alone = model.last_state(inputs[:, start:end])
-                torch.testing.assert_close(states[:, place], alone.detach(), rtol=1e-4, atol=1e-5)
+                torch.testing.assert_close(states[:, position], alone.detach(), rtol=1e-4, atol=1e-5)
     assert blocks.num_levels == len(windows_of(length, chunk_size))
     torch.testing.assert_close(states[:, -1], model.last_state(inputs).detach(), rtol=1e-4, atol=1e-5)
 
@@ -65,7 +65,7 @@ def test_elements_stand_beside_their_states() -> None:
     blocks = block_states(model, task, batch.inputs)
     top = blocks.at_level(blocks.num_levels)
     assert torch.from_numpy(blocks.monoid.maps[top.elements.numpy(), 0]).tolist() == [
-        task.transducer.minimise().semiautomaton.final_states(row[None].numpy())[0] for row in batch.inputs
+        task.transducer.minimize().semiautomaton.final_states(row[None].numpy())[0] for row in batch.inputs
     ]
 
 
@@ -83,16 +83,16 @@ def test_thinning_keeps_some_of_every_level() -> None:
     }
     assert kept <= rows
     assert torch.equal(thinned.states, blocks.thinned(7, torch.Generator().manual_seed(1)).states)
-    with pytest.raises(ValueError, match="most: wanted at least 1 state of each level, got 0"):
+    with pytest.raises(ValueError, match="most: expected at least 1 state of each level, got 0"):
         blocks.thinned(0, torch.Generator())
 
 
 def test_a_thick_tree_and_foreign_symbols_are_refused() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=8, num_heads=2, thickness=2)
-    with pytest.raises(ValueError, match="wanted thickness 1, where a state stands for one window, got 2"):
+    with pytest.raises(ValueError, match="expected thickness 1, where a state stands for one window, got 2"):
         block_states(model, task, torch.zeros(1, 3, dtype=torch.int64))
     model = make_model("regular-gpt", task, d_model=8, num_heads=2)
     for ids in ([[0, -1]], [[0, 2]], [[]]):
-        with pytest.raises(ValueError, match=r"strings: wanted at least one symbol each, ids 0\.\.1"):
+        with pytest.raises(ValueError, match=r"strings: expected at least one symbol each, ids 0\.\.1"):
             block_states(model, task, torch.tensor(ids, dtype=torch.int64))

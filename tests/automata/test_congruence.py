@@ -10,10 +10,10 @@ from lengthwise.automata.congruence import coarse_congruence, quotient
 
 
 @st.composite
-def tables(draw: st.DrawFn, least: int = -1, max_classes: int = 5) -> tuple[np.ndarray, np.ndarray]:
+def tables(draw: st.DrawFn, minimum: int = -1, max_classes: int = 5) -> tuple[np.ndarray, np.ndarray]:
     count, parts = draw(st.integers(1, max_classes)), draw(st.integers(2, 3))
-    entries = draw(st.lists(st.integers(least, count - 1), min_size=count**parts, max_size=count**parts))
-    labels = draw(st.lists(st.integers(least, 1), min_size=count, max_size=count))
+    entries = draw(st.lists(st.integers(minimum, count - 1), min_size=count**parts, max_size=count**parts))
+    labels = draw(st.lists(st.integers(minimum, 1), min_size=count, max_size=count))
     return np.array(entries).reshape((count,) * parts), np.array(labels)
 
 
@@ -55,7 +55,7 @@ def test_is_a_congruence_and_none_is_coarser(some: tuple[np.ndarray, np.ndarray]
     assert not [other for other in coarser if is_congruence(table, labels, other)]
 
 
-@given(tables(least=0))
+@given(tables(minimum=0))
 @settings(max_examples=150)
 def test_without_gaps_it_is_moores_refinement(some: tuple[np.ndarray, np.ndarray]) -> None:
     table, labels = some

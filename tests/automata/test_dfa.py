@@ -23,15 +23,15 @@ ODD = DFA(FLIP, 0, np.array([False, True]))
 def test_accepts_as_the_oracle_does(dfa: DFA, length: int) -> None:
     strings = all_strings(len(dfa.symbols), length)
     accepted = dfa.accepts(strings)
-    judge = oracle(dfa)
+    grade = oracle(dfa)
     for string, verdict in zip(strings.tolist(), accepted.tolist(), strict=True):
-        assert verdict == judge.accepts_input("".join(dfa.symbols[symbol] for symbol in string))
+        assert verdict == grade.accepts_input("".join(dfa.symbols[symbol] for symbol in string))
     np.testing.assert_array_equal(dfa.complement().accepts(strings), ~accepted)
 
 
 @given(dfas())
 def test_minimise_finds_the_oracles_smallest_automaton(dfa: DFA) -> None:
-    smallest = dfa.minimise()
+    smallest = dfa.minimize()
     # The oracle may drop the sink of a minimal automaton; completing it makes the state counts comparable.
     expected = oracle(dfa).minify().to_complete()
     assert smallest.num_states == len(expected.states)
@@ -98,7 +98,9 @@ def test_states_and_symbols_of_automata_lib_may_have_any_name() -> None:
 
 def test_what_is_no_dfa_of_automata_lib_is_refused() -> None:
     for other, name in ((nfa.NFA.from_regex("a*"), "NFA"), (FLIP, "Semiautomaton"), (None, "NoneType")):
-        with pytest.raises(ValueError, match=f"machine: wanted a DFA of automata-lib, got {name}; DFA.from_nfa makes"):
+        with pytest.raises(
+            ValueError, match=f"machine: expected a DFA of automata-lib, got {name}; DFA.from_nfa makes"
+        ):
             dfa_from_automata_lib(other)
 
 
@@ -107,18 +109,21 @@ def test_what_is_no_dfa_of_automata_lib_is_refused() -> None:
     [
         (
             {"transitions": [[0, 1], [1]]},
-            "transitions: wanted a next state for each of the 2 symbols, got 1 for state 1",
+            "transitions: expected a next state for each of the 2 symbols, got 1 for state 1",
         ),
-        ({"transitions": [[0, 1], [1, 2]]}, "transitions: wanted next states in 0..1, got 2 for state 1 and symbol 1"),
+        (
+            {"transitions": [[0, 1], [1, 2]]},
+            "transitions: expected next states in 0..1, got 2 for state 1 and symbol 1",
+        ),
         (
             {"transitions": [[0, 1], ["b", 0]]},
-            "transitions: wanted next states in 0..1, got 'b' for state 1 and symbol 0",
+            "transitions: expected next states in 0..1, got 'b' for state 1 and symbol 0",
         ),
-        ({"transitions": []}, "transitions: wanted at least one state and one symbol, got 0 and 2"),
-        ({"accepting": [0, 5]}, "accepting: wanted a state in 0..1, got 5; number the states from 0"),
-        ({"start": 2}, "start: wanted a state in 0..1, got 2; number the states from 0"),
-        ({"alphabet": ["a", "a"]}, "symbols: wanted 2 distinct non-empty strings, got ('a', 'a')"),
-        ({"finals": [1]}, "content: wanted the entries ['alphabet', 'transitions', 'accepting', 'start'], got ["),
+        ({"transitions": []}, "transitions: expected at least one state and one symbol, got 0 and 2"),
+        ({"accepting": [0, 5]}, "accepting: expected a state in 0..1, got 5; number the states from 0"),
+        ({"start": 2}, "start: expected a state in 0..1, got 2; number the states from 0"),
+        ({"alphabet": ["a", "a"]}, "symbols: expected 2 distinct non-empty strings, got ('a', 'a')"),
+        ({"finals": [1]}, "content: expected the entries ['alphabet', 'transitions', 'accepting', 'start'], got ["),
     ],
 )
 def test_bad_json_is_refused(changes: dict[str, object], sentence: str) -> None:
@@ -127,11 +132,11 @@ def test_bad_json_is_refused(changes: dict[str, object], sentence: str) -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"accepting: wanted one entry for each of the 2 states, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"accepting: expected one entry for each of the 2 states, got shape \(3,\)"):
         DFA(FLIP, 0, np.array([True, False, True]))
-    with pytest.raises(ValueError, match=r"start: wanted a state in 0\.\.1, got 7"):
+    with pytest.raises(ValueError, match=r"start: expected a state in 0\.\.1, got 7"):
         DFA(FLIP, 7, np.array([True, False]))
-    with pytest.raises(ValueError, match=r"length: wanted a number of symbols, 0 or more, got -1"):
+    with pytest.raises(ValueError, match=r"length: expected a number of symbols, 0 or more, got -1"):
         ODD.count(-1)
-    with pytest.raises(ValueError, match=r"other: wanted a machine over the symbols"):
+    with pytest.raises(ValueError, match=r"other: expected a machine over the symbols"):
         ODD.equivalent(DFA(Semiautomaton(FLIP.table, ("0", "1")), 0, np.array([False, True])))

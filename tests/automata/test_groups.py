@@ -110,7 +110,7 @@ def test_large_products_of_cycles_are_no_trouble() -> None:
     "name", ["S1", "S7", "A2", "A7", "Z1", "C101", "Q8", "s3", "S05", "S", "", "5", "Z٣", "Z" * 50]
 )
 def test_unknown_groups_are_refused(name: str) -> None:
-    sentence = rf"^group: wanted one of S2 to S6, A3 to A6, Z2 to Z100, C2 to C100, got '{name[:40]}'; name others by"
+    sentence = rf"^group: expected one of S2 to S6, A3 to A6, Z2 to Z100, C2 to C100, got '{name[:40]}'; name others by"
     with pytest.raises(ValueError, match=sentence):
         permutation_group(name)
 
@@ -118,16 +118,19 @@ def test_unknown_groups_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("generators", "sentence"),
     [
-        ((), "wanted 1 to 52 permutations, got 0; each is a letter"),
-        (((1, 0),) * 53, "wanted 1 to 52 permutations, got 53; each is a letter"),
+        ((), "expected 1 to 52 permutations, got 0; each is a letter"),
+        (((1, 0),) * 53, "expected 1 to 52 permutations, got 53; each is a letter"),
         (
             ((1, 0), (1, 2, 0)),
-            "wanted permutations of as many points as the first (2), got 3 points in generator 1",
+            "expected permutations of as many points as the first (2), got 3 points in generator 1",
         ),
-        (((1, 0), (1, 1)), "wanted each of 0..1 once, got [1, 1] as generator 1; list the images of the points"),
-        (((1, 2),), "wanted each of 0..1 once, got [1, 2] as generator 0"),
-        ((tuple(range(101)),), "wanted at most 100 points, got 101; take a smaller group"),
-        (((1, 0, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6, 0)), "wanted those of a group of at most 1,000 elements, got more"),
+        (((1, 0), (1, 1)), "expected each of 0..1 once, got [1, 1] as generator 1; list the images of the points"),
+        (((1, 2),), "expected each of 0..1 once, got [1, 2] as generator 0"),
+        ((tuple(range(101)),), "expected at most 100 points, got 101; take a smaller group"),
+        (
+            ((1, 0, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6, 0)),
+            "expected those of a group of at most 1,000 elements, got more",
+        ),
     ],
 )
 def test_bad_generators_are_refused(generators: tuple[tuple[int, ...], ...], sentence: str) -> None:

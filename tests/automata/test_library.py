@@ -36,7 +36,7 @@ def test_tomita_languages_are_their_definitions(index: int, length: int) -> None
 @pytest.mark.parametrize("index", TOMITA)
 def test_tomita_automata_are_minimal(index: int) -> None:
     dfa = library.tomita(index)
-    assert dfa.minimise().num_states == dfa.num_states
+    assert dfa.minimize().num_states == dfa.num_states
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
@@ -89,10 +89,10 @@ def test_machines_are_made_once() -> None:
 @pytest.mark.parametrize(
     ("make", "argument", "message"),
     [
-        (library.cycle, 0, "size: wanted at least one place"),
-        (library.modular_arithmetic, 11, "modulus: wanted 1 to 10, got 11"),
-        (library.bounded_dyck, -1, "depth: wanted a nesting depth, 0 or more, got -1"),
-        (library.tomita, 8, "index: wanted one of Tomita's languages 1 to 7, got 8"),
+        (library.cycle, 0, "size: expected at least one place"),
+        (library.modular_arithmetic, 11, "modulus: expected 1 to 10, got 11"),
+        (library.bounded_dyck, -1, "depth: expected a nesting depth, 0 or more, got -1"),
+        (library.tomita, 8, "index: expected one of Tomita's languages 1 to 7, got 8"),
     ],
 )
 def test_bad_parameters_are_refused(make, argument: int, message: str) -> None:

@@ -85,11 +85,11 @@ def test_few_strings_are_composed(machine: Semiautomaton, data: st.DataObject) -
     np.testing.assert_array_equal(fast.final_states(strings), machine.final_states(strings, start))
 
 
-@pytest.mark.parametrize("symbols_at_once", [1, 3, 64, 1000])
-def test_slabs_do_not_show(symbols_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "SYMBOLS_AT_ONCE", symbols_at_once)
-    monkeypatch.setattr(lookup, "ROWS_AT_ONCE", 4)
-    generator = np.random.default_rng(symbols_at_once)
+@pytest.mark.parametrize("symbols_per_chunk", [1, 3, 64, 1000])
+def test_slabs_do_not_show(symbols_per_chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "MAX_SYMBOLS_PER_CHUNK", symbols_per_chunk)
+    monkeypatch.setattr(lookup, "MAX_ROWS_PER_CHUNK", 4)
+    generator = np.random.default_rng(symbols_per_chunk)
     for chunk in (2, 3):
         machine, automaton = random_machine(3, 5, chunk, seed=0), random_automaton(3, 50, seed=0)
         tree, states = TreeLookup(machine), StateLookup(automaton)
@@ -138,11 +138,11 @@ def test_foreign_symbols_are_refused(wrong: int) -> None:
     strings = np.array([[0, 1], [1, wrong]])
     tree, states = TreeLookup(tree_machine(library.parity())), StateLookup(library.parity().semiautomaton)
     for read in (tree.final_classes, tree.prefix_classes, states.run, states.final_states):
-        with pytest.raises(ValueError, match="strings: wanted"):
+        with pytest.raises(ValueError, match="strings: expected"):
             read(strings)
     for read in (tree.final_classes, tree.prefix_classes):
         with pytest.raises(ValueError, match="at least one symbol"):
             read(strings[:, :0])
     for read in (states.run, states.final_states):
-        with pytest.raises(ValueError, match=r"wanted symbol ids in 0\.\.1, got -1 in row 0 at position 1"):
+        with pytest.raises(ValueError, match=r"expected symbol ids in 0\.\.1, got -1 in row 0 at position 1"):
             read(np.array([[0, -1]]))

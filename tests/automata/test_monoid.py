@@ -101,4 +101,4 @@ def test_a_monoid_that_is_too_large_is_refused() -> None:
     everything = Semiautomaton(np.array([rotate, swap, merge]).T, ("r", "s", "m"))
     assert transition_monoid(everything).size == 5**5
     with pytest.raises(ValueError, match=r"more than 3,000 elements \(5 states, 3 symbols\); raise"):
-        transition_monoid(everything, most=3000)
+        transition_monoid(everything, maximum=3000)

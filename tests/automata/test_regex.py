@@ -91,21 +91,21 @@ def test_any_text_is_a_pattern_or_refused_in_one_sentence(pattern: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "sentence"),
     [
-        ("(a|b", "wanted a closing ) at position 5 of '(a|b', got the end"),
-        ("a)", "wanted a symbol or the end at position 2 of 'a)', got ')'; open a group before it"),
-        ("*a", r"wanted a symbol or a group at position 1 of '*a', got '*'; write \* for the symbol"),
-        ("a*?", "wanted one repetition at a time at position 3 of 'a*?', got '?'; put the first into a group"),
-        ("a{3,2}", "wanted an upper bound of at least 3 at position 5 of 'a{3,2}', got '2'; swap the bounds"),
-        ("a{x}", "wanted a number at position 3 of 'a{x}', got 'x'; give bounds as {2}, {2,} or {2,3}"),
-        ("a{2", "wanted } at position 4 of 'a{2', got the end"),
-        ("[ab", "wanted a symbol of the class or its closing ] at position 4 of '[ab', got the end"),
-        ("[]", "wanted a symbol of the class at position 2 of '[]', got ']'"),
-        ("a\\", "wanted a symbol or a group at position 3"),
-        (r"\d", r"wanted a special character after \ at position 2 of '\\d', got 'd'; leave out the \\"[:-1]),
+        ("(a|b", "expected a closing ) at position 5 of '(a|b', got the end"),
+        ("a)", "expected a symbol or the end at position 2 of 'a)', got ')'; open a group before it"),
+        ("*a", r"expected a symbol or a group at position 1 of '*a', got '*'; write \* for the symbol"),
+        ("a*?", "expected one repetition at a time at position 3 of 'a*?', got '?'; put the first into a group"),
+        ("a{3,2}", "expected an upper bound of at least 3 at position 5 of 'a{3,2}', got '2'; swap the bounds"),
+        ("a{x}", "expected a number at position 3 of 'a{x}', got 'x'; give bounds as {2}, {2,} or {2,3}"),
+        ("a{2", "expected } at position 4 of 'a{2', got the end"),
+        ("[ab", "expected a symbol of the class or its closing ] at position 4 of '[ab', got the end"),
+        ("[]", "expected a symbol of the class at position 2 of '[]', got ']'"),
+        ("a\\", "expected a symbol or a group at position 3"),
+        (r"\d", r"expected a special character after \ at position 2 of '\\d', got 'd'; leave out the \\"[:-1]),
         ("(" * 60 + "a" + ")" * 60, "nests groups more than 50 deep"),
         ("((a{99}){99}){99}", "has more than 2,000 symbols with its bounds written out"),
         ("a{123456}", "has a bound above 2,000"),
-        ("(a|b)*a(a|b){15}", "needs more than 10,000 states before it is minimised"),
+        ("(a|b)*a(a|b){15}", "needs more than 10,000 states before it is minimized"),
     ],
 )
 def test_errors_say_where(pattern: str, sentence: str) -> None:
@@ -117,9 +117,9 @@ def test_errors_say_where(pattern: str, sentence: str) -> None:
     ("pattern", "alphabet", "sentence"),
     [
         ("abc", "ab", "'abc' names 'c', which 'ab' lacks"),
-        ("a", "aa", "wanted distinct single characters"),
-        ("", None, "wanted at least one symbol"),
-        ("a", ["a", "bc"], "wanted distinct single characters"),
+        ("a", "aa", "expected distinct single characters"),
+        ("", None, "expected at least one symbol"),
+        ("a", ["a", "bc"], "expected distinct single characters"),
     ],
 )
 def test_alphabets_that_clash_are_refused(pattern: str, alphabet, sentence: str) -> None:

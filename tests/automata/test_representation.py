@@ -51,14 +51,14 @@ def assert_answers(representation: Representation, machine: Transducer, length: 
         for string in all_strings(len(machine.symbols), n)[:100]:
             whole = vector(representation, (string + 1).tolist())
             assert set(np.unique(whole)) <= {0, 1}
-            wanted = int(machine.run(string[None])[0, -1])
-            if wanted != IGNORE:
-                assert answer(representation.read_out, whole) == wanted
+            expected = int(machine.run(string[None])[0, -1])
+            if expected != IGNORE:
+                assert answer(representation.read_out, whole) == expected
 
 
 def smallest(machine: Transducer) -> Transducer:
     outputs = np.where(machine.outputs < 0, IGNORE, machine.outputs)
-    return Transducer(machine.semiautomaton, machine.start, outputs).minimise()
+    return Transducer(machine.semiautomaton, machine.start, outputs).minimize()
 
 
 @given(transducers(max_states=5), chunks)
@@ -100,7 +100,7 @@ def test_products_of_matrices_are_matrix_products(num_points: int, chunk: int, d
 
 
 def test_a_sink_is_left_out_unless_it_is_the_start() -> None:
-    assert live_states(library.bounded_dyck(2).transducer.minimise()).tolist() == [0, 1, 3]
+    assert live_states(library.bounded_dyck(2).transducer.minimize()).tolist() == [0, 1, 3]
     assert live_states(library.parity()).tolist() == [0, 1]
     assert live_states(library.cycle(1)).tolist() == [0]
 

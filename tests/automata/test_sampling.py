@@ -98,15 +98,15 @@ def test_rows_choose_their_language() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"weights: wanted positive numbers"):
+    with pytest.raises(ValueError, match=r"weights: expected positive numbers"):
         joint_sampler([bounded_dyck(2)], (1.0, 0.0))
     with pytest.raises(ValueError, match=r"there are strings to draw, got 5, at which start 0 has none"):
         bounded_dyck(2).sample(np.zeros((3, 5)))
     with pytest.raises(
-        ValueError, match=r"length: wanted at most 250,000,000 symbols for samplers of 4 states that re"
+        ValueError, match=r"length: expected at most 250,000,000 symbols for samplers of 4 states that re"
     ):
         bounded_dyck(2).sample(np.broadcast_to(0.0, (1, 250_000_002)))
-    with pytest.raises(ValueError, match=r"languages: wanted at least one automaton, got none"):
+    with pytest.raises(ValueError, match=r"languages: expected at least one automaton, got none"):
         joint_sampler([])
-    with pytest.raises(ValueError, match=r"other: wanted a machine over the symbols"):
+    with pytest.raises(ValueError, match=r"other: expected a machine over the symbols"):
         joint_sampler([bounded_dyck(2), tomita(1)])

@@ -76,12 +76,12 @@ def test_the_table_is_a_read_only_copy() -> None:
 @pytest.mark.parametrize(
     ("table", "symbols", "message"),
     [
-        (np.zeros((0, 2), dtype=np.int64), ("a", "b"), r"table: wanted a non-empty .* got shape \(0, 2\)"),
+        (np.zeros((0, 2), dtype=np.int64), ("a", "b"), r"table: expected a non-empty .* got shape \(0, 2\)"),
         (np.array([[0, 2], [1, 0]]), ("a", "b"), r"next states in 0\.\.1, got 2 at state 0 and symbol 1"),
         (np.array([[0, 1], [1, -1]]), ("a", "b"), r"got -1 at state 1 and symbol 1"),
-        (np.array([[0, 1], [1, 0]]), ("a",), r"symbols: wanted 2 distinct non-empty strings, got \('a',\)"),
-        (np.array([[0, 1], [1, 0]]), ("a", "a"), r"symbols: wanted 2 distinct"),
-        (np.array([[0, 1], [1, 0]]), ("a", ""), r"symbols: wanted 2 distinct non-empty"),
+        (np.array([[0, 1], [1, 0]]), ("a",), r"symbols: expected 2 distinct non-empty strings, got \('a',\)"),
+        (np.array([[0, 1], [1, 0]]), ("a", "a"), r"symbols: expected 2 distinct"),
+        (np.array([[0, 1], [1, 0]]), ("a", ""), r"symbols: expected 2 distinct non-empty"),
     ],
 )
 def test_bad_machines_are_refused(table: np.ndarray, symbols: tuple[str, ...], message: str) -> None:
@@ -90,13 +90,13 @@ def test_bad_machines_are_refused(table: np.ndarray, symbols: tuple[str, ...], m
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"strings: wanted symbol ids in 0\.\.1, got 2 in row 1 at position 0"):
+    with pytest.raises(ValueError, match=r"strings: expected symbol ids in 0\.\.1, got 2 in row 1 at position 0"):
         FLIP.run(np.array([[0, 1], [2, 0]]))
     with pytest.raises(ValueError, match=r"strings: .* got -1 in row 0 at position 1"):
         FLIP.final_states(np.array([[0, -1]]))
-    with pytest.raises(ValueError, match=r"start: wanted a state in 0\.\.1, got 2"):
+    with pytest.raises(ValueError, match=r"start: expected a state in 0\.\.1, got 2"):
         FLIP.run(np.array([[0]]), start=2)
-    with pytest.raises(ValueError, match=r"other: wanted a machine over the symbols \('a', 'b'\), got \('b', 'a'\)"):
+    with pytest.raises(ValueError, match=r"other: expected a machine over the symbols \('a', 'b'\), got \('b', 'a'\)"):
         FLIP.product(Semiautomaton(FLIP.table, ("b", "a")))
-    with pytest.raises(ValueError, match=r"targets: wanted one entry for each of the 2 states, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"targets: expected one entry for each of the 2 states, got shape \(3,\)"):
         FLIP.shortest_string(0, np.array([True, False, True]))

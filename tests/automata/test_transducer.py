@@ -14,19 +14,19 @@ BINARY = ("a", "b")
 
 @given(transducers(symbols=BINARY))
 def test_minimised_transducers_answer_alike_and_are_canonical(transducer: Transducer) -> None:
-    smallest = transducer.minimise()
+    smallest = transducer.minimize()
     strings = all_strings(2, 6)
     np.testing.assert_array_equal(smallest.run(strings), transducer.run(strings))
     assert smallest.outputs[0] == transducer.outputs[transducer.start]
     assert smallest.equivalent(transducer)
-    again = smallest.minimise()
+    again = smallest.minimize()
     np.testing.assert_array_equal(again.semiautomaton.table, smallest.semiautomaton.table)
     np.testing.assert_array_equal(again.outputs, smallest.outputs)
 
 
 @given(transducers(symbols=BINARY), transducers(symbols=BINARY))
 def test_equivalence_is_equality_of_minimised_machines(first: Transducer, second: Transducer) -> None:
-    left, right = first.minimise(), second.minimise()
+    left, right = first.minimize(), second.minimize()
     same = np.array_equal(left.semiautomaton.table, right.semiautomaton.table) and np.array_equal(
         left.outputs, right.outputs
     )
@@ -59,7 +59,7 @@ def test_survives_json(transducer: Transducer) -> None:
 
 def test_bad_input_is_refused() -> None:
     flip = Semiautomaton(np.array([[0, 1], [1, 0]]), BINARY)
-    with pytest.raises(ValueError, match=r"start: wanted a state in 0\.\.1, got -1"):
+    with pytest.raises(ValueError, match=r"start: expected a state in 0\.\.1, got -1"):
         Transducer(flip, -1, np.array([0, 1]))
-    with pytest.raises(ValueError, match=r"outputs: wanted one entry for each of the 2 states, got shape \(1,\)"):
+    with pytest.raises(ValueError, match=r"outputs: expected one entry for each of the 2 states, got shape \(1,\)"):
         Transducer(flip, 0, np.array([0]))

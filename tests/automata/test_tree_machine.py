@@ -31,8 +31,8 @@ def first_difference(machine: TreeMachine, transducer: Transducer, up_to: int) -
     """The definition: try every string."""
     for length in range(1, up_to + 1):
         strings = all_strings(len(machine.symbols), length)
-        wanted = transducer.run(strings)[:, -1]
-        wrong = np.flatnonzero((machine.answers(strings) != wanted) & (wanted != -100))
+        expected = transducer.run(strings)[:, -1]
+        wrong = np.flatnonzero((machine.answers(strings) != expected) & (expected != -100))
         if len(wrong):
             return tuple(machine.symbols[v] for v in strings[wrong[0]])
     return None
@@ -121,10 +121,10 @@ def test_survives_json(transducer: Transducer, chunk: int) -> None:
 @pytest.mark.parametrize(
     ("leaves", "table", "outputs", "sentence"),
     [
-        ([0, 1], [[0, 1], [1, 0]], [0, 1], "leaves: wanted a class for the pad and each of 2 symbols"),
-        ([0, 0, 1], [[0, 1]], [0, 1], "table: wanted one axis of 2 classes"),
-        ([0, 0, 2], [[0, 1], [1, 0]], [0, 1], r"wanted classes in 0..1, or -1"),
-        ([0, 0, 1], [[0, 1], [1, -2]], [0, 1], r"wanted classes in 0..1, or -1"),
+        ([0, 1], [[0, 1], [1, 0]], [0, 1], "leaves: expected a class for the pad and each of 2 symbols"),
+        ([0, 0, 1], [[0, 1]], [0, 1], "table: expected one axis of 2 classes"),
+        ([0, 0, 2], [[0, 1], [1, 0]], [0, 1], r"expected classes in 0..1, or -1"),
+        ([0, 0, 1], [[0, 1], [1, -2]], [0, 1], r"expected classes in 0..1, or -1"),
     ],
 )
 def test_malformed_machines_are_refused(leaves: list, table: list, outputs: list, sentence: str) -> None:
@@ -134,9 +134,9 @@ def test_malformed_machines_are_refused(leaves: list, table: list, outputs: list
 
 def test_strings_and_transducers_over_other_symbols_are_refused() -> None:
     machine = tree_machine(library.parity())
-    with pytest.raises(ValueError, match="wanted at least one symbol each"):
+    with pytest.raises(ValueError, match="expected at least one symbol each"):
         machine.answers(np.zeros((1, 0), dtype=np.int64))
-    with pytest.raises(ValueError, match="wanted one over the symbols"):
+    with pytest.raises(ValueError, match="expected one over the symbols"):
         machine.difference_string(library.cycle(3))
 
 
@@ -145,12 +145,12 @@ def blown_up(machine: TreeMachine, copies: int, seed: int) -> tuple[TreeMachine,
     generator = np.random.default_rng(seed)
     count = machine.num_classes
     of = generator.permutation(np.repeat(np.arange(count), copies))
-    places = np.stack([np.flatnonzero(of == k) for k in range(count)])
+    indices = np.stack([np.flatnonzero(of == k) for k in range(count)])
     table = np.full((len(of) + 1,) * machine.chunk_size, len(of))
-    wanted = machine.table[np.ix_(*[of] * machine.chunk_size)]
+    expected = machine.table[np.ix_(*[of] * machine.chunk_size)]
     inside = (slice(len(of)),) * machine.chunk_size
-    table[inside] = places[wanted, generator.integers(copies, size=wanted.shape)]
-    leaves = places[machine.leaves, generator.integers(copies, size=machine.leaves.shape)]
+    table[inside] = indices[expected, generator.integers(copies, size=expected.shape)]
+    leaves = indices[machine.leaves, generator.integers(copies, size=machine.leaves.shape)]
     return TreeMachine(machine.symbols, leaves, table, np.append(machine.outputs[of], 0)), np.append(of, -1)
 
 
@@ -164,7 +164,7 @@ def same_tables(one: TreeMachine, other: TreeMachine) -> bool:
 @given(small, chunks, st.integers(1, 3), st.integers(0, 99))
 @settings(max_examples=60)
 def test_copies_of_classes_are_merged_again(transducer: Transducer, chunk: int, copies: int, seed: int) -> None:
-    machine = tree_machine(transducer.minimise(), chunk)
+    machine = tree_machine(transducer.minimize(), chunk)
     smallest, _ = machine.reduced()
     larger, of = blown_up(machine, copies, seed)
     found, new = larger.reduced()
@@ -213,7 +213,7 @@ def with_windows_of_strings_alone(machine: TreeMachine) -> TreeMachine:
     chunk, count = machine.chunk_size, machine.num_classes
     of = np.concatenate([np.arange(count), machine.leaves])
     table = machine.table[np.ix_(*[of] * chunk)]
-    shown = np.full_like(table, -1)
+    quoted = np.full_like(table, -1)
     pad, mixed, full = count, [], list(range(count + 1, len(of)))
     seen = set()
     while (known := (pad, *mixed, -1, *full)) not in seen:
@@ -221,12 +221,12 @@ def with_windows_of_strings_alone(machine: TreeMachine) -> TreeMachine:
         parts = np.array([*mixed, *full, pad])  # parts that are pads are numbered -1
         windows = [parts[block] for block in window_blocks(len(mixed), len(full), chunk)]
         for some in (*windows, np.full((1, chunk), pad)):
-            shown[tuple(some.T)] = table[tuple(some.T)]
+            quoted[tuple(some.T)] = table[tuple(some.T)]
         pad = int(table[(pad,) * chunk])
         mixed, full = (
             sorted(set(table[tuple(some.T)].tolist())) for some in (np.concatenate(windows[:-1]), windows[-1])
         )
-    return TreeMachine(machine.symbols, np.arange(count, len(of)), shown, machine.outputs[of])
+    return TreeMachine(machine.symbols, np.arange(count, len(of)), quoted, machine.outputs[of])
 
 
 @given(arbitrary_machines())
@@ -259,8 +259,8 @@ def test_leaves_and_merged_classes_become_one(transducer: Transducer, chunk: int
 def test_a_wrong_entry_is_found_after_reduction_too(transducer: Transducer, chunk: int, data: st.DataObject) -> None:
     right, _ = blown_up(tree_machine(transducer, chunk), 2, seed=0)
     table = right.table.copy()
-    place = tuple(data.draw(st.integers(0, right.num_classes - 1)) for _ in range(chunk))
-    table[place] = data.draw(st.integers(0, right.num_classes - 1))
+    index = tuple(data.draw(st.integers(0, right.num_classes - 1)) for _ in range(chunk))
+    table[index] = data.draw(st.integers(0, right.num_classes - 1))
     machine = TreeMachine(right.symbols, right.leaves, table, right.outputs)
     assert machine.reduced()[0].difference_string(transducer) == machine.difference_string(transducer)
 
@@ -281,9 +281,9 @@ def test_pads_in_any_place_change_no_answer(
     machine = tree_machine(transducer, chunk)
     strings = all_strings(2, length)
     order = data.draw(st.permutations([*range(length), *[-1] * data.draw(st.integers(0, 5))]))
-    places = sorted(i for i, k in enumerate(order) if k >= 0)
+    indices = sorted(i for i, k in enumerate(order) if k >= 0)
     padded = np.full((len(strings), len(order)), -1)
-    padded[:, places] = strings
+    padded[:, indices] = strings
     np.testing.assert_array_equal(machine.answers(padded), machine.answers(strings))
 
 

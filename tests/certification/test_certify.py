@@ -5,39 +5,39 @@ import torch
 from last_symbol import LastSymbol, last_symbol_net
 from table_model import right_machine, table_model
 
-import lengthwise.certification.extraction as extraction_module
-import lengthwise.certification.reading as reading_module
+import lengthwise.extraction.evaluated_strings as reading_module
+import lengthwise.extraction.tree as extraction_module
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.bounds import invariant_boxes
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
-from lengthwise.certification.checking import check
-from lengthwise.certification.extraction import extract
-from lengthwise.certification.following import follow, grow, root_answers
-from lengthwise.certification.reading import Reading
-from lengthwise.certification.snapped import SnappedModel
+from lengthwise.certification.proofs.enclosures import invariant_enclosures
+from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
+from lengthwise.extraction.evaluated_strings import EvaluatedStrings
+from lengthwise.extraction.tree import extract
+from lengthwise.extraction.tree_traces import build_trees, compare_traces, root_answers
 from lengthwise.models import make_model
+from lengthwise.models.machine import MachineModel
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 from lengthwise.report.certificate import certificate_lines
 from lengthwise.tasks import make_task
 
 
 @pytest.fixture(scope="module")
-def robust() -> Certificate:
+def proved() -> Certificate:
     return certify(last_symbol_net(), LastSymbol())
 
 
-def test_a_net_that_draws_its_states_to_fixed_points_is_robust(robust: Certificate) -> None:
-    assert robust.level == "robust"
-    assert robust.reason == ""
-    assert [some.length for some in robust.followed] == [40, 500, 10_000]
-    assert all(some.num_strings == 1_000 for some in (*robust.tested, *robust.followed))
-    assert robust.boxes.margin > 0
-    assert len(check(robust).verified) == 1
+def test_a_net_that_draws_its_states_to_fixed_points_is_proved(proved: Certificate) -> None:
+    assert proved.level == "proved"
+    assert proved.reason == ""
+    assert [some.length for some in proved.followed] == [40, 500, 10_000]
+    assert all(some.num_strings == 1_000 for some in (*proved.tested, *proved.followed))
+    assert proved.enclosures.margin > 0
+    assert len(check(proved).verified) == 1
 
 
-def test_robust_means_right_everywhere(robust: Certificate) -> None:
+def test_proved_means_right_everywhere(proved: Certificate) -> None:
     """Longer than anything that certify tried; the margin is one of every string."""
     model, task = last_symbol_net(), LastSymbol()
     generator = torch.Generator().manual_seed(0)
@@ -46,7 +46,7 @@ def test_robust_means_right_everywhere(robust: Certificate) -> None:
         logits = model.last(strings).detach()
         right = task.solve(strings)[:, -1:]
         lead = logits.gather(1, right) - logits.gather(1, 1 - right)
-        assert float(lead.min()) >= robust.boxes.margin
+        assert float(lead.min()) >= proved.enclosures.margin
 
 
 @pytest.mark.usefixtures("fewer_strings")
@@ -55,7 +55,7 @@ def test_right_tables_are_finite(name: str, chunk_size: int) -> None:
     task = make_task(name)
     machine = right_machine(task, chunk_size)
     certificate = certify(table_model(machine, scatter=0.05, num_answers=len(task.classes)), task)
-    assert certificate.level == "finite"
+    assert certificate.level == "extracted"
     assert "bounds are known for a RegularGPT of variant merge only" in certificate.reason
     again = Certificate.from_text(certificate.to_text())
     assert again == certificate
@@ -67,17 +67,17 @@ def test_right_tables_are_finite(name: str, chunk_size: int) -> None:
 @pytest.mark.usefixtures("fewer_strings")
 def test_chunks_of_three_and_double_precision_are_certified_too() -> None:
     task = LastSymbol()
-    assert certify(last_symbol_net(chunk_size=3), task).level == "robust"
-    assert certify(last_symbol_net().double(), task).level == "robust"
+    assert certify(last_symbol_net(chunk_size=3), task).level == "proved"
+    assert certify(last_symbol_net().double(), task).level == "proved"
     table = table_model(right_machine(make_task("parity"))).double()
-    assert certify(table, make_task("parity")).level == "finite"
+    assert certify(table, make_task("parity")).level == "extracted"
 
 
-def test_the_same_seed_gives_the_same_certificate(robust: Certificate) -> None:
+def test_the_same_seed_gives_the_same_certificate(proved: Certificate) -> None:
     model = last_symbol_net().train()
     again = certify(model, LastSymbol())
     assert model.training
-    assert again.model_copy(update={"seconds": robust.seconds}) == robust
+    assert again.model_copy(update={"seconds": proved.seconds}) == proved
 
 
 class Renamed(RegularGPT):
@@ -89,7 +89,7 @@ def test_bounds_say_nothing_of_subclasses() -> None:
     model = Renamed(RegularGPTConfig(d_model=8, num_heads=2), vocab_size=2, num_classes=2)
     model.load_state_dict(last_symbol_net().state_dict())
     certificate = certify(model, LastSymbol())
-    assert certificate.level == "finite"
+    assert certificate.level == "extracted"
     assert "got a Renamed with a MergeLayer" in certificate.reason
 
 
@@ -113,7 +113,7 @@ def test_weights_that_are_no_numbers_prove_little(name: str, value: float) -> No
         model.get_parameter(name).view(-1)[-1] = value
     certificate = certify(model, LastSymbol())
     harmless = value == float("inf") and name in ("embedding.weight", "layers.0.gain")
-    assert certificate.level in (("finite", "tested") if harmless else ("refuted",))
+    assert certificate.level in (("extracted", "tested") if harmless else ("refuted",))
     check(Certificate.from_text(certificate.to_text()))
 
 
@@ -138,7 +138,7 @@ def test_a_state_whose_answer_no_prototype_gives_is_in_no_class() -> None:
     classes, distances = none_of_b.classes_of(model, in_b)
     assert classes.tolist() == [-1]
     assert distances.tolist() == [float("inf")]
-    seen = follow(model, none_of_b, [grow(model, torch.tensor([[1] * 9, [0] * 9]))])
+    seen = compare_traces(model, none_of_b, [build_trees(model, torch.tensor([[1] * 9, [0] * 9]))])
     assert seen.num_disagreements == 11
 
 
@@ -148,7 +148,7 @@ def test_trees_are_grown_as_the_model_grows_them() -> None:
     for chunk_size, length in ((2, 1), (2, 37), (3, 100), (2, 500)):
         model = make_model("regular-gpt", task, d_model=16, num_heads=4, chunk_size=chunk_size)
         strings = task.sample(30, length, torch.Generator().manual_seed(length)).inputs
-        trees = grow(model, strings)
+        trees = build_trees(model, strings)
         with torch.no_grad():
             torch.testing.assert_close(trees.levels[-1].states[trees.roots], model.last_state(strings))
             assert torch.equal(root_answers(model, [trees]), model.last(strings).argmax(-1))
@@ -161,19 +161,19 @@ def test_answers_to_many_symbols_are_the_models_own(config, monkeypatch: pytest.
     model, task = make_model("regular-gpt", make_task("parity"), d_model=16, num_heads=4, **config), make_task("parity")
     strings = task.sample(200, 37, torch.Generator().manual_seed(0)).inputs
     with torch.no_grad():
-        assert torch.equal(Reading(model, strings).judge(task).answers, model.last(strings).argmax(-1))
+        assert torch.equal(EvaluatedStrings(model, strings).grade(task).answers, model.last(strings).argmax(-1))
 
 
 def test_trees_are_kept_only_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     model, task = last_symbol_net(), LastSymbol()
-    monkeypatch.setattr("lengthwise.certification.following.SYMBOLS_AT_ONCE", 400)
-    reading = Reading(model, torch.randint(2, (30, 40), generator=torch.Generator().manual_seed(0)))
+    monkeypatch.setattr("lengthwise.extraction.tree_traces.MAX_SYMBOLS_PER_CHUNK", 400)
+    evaluated = EvaluatedStrings(model, torch.randint(2, (30, 40), generator=torch.Generator().manual_seed(0)))
     found = extract(model, task.symbols, radius=1.0)
-    kept = [reading.follow(found) for _ in range(2)]
-    monkeypatch.setattr(reading_module, "NUMBERS_KEPT", 0)
-    grown = Reading(model, reading.strings)
-    assert [grown.follow(found) for _ in range(2)] == kept
-    assert (len(list(reading.trees)), len(reading._kept), len(grown._kept)) == (3, 3, 0)
+    kept = [evaluated.compare_traces(found) for _ in range(2)]
+    monkeypatch.setattr(reading_module, "MAX_CACHED_ELEMENTS", 0)
+    grown = EvaluatedStrings(model, evaluated.strings)
+    assert [grown.compare_traces(found) for _ in range(2)] == kept
+    assert (len(list(evaluated.trees)), len(evaluated._kept), len(grown._kept)) == (3, 3, 0)
 
 
 class ErrsFarOut(RegularGPT):
@@ -201,7 +201,7 @@ def test_a_method_of_a_models_own_is_never_bounded() -> None:
         name = "output" if part else "last_state"
         setattr(module, name, getattr(module, name))
         with pytest.raises(ValueError, match=f"usual methods only, got another {name}; remove it"):
-            invariant_boxes(model, extract(model, ("a", "b"), radius=1.0))
+            invariant_enclosures(model, extract(model, ("a", "b"), radius=1.0))
 
 
 @pytest.mark.usefixtures("fewer_strings")
@@ -234,12 +234,12 @@ def test_a_state_of_one_number_has_a_place_on_the_map() -> None:
         model.readout.weight.copy_(torch.tensor([[-1.0], [1.0]]))
         model.readout.bias.copy_(torch.tensor([1.0, 0.0]))
     certificate = certify(model, LastSymbol())
-    assert certificate.level == "finite"
+    assert certificate.level == "extracted"
     assert {y for _, y, _ in certificate.closure.points} == {0.0}
 
 
 def test_autocast_is_refused() -> None:
-    with torch.autocast("cpu"), pytest.raises(ValueError, match="wanted no autocast, got one on the CPU"):
+    with torch.autocast("cpu"), pytest.raises(ValueError, match="expected no autocast, got one on the CPU"):
         certify(last_symbol_net(), LastSymbol())
 
 
@@ -255,7 +255,7 @@ def test_ties_are_answered_by_the_first_class() -> None:
 
 
 @pytest.mark.usefixtures("fewer_strings")
-def test_a_tie_that_is_answered_rightly_is_not_robust() -> None:
+def test_a_tie_that_is_answered_rightly_is_not_proved() -> None:
     """Of all strings outside the logits are equal, exactly: the first class is the right one."""
     model = last_symbol_net(gain=20.0)
     with torch.no_grad():
@@ -264,17 +264,17 @@ def test_a_tie_that_is_answered_rightly_is_not_robust() -> None:
         logits = model.last(torch.tensor([[0, 1, 0]]))[0]
     assert logits[0] == logits[1]
     certificate = certify(model, LastSymbol())
-    assert certificate.level == "finite"
-    assert certificate.boxes is None
+    assert certificate.level == "extracted"
+    assert certificate.enclosures is None
 
 
 @pytest.mark.usefixtures("fewer_strings")
 def test_the_reason_is_that_nothing_can_be_read_off() -> None:
     task = make_task("parity")
-    certificate = certify(SnappedModel(task.transducer, task.classes), task)
+    certificate = certify(MachineModel(task.transducer, task.classes), task)
     assert certificate.level == "tested"
     assert certificate.reason == "machines are read off tree models and recurrent models, and snapped is neither"
-    assert all(some.num_correct == some.num_asked for some in certificate.tested)
+    assert all(some.num_correct == some.num_graded for some in certificate.tested)
 
 
 @pytest.mark.parametrize("settings", [{"thickness": 2}, {"variant": "code"}, {"variant": "paper"}, {"chunk_size": 4}])
@@ -288,17 +288,17 @@ def test_untrained_models_are_refuted_whatever_they_are(settings: dict) -> None:
 def test_other_models_and_tasks_are_refused_in_a_sentence() -> None:
     task = LastSymbol()
     for dtype in (torch.float16, torch.bfloat16):
-        with pytest.raises(ValueError, match=r"wanted weights in float32 or float64, got torch\.b?float16"):
+        with pytest.raises(ValueError, match=r"expected weights in float32 or float64, got torch\.b?float16"):
             certify(last_symbol_net().to(dtype), task)
-    with pytest.raises(ValueError, match="wanted one for the 5 answers of cycle-navigation, got 2"):
+    with pytest.raises(ValueError, match="expected one for the 5 answers of cycle-navigation, got 2"):
         certify(last_symbol_net(), make_task("cycle-navigation"))
-    with pytest.raises(ValueError, match="wanted one for the 2 answers of parity, got 5"):
+    with pytest.raises(ValueError, match="expected one for the 2 answers of parity, got 5"):
         certify(make_model("regular-gpt", make_task("cycle-navigation"), d_model=16, num_heads=2), make_task("parity"))
 
 
 @pytest.mark.parametrize(
     ("budget", "sentence"),
-    [("MOST_WINDOWS", "a level has more than 20 windows"), ("MOST_MERGES", "a table of 5 classes has 125 entries")],
+    [("MAX_WINDOWS", "a level has more than 20 windows"), ("MAX_MERGES", "a table of 5 classes has 125 entries")],
 )
 def test_windows_of_many_parts_have_a_budget(budget: str, sentence: str, monkeypatch) -> None:
     monkeypatch.setattr(extraction_module, budget, 20)
@@ -312,5 +312,5 @@ def test_a_task_without_a_machine_and_another_precision_are_refused(monkeypatch:
     with pytest.raises(ValueError, match="task: subset-sum has no transducer to compare a machine with; choose a reg"):
         certify(make_model("rnn", sums), sums)
     monkeypatch.setenv("ONEDNN_DEFAULT_FPMATH_MODE", "BF16")
-    with pytest.raises(ValueError, match="precision: wanted ONEDNN_DEFAULT_FPMATH_MODE unset or STRICT, got 'BF16'"):
+    with pytest.raises(ValueError, match="precision: expected ONEDNN_DEFAULT_FPMATH_MODE unset or STRICT, got 'BF16'"):
         certify(last_symbol_net(), LastSymbol())

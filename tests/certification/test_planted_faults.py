@@ -10,16 +10,16 @@ from automaton_strategies import all_strings
 from planted import Attention, Counter, LabelsChange, MultiplesOf3, NoTree, WrongInBatches
 from table_model import right_machine, table_model
 
-import lengthwise.certification.extraction as extraction_module
+import lengthwise.extraction.tree as extraction_module
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, first_error
 from lengthwise.certification.certify import certify
-from lengthwise.certification.checking import check
-from lengthwise.certification.snapped import SnappedModel
+from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
 from lengthwise.models.base import SequenceModel
+from lengthwise.models.machine import MachineModel
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.tasks.base import RegularTask
@@ -28,7 +28,7 @@ from lengthwise.training.loop import train
 
 pytestmark = pytest.mark.unchecked
 
-PROVED = ("finite", "robust")
+PROVED = ("extracted", "proved")
 
 
 def right_model(task: RegularTask, chunk_size: int = 2, **faults) -> SequenceModel:
@@ -36,8 +36,8 @@ def right_model(task: RegularTask, chunk_size: int = 2, **faults) -> SequenceMod
 
 
 def errs(model: SequenceModel, task: RegularTask, string: torch.Tensor) -> bool:
-    wanted = int(task.solve(string[None])[0, -1])
-    return wanted != IGNORE and int(model.last(string[None]).argmax()) != wanted
+    expected = int(task.solve(string[None])[0, -1])
+    return expected != IGNORE and int(model.last(string[None]).argmax()) != expected
 
 
 def checked(model: SequenceModel, task: RegularTask) -> tuple[Certificate, torch.Tensor | None]:
@@ -82,9 +82,9 @@ def merge(machine: TreeMachine, window: tuple[tuple[int, tuple[int, ...]], ...])
 
 def is_right(machine: TreeMachine, transducer: Transducer) -> bool:
     """Whether the two answer every string of every length alike, where the transducer asks."""
-    wanted = transducer.outputs
+    expected = transducer.outputs
     return all(
-        wanted[states[transducer.start]] in (IGNORE, machine.outputs[k])
+        expected[states[transducer.start]] in (IGNORE, machine.outputs[k])
         for level in levels(machine, transducer)
         for k, states in level
     )
@@ -94,8 +94,8 @@ def shortest_difference(machine: TreeMachine, transducer: Transducer, up_to: int
     """By trying every string."""
     for length in range(1, up_to + 1):
         strings = all_strings(len(machine.symbols), length)
-        wanted = transducer.run(strings)[:, -1]
-        if bool(((wanted != IGNORE) & (machine.answers(strings) != wanted)).any()):
+        expected = transducer.run(strings)[:, -1]
+        if bool(((expected != IGNORE) & (machine.answers(strings) != expected)).any()):
             return length
     return None
 
@@ -122,8 +122,8 @@ def with_a_wrong_entry(task: RegularTask, chunk_size: int, seed: int) -> TreeMac
     right = right_machine(task, chunk_size)
     num_merged = right.num_classes - len(right.leaves)
     table = right.table.copy()
-    place = tuple(generator.integers(num_merged, size=chunk_size))
-    table[place] = (table[place] + generator.integers(1, num_merged)) % num_merged
+    index = tuple(generator.integers(num_merged, size=chunk_size))
+    table[index] = (table[index] + generator.integers(1, num_merged)) % num_merged
     return TreeMachine(right.symbols, right.leaves, table, right.outputs)
 
 
@@ -136,7 +136,7 @@ def test_one_wrong_entry(name: str, fields: dict, chunk_size: int, seed: int) ->
     shortest = shortest_difference(machine, task.transducer, 9 if len(task.symbols) == 2 else 6)
     if is_right(machine, task.transducer):
         assert shortest is None
-        assert certificate.level == "finite"
+        assert certificate.level == "extracted"
     else:
         assert string is not None
         assert shortest is None or len(string) == shortest
@@ -144,10 +144,10 @@ def test_one_wrong_entry(name: str, fields: dict, chunk_size: int, seed: int) ->
 
 def transducer_with_a_wrong_entry(task: RegularTask, seed: int) -> Transducer:
     generator = np.random.default_rng(seed)
-    right = task.transducer.minimise()
+    right = task.transducer.minimize()
     table = right.semiautomaton.table.copy()
-    place = tuple(generator.integers(table.shape))
-    table[place] = (table[place] + generator.integers(1, right.num_states)) % right.num_states
+    index = tuple(generator.integers(table.shape))
+    table[index] = (table[index] + generator.integers(1, right.num_states)) % right.num_states
     return Transducer(Semiautomaton(table, right.symbols), right.start, right.outputs)
 
 
@@ -160,8 +160,8 @@ RECURRENT_FAULTS = sorted({(name, tuple(fields.items()), seed) for name, fields,
 def test_one_wrong_entry_of_a_recurrent_machine(name: str, fields: tuple, seed: int, target: str) -> None:
     task = make_task(name, **dict(fields))
     faulty = transducer_with_a_wrong_entry(task, seed)
-    asked = Transducer(faulty.semiautomaton, faulty.start, np.maximum(faulty.outputs, 0))
-    certificate, string = checked(construct(target, asked).model, task)
+    supervised = Transducer(faulty.semiautomaton, faulty.start, np.maximum(faulty.outputs, 0))
+    certificate, string = checked(construct(target, supervised).model, task)
     error = first_error(faulty, task.transducer)
     if error is None:
         assert certificate.level in PROVED
@@ -211,19 +211,23 @@ def test_nets_trained_on_labels_that_change_beyond_length_20(name: str, steps: i
     assert certificate.level not in PROVED
 
 
-def counting(most: int) -> RegularTask:
+def counting(maximum: int) -> RegularTask:
     """Of strings that begin with b, those with at least so many b."""
-    states = np.arange(most + 1)
-    rows = [(most + 1, 1), *zip(states[1:], np.minimum(states[1:] + 1, most), strict=True), (most + 1, most + 1)]
-    return make_task("dfa", alphabet="ab", transitions=[list(map(int, row)) for row in rows], accepting=[most])
+    states = np.arange(maximum + 1)
+    rows = [
+        (maximum + 1, 1),
+        *zip(states[1:], np.minimum(states[1:] + 1, maximum), strict=True),
+        (maximum + 1, maximum + 1),
+    ]
+    return make_task("dfa", alphabet="ab", transitions=[list(map(int, row)) for row in rows], accepting=[maximum])
 
 
 @pytest.mark.usefixtures("fewer_strings")
 def test_tasks_that_differ_only_on_strings_longer_than_30() -> None:
     one, other = counting(31), counting(32)
-    assert checked(right_model(one), one)[0].level == "finite"
+    assert checked(right_model(one), one)[0].level == "extracted"
     recurrent = construct("rnn", one).model
-    assert checked(recurrent, one)[0].level == "finite"
+    assert checked(recurrent, one)[0].level == "extracted"
     for model, task in ((right_model(one), other), (right_model(other), one), (recurrent, other)):
         certificate, string = checked(model, task)
         assert certificate.level == "refuted"
@@ -235,19 +239,19 @@ def test_tasks_that_differ_only_on_strings_longer_than_30() -> None:
 def test_a_run_of_31_that_no_tree_of_few_classes_can_see() -> None:
     """Its monoid has about a thousand elements, so that nothing but trying strings is left: constant ones are tried."""
     never, long_run = (make_task("regex", pattern="b(a|b)*" + rest) for rest in ("", "|(a|b)*a{31}(a|b)*"))
-    certificate, string = checked(SnappedModel(never.transducer, never.classes), long_run)
+    certificate, string = checked(MachineModel(never.transducer, never.classes), long_run)
     assert certificate.level == "refuted"
     assert string.tolist() == [0] * 31
 
 
 def test_a_plain_attention_model_on_parity() -> None:
     task = make_task("parity")
-    drawn = Attention(most=4)
+    drawn = Attention(maximum=4)
     drawn.reset_parameters(torch.Generator().manual_seed(0))
     certificate, string = checked(drawn, task)
     assert certificate.level == "refuted"
     assert len(string) <= 12
-    certificate, string = checked(Attention(most=20), task)
+    certificate, string = checked(Attention(maximum=20), task)
     assert certificate.level == "refuted"
     assert string.tolist() == [1] * 21
 
@@ -259,7 +263,7 @@ def test_a_counter_is_no_finite_machine() -> None:
     certificate, _ = checked(Counter(of=3), task)
     assert certificate.level == "tested"
     assert "do not close within 500 classes" in certificate.reason
-    assert all(tested.num_correct == tested.num_asked for tested in certificate.tested)
+    assert all(tested.num_correct == tested.num_graded for tested in certificate.tested)
 
 
 @pytest.mark.usefixtures("fewer_strings")
@@ -267,9 +271,9 @@ def test_states_that_drift_for_ever_are_seen_to() -> None:
     """Every level adds 3 to one number, which no answer depends on: right, but in no box."""
     task = make_task("cycle-navigation")
     certificate, _ = checked(right_model(task, drift=3.0), task)
-    assert certificate.level == "finite"
+    assert certificate.level == "extracted"
     assert certificate.followed[-1].farthest >= 3 * 8
-    assert certificate.boxes is None
+    assert certificate.enclosures is None
 
 
 def test_states_that_leave_the_table_on_long_strings() -> None:
@@ -296,7 +300,7 @@ def test_inner_states_that_leave_the_table_where_answers_stay_right(level: int, 
     certificate, _ = checked(model, task)
     assert certificate.level == "tested"
     assert f"on strings of {seen_at} symbols are in another class than the machine says" in certificate.reason
-    assert all(tested.num_correct == tested.num_asked for tested in certificate.tested)
+    assert all(tested.num_correct == tested.num_graded for tested in certificate.tested)
 
 
 @pytest.mark.usefixtures("fewer_strings")

@@ -5,11 +5,11 @@ import torch
 from last_symbol import LastSymbol, last_symbol_net
 from torch import nn
 
-from lengthwise.certification.affine import Affine
-from lengthwise.certification.bounds import invariant_boxes
 from lengthwise.certification.certificate import first_error
-from lengthwise.certification.extraction import extract, radii
-from lengthwise.certification.following import follow, grow
+from lengthwise.certification.proofs.affine import Affine
+from lengthwise.certification.proofs.enclosures import invariant_enclosures
+from lengthwise.extraction.tree import extract, radii
+from lengthwise.extraction.tree_traces import build_trees, compare_traces
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 
 
@@ -38,9 +38,9 @@ def overflowing_net() -> RegularGPT:
         layer.to_key_value.weight[32:] = torch.eye(32)
         layer.to_output.weight.copy_(size.diag())
         block = layer.feed_forwards[0]
-        for unit, place in enumerate(in_q):
-            block.widen.weight[unit, place], block.widen.bias[unit] = 1.0, 8.0
-            block.narrow.weight[place, unit], block.narrow.bias[place] = -(2.0**63), 8 * 2.0**63
+        for unit, index in enumerate(in_q):
+            block.widen.weight[unit, index], block.widen.bias[unit] = 1.0, 8.0
+            block.narrow.weight[index, unit], block.narrow.bias[index] = -(2.0**63), 8 * 2.0**63
         block.narrow.bias[large] = torch.tensor([-1.0, 1.0]) * (huge - 2.0**60)
         model.embedding.weight.copy_(1.3333 * torch.stack([first - p, first - p, first + p]))
         model.embedding.weight[2] += 4e-6 * q
@@ -53,9 +53,11 @@ def test_what_overflows_in_float32_is_never_bounded() -> None:
     model, task = overflowing_net(), LastSymbol()
     extraction = extract(model, task.symbols, radius=radii(model.last_state(torch.zeros(1, 40, dtype=torch.int64)))[0])
     assert first_error(extraction.machine, task.transducer) is None
-    assert follow(model, extraction, [grow(model, torch.randint(2, (20, 10_000)))]).num_disagreements == 0
+    assert (
+        compare_traces(model, extraction, [build_trees(model, torch.randint(2, (20, 10_000)))]).num_disagreements == 0
+    )
     assert int(model.last(torch.ones(1, 1 << 19, dtype=torch.int64)).argmax()) == 0
-    assert invariant_boxes(model, extraction).found is None
+    assert invariant_enclosures(model, extraction).found is None
 
 
 def test_large_numbers_are_never_bounded() -> None:
@@ -85,7 +87,7 @@ def with_a_hook(model: RegularGPT) -> None:
 def test_parts_that_nobody_bounded_are_refused(change) -> None:
     model = last_symbol_net()
     extraction = extract(model, LastSymbol().symbols, radius=0.5)
-    assert invariant_boxes(model, extraction).found is not None
+    assert invariant_enclosures(model, extraction).found is not None
     change(model)
     with pytest.raises(ValueError, match="model: bounds are known for"):
-        invariant_boxes(model, extraction)
+        invariant_enclosures(model, extraction)

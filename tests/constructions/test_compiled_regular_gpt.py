@@ -11,9 +11,9 @@ from lengthwise.automata import Transducer, library
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.semiautomaton import explore
 from lengthwise.certification.certify import certify
-from lengthwise.certification.extraction import extract
 from lengthwise.constructions import Construction, construct
 from lengthwise.conventions import IGNORE, PAD
+from lengthwise.extraction.tree import extract
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import merge_windows
 from lengthwise.tasks import make_task
@@ -55,10 +55,10 @@ def compiled(machine: Transducer, **options: int) -> RegularGPT:
     return construct("regular-gpt", machine, **options).model
 
 
-def assert_right(logits: torch.Tensor, wanted: np.ndarray) -> None:
-    asked = wanted != IGNORE
-    assert asked.any()
-    np.testing.assert_array_equal(logits.argmax(-1).numpy()[asked], wanted[asked])
+def assert_right(logits: torch.Tensor, expected: np.ndarray) -> None:
+    supervised = expected != IGNORE
+    assert supervised.any()
+    np.testing.assert_array_equal(logits.argmax(-1).numpy()[supervised], expected[supervised])
 
 
 @torch.no_grad()
@@ -85,10 +85,10 @@ def test_larger_chunks_compute_the_same(machine: Transducer, chunk: int) -> None
     machine = Transducer(machine.semiautomaton, machine.start, np.where(machine.outputs < 0, IGNORE, machine.outputs))
     model = compiled(machine, chunk_size=chunk)
     strings = np.random.default_rng(0).integers(len(machine.symbols), size=(64, 63))
-    asked = (wanted := machine.run(strings)) != IGNORE
+    supervised = (expected := machine.run(strings)) != IGNORE
     with torch.no_grad():
         answers = model(torch.from_numpy(strings)).argmax(-1).numpy()
-    np.testing.assert_array_equal(answers[asked], wanted[asked])
+    np.testing.assert_array_equal(answers[supervised], expected[supervised])
 
 
 @torch.no_grad()
@@ -126,7 +126,7 @@ def test_is_certified_for_every_length(name: str) -> None:
 @pytest.mark.parametrize("group", ["A5", "S5"])
 def test_compiled_word_problems_get_a_certificate(group: str) -> None:
     task = make_task("word-problem", group=group)
-    assert certify(construct("regular-gpt", task).model, task).reaches("finite")
+    assert certify(construct("regular-gpt", task).model, task).reaches("extracted")
 
 
 def lemma_1(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -142,7 +142,7 @@ def lemma_1(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(("index", "n"), [(2, 2), (3, 4)])
 def test_weights_are_those_of_lemma_1(index: int, n: int) -> None:
-    """Tomita's languages 2 and 3 have n states beside the sink."""
+    """Tomita's languages 2 and 3 have n states next to the sink."""
     block = compiled(library.tomita(index).transducer).layers[0].feed_forwards[0]
     first, second = lemma_1(n)
     np.testing.assert_array_equal(block.widen.weight.detach().numpy().T, first)
@@ -187,7 +187,7 @@ def test_a_single_symbol_and_pads_alone_have_one_level_or_more() -> None:
 
 
 def test_a_chunk_of_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="chunk_size: wanted at least 2, got 1"):
+    with pytest.raises(ValueError, match="chunk_size: expected at least 2, got 1"):
         construct("regular-gpt", library.parity(), chunk_size=1)
 
 

@@ -18,7 +18,7 @@ pytestmark = checked_strategies
 def test_the_unit_that_is_on_is_the_state_and_the_symbol(machine: Transducer) -> None:
     """Exactly one unit, whose number says which state read which symbol."""
     machine = Transducer(machine.semiautomaton, machine.start, np.where(machine.outputs < 0, IGNORE, machine.outputs))
-    machine = machine.minimise()
+    machine = machine.minimize()
     model, num_symbols = construct("rnn", machine).model, len(machine.symbols)
     for string in all_strings(num_symbols, 4):
         state, before = model.initial_state(1), machine.start
@@ -34,13 +34,13 @@ def test_the_unit_that_is_on_is_the_state_and_the_symbol(machine: Transducer) ->
 def test_is_right_at_every_position_of_a_long_string(depth: int) -> None:
     machine = library.bounded_dyck(depth).transducer
     string = long_string(machine, 20_000, seed=depth)[None]
-    wanted = machine.run(string)
-    assert len(np.unique(wanted)) == 2
+    expected = machine.run(string)
+    assert len(np.unique(expected)) == 2
     answers = construct("rnn", machine).model(torch.from_numpy(string)).argmax(-1).numpy()
-    np.testing.assert_array_equal(answers, wanted)
+    np.testing.assert_array_equal(answers, expected)
 
 
 def test_size_is_what_the_docstring_says() -> None:
     model = construct("rnn", library.modular_arithmetic(5)).model
-    num_states = library.modular_arithmetic(5).minimise().num_states
+    num_states = library.modular_arithmetic(5).minimize().num_states
     assert model.config.d_model == num_states * 8 + 1

@@ -15,7 +15,7 @@ from lengthwise.constructions.looped import (
     evaluate_exactly,
     extended_contextual_mapping,
     looped_approximation,
-    quantiser,
+    quantizer,
     sizes_of,
     stepwise_memory,
     timed_approximation,
@@ -46,9 +46,9 @@ def cubes(grid: Grid) -> np.ndarray:
 
 
 def points(grid: Grid, digits: np.ndarray, where: str) -> np.ndarray:
-    """A point in each cube: its lowest corner, its centre, or the highest corner of what lies outside the gap."""
+    """A point in each cube: its lowest corner, its center, or the highest corner of what lies outside the gap."""
     gap = Fraction(1, SHARPNESS)
-    inside = {"low": Fraction(0), "centre": Fraction(1, 2), "high": 1 - gap}[where]
+    inside = {"low": Fraction(0), "center": Fraction(1, 2), "high": 1 - gap}[where]
 
     def point(digit: int) -> Fraction:
         last = where == "high" and digit == grid.num_bins - 1
@@ -63,7 +63,7 @@ def distinct(digits: np.ndarray) -> np.ndarray:
 
 
 def centre_values(grid: Grid, digits: np.ndarray) -> np.ndarray:
-    return wave(torch.from_numpy(points(grid, digits, "centre").astype(float))).numpy()
+    return wave(torch.from_numpy(points(grid, digits, "center").astype(float))).numpy()
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -72,7 +72,7 @@ def test_one_block_does_what_three_do_one_after_another(grid: Grid) -> None:
     digits = cubes(grid)[distinct(cubes(grid))]
     made = looped_approximation(wave, *grid)
     ids, values = occurring(wave, grid)
-    bins = evaluate_exactly(quantiser(grid.num_bins, grid.token_dim), points(grid, digits, "high"))
+    bins = evaluate_exactly(quantizer(grid.num_bins, grid.token_dim), points(grid, digits, "high"))
     assert (bins == digits).all()
     in_context = evaluate_exactly(extended_contextual_mapping(*grid), bins)
     assert set(in_context.flatten()) == set(ids)
@@ -112,14 +112,14 @@ def test_sizes_do_not_depend_on_the_grid_and_loops_keep_to_the_budget(grid: Grid
 def test_float64_with_softmax_gives_the_same_where_it_can_count(make, num_bins: int) -> None:
     made = make(wave, num_bins, 2)
     digits = cubes(made.grid)
-    inputs = torch.from_numpy(points(made.grid, digits, "centre").astype(float))
-    exact = evaluate_exactly(made.network, points(made.grid, digits, "centre")).astype(float)
+    inputs = torch.from_numpy(points(made.grid, digits, "center").astype(float))
+    exact = evaluate_exactly(made.network, points(made.grid, digits, "center")).astype(float)
     torch.testing.assert_close(evaluate(made.network, inputs), torch.from_numpy(exact), rtol=1e-14, atol=1e-14)
 
 
 def test_float64_is_refused_where_it_cannot() -> None:
     made = looped_approximation(wave, num_bins=4, num_tokens=2)
-    with pytest.raises(ValueError, match=r"wanted weights with which float64 counts exactly, .* got one of 11. bits"):
+    with pytest.raises(ValueError, match=r"expected weights with which float64 counts exactly, .* got one of 11. bits"):
         evaluate(made.network, torch.zeros(1, 2, 1, dtype=torch.float64))
 
 
@@ -132,11 +132,11 @@ def mixed(x: torch.Tensor) -> torch.Tensor:
 def squared_error(made: LoopedApproximation, resolution: int) -> float:
     """The squared L^2 error, by midpoints of a fine grid."""
     n = made.grid.num_bins
-    values = evaluate_exactly(made.network, points(made.grid, cubes(made.grid), "centre")).astype(float)
+    values = evaluate_exactly(made.network, points(made.grid, cubes(made.grid), "center")).astype(float)
     fine = (torch.arange(resolution, dtype=torch.float64) + 0.5) / resolution
     x = torch.cartesian_prod(fine, fine)[..., None]
-    places = (x[..., 0] * n).floor().long() @ torch.tensor([n, 1])
-    return float((mixed(x) - torch.from_numpy(values)[places]).square().sum((1, 2)).mean())
+    indices = (x[..., 0] * n).floor().long() @ torch.tensor([n, 1])
+    return float((mixed(x) - torch.from_numpy(values)[indices]).square().sum((1, 2)).mean())
 
 
 @pytest.mark.parametrize("num_bins", [2, 3, 5])
@@ -166,18 +166,22 @@ def test_the_error_stays_below_the_bound(num_bins: int) -> None:
 @pytest.mark.parametrize(
     ("function", "sizes", "message"),
     [
-        (wave, (1, 2, 1), "num_bins: wanted at least 2 intervals, got 1"),
-        (wave, (2, 3, 1), "num_tokens: wanted 1 to 2, as many as there are different tokens, got 3"),
-        (wave, (2, 2, 0), "token_dim: wanted tokens of at least 1 number, got 0"),
-        (wave, (60, 2, 1), "num_bins: wanted at most 262,144 contextual token IDs, 2 n"),
-        (lambda x: x.cumsum(1), (4, 2, 1), "function: wanted a permutation-equivariant one, got other outputs"),
-        (lambda x: x.sum((1, 2)), (4, 2, 1), r"function: wanted finite outputs of shape \[6, 2, Y\], got shape \[6\]"),
-        (lambda x: x / 0, (4, 2, 1), "function: wanted finite outputs of shape"),
+        (wave, (1, 2, 1), "num_bins: expected at least 2 intervals, got 1"),
+        (wave, (2, 3, 1), "num_tokens: expected 1 to 2, as many as there are different tokens, got 3"),
+        (wave, (2, 2, 0), "token_dim: expected tokens of at least 1 number, got 0"),
+        (wave, (60, 2, 1), "num_bins: expected at most 262,144 contextual token IDs, 2 n"),
+        (lambda x: x.cumsum(1), (4, 2, 1), "function: expected a permutation-equivariant one, got other outputs"),
+        (
+            lambda x: x.sum((1, 2)),
+            (4, 2, 1),
+            r"function: expected finite outputs of shape \[6, 2, Y\], got shape \[6\]",
+        ),
+        (lambda x: x / 0, (4, 2, 1), "function: expected finite outputs of shape"),
     ],
 )
 @pytest.mark.parametrize("make", [looped_approximation, timed_approximation])
 def test_what_cannot_be_represented_is_refused(make, function, sizes: tuple[int, int, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(function, *sizes)
-    with pytest.raises(ValueError, match="sharpness: wanted at least 1, got 0"):
+    with pytest.raises(ValueError, match="sharpness: expected at least 1, got 0"):
         make(wave, 2, 2, 1, 0)

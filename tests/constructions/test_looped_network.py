@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.constructions.looped import LoopedNetwork, evaluate, evaluate_exactly, quantiser, sizes_of
+from lengthwise.constructions.looped import LoopedNetwork, evaluate, evaluate_exactly, quantizer, sizes_of
 from lengthwise.constructions.looped.forms import Form, passed_at, step
 from lengthwise.constructions.looped.network import Affine, Head, LoopedBlock
 
@@ -82,8 +82,8 @@ def test_evaluation_in_floats_is_the_formula_with_softmax(network: LoopedNetwork
     inputs = torch.randn(2, TOKENS, INPUTS, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     found = evaluate(network, inputs, temperature=1.0)
     for one, rows in zip(found, inputs, strict=True):
-        wanted = by_the_paper(network, rows.numpy().T, softmax).astype(float)
-        torch.testing.assert_close(one.T, torch.from_numpy(wanted), rtol=1e-9, atol=1e-9)
+        expected = by_the_paper(network, rows.numpy().T, softmax).astype(float)
+        torch.testing.assert_close(one.T, torch.from_numpy(expected), rtol=1e-9, atol=1e-9)
 
 
 def test_sizes_count_what_is_there() -> None:
@@ -110,17 +110,17 @@ def test_steps_and_impulses_on_integers() -> None:
 @pytest.mark.unchecked
 @pytest.mark.parametrize("shape", [(3, 1), (2, 3, 2), (2, 0, 1)])
 def test_inputs_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
-    network = quantiser(num_bins=4)
-    with pytest.raises(ValueError, match=r"inputs: wanted shape \[B, T, 1\] with T of at least 1, got"):
+    network = quantizer(num_bins=4)
+    with pytest.raises(ValueError, match=r"inputs: expected shape \[B, T, 1\] with T of at least 1, got"):
         evaluate_exactly(network, np.zeros(shape))
-    with pytest.raises(ValueError, match=r"inputs: wanted shape \[B, T, 1\] with T of at least 1, got"):
+    with pytest.raises(ValueError, match=r"inputs: expected shape \[B, T, 1\] with T of at least 1, got"):
         evaluate(network, torch.zeros(shape, dtype=torch.float64))
 
 
 def test_other_dtypes_and_temperatures_are_refused() -> None:
-    network = quantiser(num_bins=4)
-    with pytest.raises(ValueError, match=r"inputs: wanted float64, got torch\.float32"):
+    network = quantizer(num_bins=4)
+    with pytest.raises(ValueError, match=r"inputs: expected float64, got torch\.float32"):
         evaluate(network, torch.zeros(1, 1, 1))
     for temperature in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="temperature: wanted a positive number, got"):
+        with pytest.raises(ValueError, match="temperature: expected a positive number, got"):
             evaluate(network, torch.zeros(1, 1, 1, dtype=torch.float64), temperature)

@@ -15,12 +15,12 @@ from lengthwise.constructions.looped import (
     evaluate,
     evaluate_exactly,
     extended_contextual_mapping,
-    quantiser,
+    quantizer,
     sizes_of,
     stepwise_memory,
     timed_memory,
 )
-from lengthwise.constructions.looped.bits import MOST_VALUES
+from lengthwise.constructions.looped.bits import MAX_VALUES
 
 
 def indices(count: int) -> np.ndarray:
@@ -31,7 +31,7 @@ def indices(count: int) -> np.ndarray:
 @pytest.mark.parametrize("num_bins", range(2, 10))
 def test_the_quantiser_is_right_from_edge_to_edge_of_every_interval(num_bins: int) -> None:
     sharpness = 7
-    network = quantiser(num_bins, 1, sharpness)
+    network = quantizer(num_bins, 1, sharpness)
     bins = range(num_bins)
     edges = [(Fraction(k, num_bins), Fraction(k + 1, num_bins) - Fraction(1, num_bins * sharpness)) for k in bins]
     edges[-1] = (edges[-1][0], Fraction(1))
@@ -45,14 +45,14 @@ def test_the_quantiser_is_right_from_edge_to_edge_of_every_interval(num_bins: in
 
 @pytest.mark.parametrize("token_dim", [1, 2, 3])
 def test_sizes_of_the_quantiser(token_dim: int) -> None:
-    sizes = sizes_of(quantiser(6, token_dim))
+    sizes = sizes_of(quantizer(6, token_dim))
     assert sizes[:5] == (2 * token_dim + 1, 0, 0, 2 * token_dim, 6 - 1)
     assert sizes.state_dim <= 5 * token_dim, "Lemma A.4, as recalled"
     assert sizes.width <= 7 * token_dim
 
 
 def test_the_quantiser_takes_coordinates_apart_and_runs_in_floats() -> None:
-    network = quantiser(8, 2)
+    network = quantizer(8, 2)
     points = torch.rand(1, 500, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     outside_gaps = ((8 * points) % 1 <= 1 - 2**-10).all(-1)[0]
     assert outside_gaps.sum() > 490
@@ -130,7 +130,7 @@ def test_float64_extracts_51_bits_and_no_more(pattern: list[int]) -> None:
     bits = (pattern * 51)[:51]
     found = evaluate(bit_sum(bits), torch.arange(52, dtype=torch.float64)[None, :, None])
     assert found.flatten().tolist() == [0, *np.cumsum(bits).tolist()]
-    with pytest.raises(ValueError, match=r"wanted weights with which float64 counts exactly, .* got one of 5\d bits"):
+    with pytest.raises(ValueError, match=r"expected weights with which float64 counts exactly, .* got one of 5\d bits"):
         evaluate(bit_sum([*bits, 1]), torch.zeros(1, 1, 1, dtype=torch.float64))
 
 
@@ -145,10 +145,10 @@ tables = st.integers(1, 3).flatmap(lambda size: st.lists(st.tuples(*[numbers] * 
 def test_stepwise_memory_is_as_near_as_its_largest_step(targets: list[tuple[Fraction, ...]]) -> None:
     """Lemma 4.1, and twice as near: rounded to the nearest."""
     network = stepwise_memory(targets)
-    found, wanted = evaluate_exactly(network, indices(len(targets)))[0], np.array(targets, dtype=object)
-    largest = abs(np.diff(wanted, axis=0, prepend=wanted[:1])).max(0)
-    assert (2 * abs(found - wanted) <= largest).all()
-    sizes, dimension = sizes_of(network), wanted.shape[1]
+    found, expected = evaluate_exactly(network, indices(len(targets)))[0], np.array(targets, dtype=object)
+    largest = abs(np.diff(expected, axis=0, prepend=expected[:1])).max(0)
+    assert (2 * abs(found - expected) <= largest).all()
+    sizes, dimension = sizes_of(network), expected.shape[1]
     assert sizes[:5] == (6 * dimension + 2, 0, 0, 10 * dimension + 2, len(targets) - 1)
     assert sizes.state_dim <= 12 * dimension, "as recalled"
     assert sizes.width <= 18 * dimension
@@ -180,17 +180,17 @@ def test_timed_memory_is_exact_for_fractions(targets: list[tuple[Fraction, ...]]
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: quantiser(1), "num_bins: wanted at least 2 intervals, got 1"),
-        (lambda: quantiser(4, 0), "token_dim: wanted tokens of at least 1 number, got 0"),
-        (lambda: quantiser(4, 1, 0), "sharpness: wanted at least 1, got 0"),
-        (lambda: contextual_mapping(3, 4), "num_tokens: wanted 1 to 3, as many as there are different tokens, got 4"),
-        (lambda: extended_contextual_mapping(3, 0), "num_tokens: wanted 1 to 3, as many as there are"),
-        (lambda: bit_sum([]), "bits: wanted at least one of 0 and 1, got"),
-        (lambda: bit_sum([0, 2]), "bits: wanted at least one of 0 and 1, got"),
-        (lambda: bit_sum([0] * MOST_VALUES), "values: wanted at most 262,144, got 262,145"),
-        (lambda: stepwise_memory([]), "targets: wanted values of one dimension of at least 1, got 0 of dimensions"),
-        (lambda: timed_memory([[1], [1, 2]]), "targets: wanted values of one dimension of at least 1, got 2"),
-        (lambda: timed_memory([[1]] * (MOST_VALUES + 1)), "values: wanted at most 262,144, got 262,145"),
+        (lambda: quantizer(1), "num_bins: expected at least 2 intervals, got 1"),
+        (lambda: quantizer(4, 0), "token_dim: expected tokens of at least 1 number, got 0"),
+        (lambda: quantizer(4, 1, 0), "sharpness: expected at least 1, got 0"),
+        (lambda: contextual_mapping(3, 4), "num_tokens: expected 1 to 3, as many as there are different tokens, got 4"),
+        (lambda: extended_contextual_mapping(3, 0), "num_tokens: expected 1 to 3, as many as there are"),
+        (lambda: bit_sum([]), "bits: expected at least one of 0 and 1, got"),
+        (lambda: bit_sum([0, 2]), "bits: expected at least one of 0 and 1, got"),
+        (lambda: bit_sum([0] * MAX_VALUES), "values: expected at most 262,144, got 262,145"),
+        (lambda: stepwise_memory([]), "targets: expected values of one dimension of at least 1, got 0 of dimensions"),
+        (lambda: timed_memory([[1], [1, 2]]), "targets: expected values of one dimension of at least 1, got 2"),
+        (lambda: timed_memory([[1]] * (MAX_VALUES + 1)), "values: expected at most 262,144, got 262,145"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(make, message: str) -> None:

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from lengthwise.cli import main
+from lengthwise.cli.app import main
 from lengthwise.experiments import EXPERIMENTS, Scale
 from lengthwise.registry import UnknownName
 

@@ -99,7 +99,7 @@ def test_pads_are_accepted_as_declared(name: str) -> None:
     if MODELS[name].accepts_pad:
         assert make(name).last(inputs).isfinite().all()
     else:
-        with pytest.raises(ValueError, match="inputs: wanted"):
+        with pytest.raises(ValueError, match="inputs: expected"):
             make(name).last(inputs)
 
 
@@ -116,15 +116,15 @@ def test_vectors_are_accepted_as_declared(name: str) -> None:
         torch.testing.assert_close(model(inputs[:, :7]), answers[:, :7])
         torch.testing.assert_close(model.last(inputs), answers[:, -1])
     for wrong in (inputs[..., :2], inputs[:, :0], inputs / 0):
-        with pytest.raises(ValueError, match="inputs: wanted"):
+        with pytest.raises(ValueError, match="inputs: expected"):
             model(wrong)
 
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_one_place_of_each_row_is_what_forward_has_there(name: str, length: int) -> None:
     model, inputs = make(name).double(), draw(length)
-    places = torch.tensor([0, length - 1, length // 2, length // 3])
-    torch.testing.assert_close(model.logits_at(inputs, places), model(inputs)[torch.arange(4), places])
+    indices = torch.tensor([0, length - 1, length // 2, length // 3])
+    torch.testing.assert_close(model.logits_at(inputs, indices), model(inputs)[torch.arange(4), indices])
 
 
 def test_perturbation_is_accepted_as_declared(name: str) -> None:
@@ -162,7 +162,9 @@ def test_steps_refuse_states_of_other_strings(name: str) -> None:
     model = make(name)
     state = model.initial_state(2)
     for wrong in (state[:1], state[:, 1:], state[0]):
-        with pytest.raises(ValueError, match=r"state: wanted shape \[2, \d+\], got .*; begin with initial_state\(2\)"):
+        with pytest.raises(
+            ValueError, match=r"state: expected shape \[2, \d+\], got .*; begin with initial_state\(2\)"
+        ):
             model.step(torch.tensor([0, 1]), wrong)
 
 
@@ -170,7 +172,7 @@ def test_steps_refuse_states_of_other_strings(name: str) -> None:
 def test_foreign_symbols_are_refused(name: str, foreign: int) -> None:
     inputs = draw(9)
     inputs[1, 3] = foreign
-    with pytest.raises(ValueError, match="inputs: wanted"):
+    with pytest.raises(ValueError, match="inputs: expected"):
         make(name)(inputs)
 
 
@@ -211,5 +213,5 @@ def test_steps_refuse_foreign_symbols(name: str, foreign: int) -> None:
     if not issubclass(MODELS[name], RecurrentModel):
         return
     model = make(name)
-    with pytest.raises(ValueError, match="inputs: wanted"):
+    with pytest.raises(ValueError, match="inputs: expected"):
         model.step(torch.tensor([0, foreign]), model.initial_state(2))

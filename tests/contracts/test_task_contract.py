@@ -27,9 +27,9 @@ def legal_lengths(task: Task) -> list[int]:
 
 def final_answers(targets: torch.Tensor) -> torch.Tensor:
     """The last answer that each row asks for."""
-    asked = targets != IGNORE
-    assert asked.any(dim=1).all()
-    last = targets.shape[1] - 1 - asked.flip(1).to(torch.int64).argmax(dim=1)
+    supervised = targets != IGNORE
+    assert supervised.any(dim=1).all()
+    last = targets.shape[1] - 1 - supervised.flip(1).to(torch.int64).argmax(dim=1)
     return targets.gather(1, last[:, None])[:, 0]
 
 
@@ -182,8 +182,8 @@ def test_samples_are_vectors_and_numbers(task: VectorTask) -> None:
 def test_baseline_is_the_error_of_the_best_constant(task: VectorTask) -> None:
     for length in legal_lengths(task):
         targets = task.sample(10_000, length, seeded(length)).targets
-        last_asked = targets.shape[1] - 1 - (~targets.isnan()).flip(1).int().argmax(dim=1)
-        last = targets.gather(1, last_asked[:, None])
+        last_supervised = targets.shape[1] - 1 - (~targets.isnan()).flip(1).int().argmax(dim=1)
+        last = targets.gather(1, last_supervised[:, None])
         assert last.var().item() == pytest.approx(task.baseline(length), rel=0.05)
 
 

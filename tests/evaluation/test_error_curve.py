@@ -34,8 +34,8 @@ def test_errors_are_those_of_the_answers_position_by_position() -> None:
     assert (curve.length, curve.num_prompts, curve.input_dim) == (7, 300, 5)
     assert [point.num_examples for point in curve.points] == list(range(7))
     for point in curve.points:
-        place = 2 * point.num_examples
-        expected = float((answers[:, place] - batch.targets[:, place]).square().mean())
+        position = 2 * point.num_examples
+        expected = float((answers[:, position] - batch.targets[:, position]).square().mean())
         assert point.error == pytest.approx(expected, rel=1e-5)
         assert point.low < point.error < point.high
     assert curve.last is curve.points[-1]
@@ -76,7 +76,7 @@ def test_what_cannot_be_measured_is_one_sentence() -> None:
         length_curve(model, TREES, [4])
     with pytest.raises(ValueError, match="length: decision-tree has no strings of length 10"):
         error_curve(model, TREES, 10)
-    with pytest.raises(ValueError, match="num_prompts: wanted at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_prompts: expected at least 1, got 0"):
         error_curve(model, TREES, 4, num_prompts=0)
     with pytest.raises(ValueError, match="model: rnn reads symbols, and this task has vectors; choose from looped"):
         make_model("rnn", TREES)

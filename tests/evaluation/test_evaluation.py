@@ -14,11 +14,11 @@ from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.length_curve import (
     LengthCurve,
     answers_of,
-    asked_answers,
     final_answers,
     length_curve,
     parse_protocol,
     prefix_answers,
+    supervised_answers,
 )
 from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
 from lengthwise.evaluation.structured import STRUCTURED
@@ -37,14 +37,14 @@ class Oracle(SequenceModel):
     def __init__(self, task, right_up_to: float = math.inf) -> None:
         super().__init__()
         self.task, self.right_up_to = task, right_up_to
-        self.most_symbols = 0
+        self.max_symbols = 0
 
     def reset_parameters(self, generator):
         """It has none."""
 
     def forward(self, inputs, perturb=None):
         assert not self.training
-        self.most_symbols = max(self.most_symbols, inputs.numel())
+        self.max_symbols = max(self.max_symbols, inputs.numel())
         answers = self.task.solve(inputs).clamp(min=0)
         answers[:, torch.arange(inputs.shape[1]) >= self.right_up_to] = 0
         return torch.nn.functional.one_hot(answers, len(self.task.classes)).float()
@@ -90,13 +90,13 @@ def test_strings_overflow_in_a_batch_where_they_do_alone() -> None:
     """States double from the first b on: 2^128 is beyond float32. Two layers, read in parts of 100 positions."""
     task = make_task("parity")
     model = make_model("linear-rnn", task, d_model=4, d_state=4, num_layers=2).eval()
-    model.positions_at_once = 100
+    model.positions_per_chunk = 100
     model.embedding.weight[0] = 0.0
     for layer in model.layers:
         layer.a.copy_(0.5 * torch.eye(4))
     model.layers[0].a.mul_(4)
     alone = torch.tensor([0] * 5 + [1] + [0] * 160)
-    strings = torch.stack([alone.roll(place) for place in range(0, 60, 2)])
+    strings = torch.stack([alone.roll(position) for position in range(0, 60, 2)])
     one_by_one = torch.cat([prefix_answers(model, string[None]) for string in strings])
     overflows = (one_by_one < 0).int()
     assert len(set(overflows.sum(1).tolist())) > 20
@@ -142,7 +142,7 @@ def test_strings_depend_on_seed_and_length_only() -> None:
 def test_memory_is_bounded_by_parts() -> None:
     task, model = make_task("parity"), Oracle(make_task("parity"))
     length_curve(model, task, [10_000], num_strings=100)
-    assert model.most_symbols <= 1 << 18
+    assert model.max_symbols <= 1 << 18
 
 
 def test_unbalanced_lengths_are_marked() -> None:
@@ -219,7 +219,7 @@ def test_plan_draws_independent_strings_for_recognition() -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "5-", "-5", "9-3", "1,,2", "1.5"])
 def test_bad_lengths_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="--lengths: wanted"):
+    with pytest.raises(ValueError, match="--lengths: expected"):
         parse_lengths(text)
 
 
@@ -246,16 +246,16 @@ class Counting(Oracle):
     """Answers how many symbols came before."""
 
     def forward(self, inputs, perturb=None):
-        places = torch.arange(inputs.shape[1])
-        return torch.nn.functional.one_hot(places, 9).float().expand(len(inputs), -1, -1)
+        positions = torch.arange(inputs.shape[1])
+        return torch.nn.functional.one_hot(positions, 9).float().expand(len(inputs), -1, -1)
 
 
 def test_rows_of_different_lengths_are_right_where_each_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lengthwise.evaluation.length_curve.SYMBOLS_AT_ONCE", 8 * 7 * 2)  # two rows at once
+    monkeypatch.setattr("lengthwise.evaluation.length_curve.MAX_SYMBOLS_PER_CHUNK", 8 * 7 * 2)  # two rows at once
     sizes = torch.tensor([3, 7, 1, 6])
     inputs, targets = torch.full((4, 7), PAD), torch.full((4, 7), IGNORE)
     for row, size in enumerate(sizes.tolist()):
         inputs[row, :size], targets[row, size - 1] = 0, 1
     model = Counting(make_task("parity"))
     model.eval()
-    assert torch.equal(asked_answers(model, Batch(inputs, targets)), sizes - 1)
+    assert torch.equal(supervised_answers(model, Batch(inputs, targets)), sizes - 1)

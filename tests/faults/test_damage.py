@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lengthwise.cli import main
+from lengthwise.cli.app import main
 from lengthwise.runs.folder import RunFolder
 
 pytestmark = pytest.mark.unchecked

@@ -1,4 +1,4 @@
-"""10,000 made-up requests (most by `make test-slow`): carried out or refused with a clear line for every problem."""
+"""10,000 made-up requests (most by `make test-slow`): run or refused with a clear line for every problem."""
 
 import string
 from pathlib import Path
@@ -9,7 +9,7 @@ import torch
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from lengthwise.cli import main
+from lengthwise.cli.app import main
 from lengthwise.evaluation.plan import parse_lengths
 from lengthwise.models import MODELS, make_model
 from lengthwise.registry import UnknownName
@@ -18,7 +18,7 @@ from lengthwise.runs.spec import make_spec, parse_assignments, read_settings
 from lengthwise.tasks import TASKS, OracleTask, SymbolTask, make_task
 from lengthwise.training.recipe import PRESETS
 
-LONGEST_LINE = 1_000
+MAX_LINE_LENGTH = 1_000
 
 pytestmark = pytest.mark.unchecked
 
@@ -26,10 +26,10 @@ pytestmark = pytest.mark.unchecked
 def check_sentence(error: Exception) -> None:
     lines = str(error).splitlines()
     assert lines, "an error says something"
-    assert all(line.strip() and len(line) < LONGEST_LINE for line in lines), lines
+    assert all(line.strip() and len(line) < MAX_LINE_LENGTH for line in lines), lines
 
 
-def carried_out_or_refused(work) -> None:
+def completed_or_rejected(work) -> None:
     try:
         work()
     except (ValueError, UnknownName) as error:
@@ -71,24 +71,24 @@ def test_configurations(part: int) -> None:
     @seed(part)
     @settings(many, max_examples=1000)
     @given(st.sampled_from(list(TASKS)), sections, st.sampled_from(list(PRESETS)), st.integers(-2, 10))
-    def is_carried_out_or_refused(task: str, changes: dict[str, Any], preset: str, seed: int) -> None:
-        carried_out_or_refused(lambda: make_spec(task, "regular-gpt", changes, preset=preset, seed=seed))
+    def is_completed_or_rejected(task: str, changes: dict[str, Any], preset: str, seed: int) -> None:
+        completed_or_rejected(lambda: make_spec(task, "regular-gpt", changes, preset=preset, seed=seed))
 
-    is_carried_out_or_refused()
+    is_completed_or_rejected()
 
 
 @settings(many, max_examples=1500)
 @given(names, names, names)
 def test_names(task: str, model: str, preset: str) -> None:
-    carried_out_or_refused(lambda: make_spec(task, model, {}, preset=preset))
-    carried_out_or_refused(lambda: make_task(task))
-    carried_out_or_refused(lambda: make_model(model, make_task("parity"), d_model=8, num_heads=2))
+    completed_or_rejected(lambda: make_spec(task, model, {}, preset=preset))
+    completed_or_rejected(lambda: make_task(task))
+    completed_or_rejected(lambda: make_model(model, make_task("parity"), d_model=8, num_heads=2))
 
 
 @settings(many, max_examples=1500)
 @given(st.lists(st.text(max_size=20) | st.builds("{}.{}={}".format, keys, keys, st.text(max_size=6)), max_size=3))
 def test_assignments(words: list[str]) -> None:
-    carried_out_or_refused(lambda: make_spec("parity", "regular-gpt", parse_assignments(words)))
+    completed_or_rejected(lambda: make_spec("parity", "regular-gpt", parse_assignments(words)))
 
 
 toml_pieces = st.sampled_from(
@@ -117,7 +117,7 @@ toml_pieces = st.sampled_from(
 def test_toml_files(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_bytes(content)
-    carried_out_or_refused(lambda: make_spec("parity", "regular-gpt", read_settings(path)))
+    completed_or_rejected(lambda: make_spec("parity", "regular-gpt", read_settings(path)))
 
 
 @settings(many, max_examples=1500)
@@ -128,13 +128,13 @@ def test_toml_files(content: bytes, tmp_path: Path) -> None:
 def test_strings(name: str, text: str) -> None:
     task = make_task(name)
     answer = task.solve if isinstance(task, OracleTask) else torch.Tensor.tolist
-    carried_out_or_refused(lambda: answer(task.encode(text)[None]))
+    completed_or_rejected(lambda: answer(task.encode(text)[None]))
 
 
 @settings(many, max_examples=1000)
 @given(st.text(string.digits + "-, x", max_size=12) | st.text(max_size=6))
 def test_lengths(text: str) -> None:
-    carried_out_or_refused(lambda: parse_lengths(text.replace("000", "0")))
+    completed_or_rejected(lambda: parse_lengths(text.replace("000", "0")))
 
 
 files = st.dictionaries(
@@ -156,7 +156,7 @@ def test_run_folders(contents: dict[str, bytes], tmp_path_factory) -> None:
         (folder / name).write_bytes(content)
     run = RunFolder(folder)
     for read in (run.read_spec, run.read_status, run.read_result, run.metrics.read, run.probes.read):
-        carried_out_or_refused(read)
+        completed_or_rejected(read)
     for words in (["predict", str(folder), "ab"], ["report", str(folder)], ["resume", str(folder)]):
         with pytest.raises(SystemExit) as stopped:
             main(words)

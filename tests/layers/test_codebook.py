@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.layers.codebook import Codebook, SnappingLayer
+from lengthwise.layers.codebook import Codebook, QuantizingLayer
 from lengthwise.layers.tree_layers import MergeLayer
 from lengthwise.ops.tree_attention import merge_windows
 
@@ -64,7 +64,7 @@ def test_codes_replace_all_earlier_ones() -> None:
 
 @pytest.mark.parametrize("count", [0, 4])
 def test_no_codes_and_too_many_are_refused(count: int) -> None:
-    with pytest.raises(ValueError, match=f"codes: wanted 1 to 3, got {count}; give fewer or raise max_codes"):
+    with pytest.raises(ValueError, match=f"codes: expected 1 to 3, got {count}; give fewer or raise max_codes"):
         Codebook(max_codes=3, d_model=5).fill(drawn(count, 5, seed=0))
 
 
@@ -78,6 +78,6 @@ def test_a_snapping_layer_is_its_layer_and_then_the_codebook() -> None:
     layer = MergeLayer(d_model=8, num_heads=2, chunk_size=3)
     layer.reset_parameters(torch.Generator().manual_seed(0))
     codebook, windows = filled(drawn(5, 8, seed=0)), drawn(40, 3, 8, seed=1)
-    merged = merge_windows(SnappingLayer(layer, codebook), windows)
+    merged = merge_windows(QuantizingLayer(layer, codebook), windows)
     assert torch.equal(merged, codebook(merge_windows(layer, windows)))
     assert len(merged.unique(dim=0)) > 1

@@ -31,12 +31,12 @@ def test_matrices_take_gains_and_gates_as_states_do(kind: LayerKind, length: int
     """Values and all gradients, those of the scales included."""
     layer, states = make(kind), draw(3, length, 12).requires_grad_()
     scales = Scales(*(draw(12, seed=seed).requires_grad_() for seed in range(4))) if scaled else None
-    wanted = [states, *layer.parameters(), *(scales or ())]
+    expected = [states, *layer.parameters(), *(scales or ())]
     fast, slow = layer(states, scales), layer.by_definition(states, scales)
     torch.testing.assert_close(fast, slow)
     weights = draw(*fast.shape, seed=5)
     torch.testing.assert_close(
-        torch.autograd.grad((fast * weights).sum(), wanted), torch.autograd.grad((slow * weights).sum(), wanted)
+        torch.autograd.grad((fast * weights).sum(), expected), torch.autograd.grad((slow * weights).sum(), expected)
     )
 
 
@@ -45,12 +45,12 @@ def test_matrices_take_gains_and_gates_as_states_do(kind: LayerKind, length: int
 def test_one_place_of_each_row_is_what_all_places_have_there(kind: LayerKind, length: int) -> None:
     layer, states = make(kind), draw(3, length, 12).requires_grad_()
     scales = Scales(*(draw(12, seed=seed) for seed in range(4)))
-    places = torch.tensor([0, length - 1, length // 2])
-    wanted = [states, *layer.parameters()]
-    alone, among_all = layer.at(states, places, scales), layer(states, scales)[torch.arange(3), places]
+    positions = torch.tensor([0, length - 1, length // 2])
+    expected = [states, *layer.parameters()]
+    alone, among_all = layer.at(states, positions, scales), layer(states, scales)[torch.arange(3), positions]
     torch.testing.assert_close(alone, among_all)
     torch.testing.assert_close(
-        torch.autograd.grad(alone.square().sum(), wanted), torch.autograd.grad(among_all.square().sum(), wanted)
+        torch.autograd.grad(alone.square().sum(), expected), torch.autograd.grad(among_all.square().sum(), expected)
     )
 
 

@@ -22,7 +22,7 @@ def make(**config) -> BlockLinearRNN:
 
 
 def states_by_definition(model: BlockLinearRNN, inputs: torch.Tensor) -> torch.Tensor:
-    """Eq. (1), symbol by symbol and layer by layer, with A_t and v_t made anew for every position."""
+    """Eq. (1), symbol by symbol and layer by layer, with A_t and v_t made again for every position."""
     latest = [layer.initial_state(len(inputs)) for layer in model.layers]
     found = []
     for token in inputs.unbind(1):
@@ -51,7 +51,7 @@ def test_states_are_those_of_the_equation(columns: str, num_layers: int) -> None
 
 @pytest.mark.parametrize("length", [99, 100, 101])
 def test_parts_of_positions_leave_no_seam(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_linear_rnn, "NUMBERS_AT_ONCE", 100 * 2 * 12 * 4 + 5)
+    monkeypatch.setattr(block_linear_rnn, "MAX_ELEMENTS_PER_CHUNK", 100 * 2 * 12 * 4 + 5)
     model = make(num_layers=2)
     inputs = torch.randint(5, (2, length), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -91,7 +91,7 @@ def test_a_mixture_answers_as_a_state_drawn_at_random_does(dtype: torch.dtype) -
 
 def test_a_mixture_of_answers_that_none_gives_is_finite() -> None:
     model = make(d_model=4, block_dim=4, read="mixture")
-    model.advance(1.0)
+    model.set_progress(1.0)
     with torch.no_grad():
         model.readout.weight.copy_(1_000 * torch.eye(4, 5))
     logits = model(torch.tensor([[0, 1, 2]]))
@@ -102,35 +102,37 @@ def test_a_mixture_of_answers_that_none_gives_is_finite() -> None:
 
 def test_a_mixture_is_one_of_states() -> None:
     for config in ({"block_dim": 6}, {"num_layers": 2}, {"columns": "clamped"}):
-        with pytest.raises(ValueError, match="read: wanted 'all' or 'last' unless one layer of one block"):
+        with pytest.raises(ValueError, match="read: expected 'all' or 'last' unless one layer of one block"):
             make(**({"d_model": 12, "block_dim": 12, "read": "mixture"} | config))
 
 
 def test_stochastic_states_are_distributions_and_end_as_one_hot_vectors() -> None:
     model = make(num_layers=1)
     inputs = torch.randint(5, (3, 200), generator=torch.Generator().manual_seed(0))
-    for share, least in ((0.0, 0.0), (1.0, 0.9)):
-        model.advance(share)
+    for share, minimum in ((0.0, 0.0), (1.0, 0.9)):
+        model.set_progress(share)
         with torch.no_grad():
             blocks = torch.cat(list(model.states(inputs)), 1).unflatten(2, (3, 4))
             columns = model.layers[0].transitions(model.embedding.weight)
         torch.testing.assert_close(blocks.sum(-1), torch.ones_like(blocks[..., 0]))
-        assert columns.amax(-2).mean() > least
+        assert columns.amax(-2).mean() > minimum
 
 
 def test_the_temperature_follows_the_share_that_is_done() -> None:
     model = make()
     for share, temperature in ((0.0, 1.0), (0.4, 1.0), (0.65, 0.001**0.5), (0.9, 0.0), (1.0, 0.0)):
-        model.advance(share)
+        model.set_progress(share)
         assert float(model.layers[0].temperature) == pytest.approx(temperature)
 
 
 def test_a_block_dimension_that_divides_nothing_is_named() -> None:
-    with pytest.raises(ValueError, match=r"block_dim: wanted a divisor of d_model=64, got 7; choose from \[1, 2, 4, 8"):
+    with pytest.raises(
+        ValueError, match=r"block_dim: expected a divisor of d_model=64, got 7; choose from \[1, 2, 4, 8"
+    ):
         make_model("block-linear-rnn", make_task("sum"), block_dim=7)
-    with pytest.raises(ValueError, match="block_dim: wanted at least 2 with columns 'rescaled'"):
+    with pytest.raises(ValueError, match="block_dim: expected at least 2 with columns 'rescaled'"):
         make_model("block-linear-rnn", make_task("sum"), block_dim=1, columns="rescaled")
-    with pytest.raises(ValueError, match=r"model\.p: wanted a number greater than or equal to 1, got 0\.5"):
+    with pytest.raises(ValueError, match=r"model\.p: expected a number greater than or equal to 1, got 0\.5"):
         make_model("block-linear-rnn", make_task("sum"), p=0.5)
 
 
@@ -140,7 +142,7 @@ def test_without_hidden_units_a_symbol_is_the_logits_of_its_matrix() -> None:
     torch.testing.assert_close(model._tables()[0], logits.softmax(-2))
     assert {name.split(".")[0] for name, _ in model.named_parameters()} == {"embedding", "layers", "readout"}
     for config in ({"columns": "clamped"}, {"num_layers": 2}):
-        with pytest.raises(ValueError, match="hidden: wanted at least 1 unit unless one layer"):
+        with pytest.raises(ValueError, match="hidden: expected at least 1 unit unless one layer"):
             make(hidden=0, **config)
 
 

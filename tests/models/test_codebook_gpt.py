@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lengthwise.layers.codebook import SnappingLayer
+from lengthwise.layers.codebook import QuantizingLayer
 from lengthwise.models import make_model
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.tasks import make_task
@@ -30,11 +30,14 @@ def strings(length: int, count: int = 4) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        ({"variant": "paper"}, "model.variant: wanted 'merge', got 'paper'"),
-        ({"thickness": 2}, "model.thickness: wanted 1, got 2"),
-        ({"max_codes": 0}, "model.max_codes: wanted a number greater than or equal to 1, got 0"),
-        ({"snap_after": 1.0}, "model.snap_after: wanted a number less than 1, got 1.0"),
-        ({"chunk_size": 4}, "max_codes: wanted at most 23 codes for chunks of 4, whose merges are a table of 300,000"),
+        ({"variant": "paper"}, "model.variant: expected 'merge', got 'paper'"),
+        ({"thickness": 2}, "model.thickness: expected 1, got 2"),
+        ({"max_codes": 0}, "model.max_codes: expected a number greater than or equal to 1, got 0"),
+        ({"quantize_after": 1.0}, "model.quantize_after: expected a number less than 1, got 1.0"),
+        (
+            {"chunk_size": 4},
+            "max_codes: expected at most 23 codes for chunks of 4, whose merges are a table of 300,000",
+        ),
     ],
 )
 def test_bad_settings_are_refused_in_one_sentence(config: dict, sentence: str) -> None:
@@ -49,7 +52,7 @@ def test_the_largest_codebooks_are_accepted() -> None:
 def test_is_a_regular_gpt_until_there_are_codes() -> None:
     model, plain = make(), make_model("regular-gpt", make_task("parity"), **SMALL)
     assert all(torch.equal(own, others) for own, others in zip(model.parameters(), plain.parameters(), strict=True))
-    assert not any(isinstance(layer, SnappingLayer) for layer in model.tree.layers)
+    assert not any(isinstance(layer, QuantizingLayer) for layer in model.tree.layers)
     inputs = strings(63)
     assert torch.equal(model(inputs), plain(inputs))
 

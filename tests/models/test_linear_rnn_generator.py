@@ -61,9 +61,9 @@ def test_rational_arithmetic_takes_floats_for_the_fractions_that_they_are() -> N
 def test_feedback_by_definition(n: int) -> None:
     for generator in (cycle(tuple("abcde"[:n])), counter(n)):
         model = as_linear_rnn(generator)
-        wanted = generator.generate(40)
-        assert said(model, generator.symbols, 40) == wanted
-        assert "".join(generator.symbols[letter] for letter in model.generate_exactly(40)) == wanted
+        expected = generator.generate(40)
+        assert said(model, generator.symbols, 40) == expected
+        assert "".join(generator.symbols[letter] for letter in model.generate_exactly(40)) == expected
 
 
 def test_the_fast_path_is_the_definition() -> None:
@@ -81,7 +81,7 @@ def test_ties_go_to_the_lowest_index_or_are_an_error() -> None:
     assert model.generate(4).tolist() == [0, 0, 0, 0]
     assert model.generate_exactly(4).tolist() == [0, 0, 0, 0]
     for generate in (model.generate, model.generate_exactly):
-        with pytest.raises(Tie, match="step 1: wanted one largest logit, got"):
+        with pytest.raises(Tie, match="step 1: expected one largest logit, got"):
             generate(4, ties="error")
     with torch.no_grad():
         model.input_weight[:, 0] = 1.0
@@ -91,10 +91,10 @@ def test_ties_go_to_the_lowest_index_or_are_an_error() -> None:
 
 def test_generating_wants_an_alphabet_with_start() -> None:
     model = LinearRNNGenerator(LinearRNNGeneratorConfig(d_model=2), vocab_size=3, num_classes=3)
-    with pytest.raises(ValueError, match="vocab_size: wanted 4, a symbol for each class and START, got 3"):
+    with pytest.raises(ValueError, match="vocab_size: expected 4, a symbol for each class and START, got 3"):
         model.generate(2)
     model = LinearRNNGenerator(LinearRNNGeneratorConfig(d_model=2), vocab_size=4, num_classes=3)
-    with pytest.raises(ValueError, match="count: wanted at least 0 symbols, got -1"):
+    with pytest.raises(ValueError, match="count: expected at least 0 symbols, got -1"):
         model.generate(-1)
 
 
@@ -116,7 +116,7 @@ def test_standard_networks_with_feedback_say_the_same(activation: str) -> None:
 
 
 def test_what_is_no_network_is_refused() -> None:
-    with pytest.raises(ValueError, match="wanted real numbers, got complex ones"):
+    with pytest.raises(ValueError, match="expected real numbers, got complex ones"):
         as_linear_rnn(complex_rotation(2, 1))
-    with pytest.raises(ValueError, match="wanted at least one dimension, got 0"):
+    with pytest.raises(ValueError, match="expected at least one dimension, got 0"):
         as_elman(memorize("a").generator, "relu", 3)

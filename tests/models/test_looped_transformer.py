@@ -54,7 +54,7 @@ def test_models_of_other_loops_share_their_parameters() -> None:
     other = model.with_loops(7)
     other(draw()).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
-    with pytest.raises(ValueError, match=r"model.num_loops: wanted a number greater than or equal to 1, got 0"):
+    with pytest.raises(ValueError, match=r"model.num_loops: expected a number greater than or equal to 1, got 0"):
         model.with_loops(0)
 
 
@@ -148,21 +148,23 @@ def test_vectors_are_read_in() -> None:
 @pytest.mark.unchecked
 def test_bad_inputs_and_sizes_are_one_sentence() -> None:
     model = make(vectors=True, learned_positions=9)
-    with pytest.raises(ValueError, match=r"length: wanted at most 9 positions, of which .*, got 10; make it with more"):
+    with pytest.raises(
+        ValueError, match=r"length: expected at most 9 positions, of which .*, got 10; make it with more"
+    ):
         model(torch.zeros(1, 10, 5).double())
     for wrong in (torch.zeros(1, 4, 6), torch.zeros(1, 0, 5), torch.zeros(1, 4)):
-        with pytest.raises(ValueError, match=r"inputs: wanted shape \[B, T, 5\] with T of at least 1, got \["):
+        with pytest.raises(ValueError, match=r"inputs: expected shape \[B, T, 5\] with T of at least 1, got \["):
             model(wrong.double())
-    with pytest.raises(ValueError, match="inputs: wanted finite numbers"):
+    with pytest.raises(ValueError, match="inputs: expected finite numbers"):
         model(torch.full((1, 4, 5), torch.nan).double())
-    with pytest.raises(ValueError, match="vocab_size: wanted the number of symbols or, for vectors, input_dim"):
+    with pytest.raises(ValueError, match="vocab_size: expected the number of symbols or, for vectors, input_dim"):
         LoopedTransformer(LoopedTransformerConfig(), num_classes=2)
-    with pytest.raises(ValueError, match="num_heads: wanted a divisor of d_model=64, got 5"):
+    with pytest.raises(ValueError, match="num_heads: expected a divisor of d_model=64, got 5"):
         TransformerConfig(num_heads=5)
 
 
 def test_gpt2s_initialisation_is_smaller_into_the_residual() -> None:
-    config = TransformerConfig(d_model=128, num_layers=8, initialisation="gpt2", learned_positions=50)
+    config = TransformerConfig(d_model=128, num_layers=8, initialization="gpt2", learned_positions=50)
     model = Transformer(config, input_dim=20, num_classes=1, generator=torch.Generator().manual_seed(0))
     model.requires_grad_(False)
     for layer in model.layers:

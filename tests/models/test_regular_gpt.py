@@ -15,12 +15,12 @@ def make(**config) -> RegularGPT:
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        ({"chunk_size": 1}, "model.chunk_size: wanted a number greater than or equal to 2, got 1"),
-        ({"num_heads": 5}, r"num_heads: wanted a divisor of d_model=64, got 5; choose from \[1, 2, 4"),
-        ({"variant": "merged"}, "model.variant: wanted 'merge', 'paper', 'code' or 'bare', got 'merged'"),
-        ({"hidden": 3}, "hidden: wanted an even number for variant merge, got 3"),
+        ({"chunk_size": 1}, "model.chunk_size: expected a number greater than or equal to 2, got 1"),
+        ({"num_heads": 5}, r"num_heads: expected a divisor of d_model=64, got 5; choose from \[1, 2, 4"),
+        ({"variant": "merged"}, "model.variant: expected 'merge', 'paper', 'code' or 'bare', got 'merged'"),
+        ({"hidden": 3}, "hidden: expected an even number for variant merge, got 3"),
         ({"d_modl": 8}, "model.d_modl: no such setting; did you mean 'd_model'?"),
-        ({"d_model": "wide"}, "model.d_model: wanted a valid integer.*got 'wide'"),
+        ({"d_model": "wide"}, "model.d_model: expected a valid integer.*got 'wide'"),
     ],
 )
 def test_bad_sizes_are_refused_in_one_sentence(config: dict, sentence: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lengthwise.models import make_model
-from lengthwise.models.rnn import POSITIONS_AT_ONCE, RNN
+from lengthwise.models.rnn import MAX_POSITIONS_PER_CHUNK, RNN
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.training.loop import train
@@ -28,7 +28,7 @@ def test_computes_its_equation(activation: str, dtype: torch.dtype) -> None:
     torch.testing.assert_close(model(torch.tensor([string]))[0], torch.stack(logits))
 
 
-@pytest.mark.parametrize("length", [POSITIONS_AT_ONCE - 1, POSITIONS_AT_ONCE, POSITIONS_AT_ONCE + 1])
+@pytest.mark.parametrize("length", [MAX_POSITIONS_PER_CHUNK - 1, MAX_POSITIONS_PER_CHUNK, MAX_POSITIONS_PER_CHUNK + 1])
 def test_blocks_of_positions_leave_no_seam(length: int) -> None:
     model = make(d_model=8).double()
     inputs = torch.randint(3, (2, length), generator=torch.Generator().manual_seed(0))
@@ -46,7 +46,7 @@ def test_size_is_what_the_equation_says() -> None:
 
 
 def test_an_unknown_activation_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"model.activation: wanted 'tanh' or 'relu', got 'gelu'"):
+    with pytest.raises(ValueError, match=r"model.activation: expected 'tanh' or 'relu', got 'gelu'"):
         make(activation="gelu")
 
 

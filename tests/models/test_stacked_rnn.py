@@ -25,7 +25,7 @@ def test_parts_of_a_string_leave_no_seam(name: str, settings: dict, monkeypatch:
     model = make(name, settings)
     inputs = torch.randint(3, (2, 23), generator=torch.Generator().manual_seed(1))
     whole, last = model(inputs), model.last_state(inputs)
-    monkeypatch.setattr(type(model), "positions_at_once", 5)
+    monkeypatch.setattr(type(model), "positions_per_chunk", 5)
     torch.testing.assert_close(model(inputs), whole)
     torch.testing.assert_close(model.last_state(inputs), last)
 

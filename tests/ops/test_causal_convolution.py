@@ -22,5 +22,5 @@ def test_transforms_give_the_sums(length: int, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize(("length", "of_kernels"), [(0, 0), (3, 4), (3, 2)])
 def test_shapes_that_do_not_fit_are_named(length: int, of_kernels: int) -> None:
-    with pytest.raises(ValueError, match="kernels: wanted"):
+    with pytest.raises(ValueError, match="kernels: expected"):
         causal_convolution(torch.zeros(1, length, 2), torch.zeros(2, of_kernels))

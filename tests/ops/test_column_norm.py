@@ -83,20 +83,20 @@ def test_distributions_keep_their_size_over_a_million_steps() -> None:
 @pytest.mark.parametrize("p", [0.5, 0.0, -1.0, float("nan")])
 def test_what_is_no_norm_is_refused(p: float) -> None:
     for function in (clamped_columns, rescaled_blocks):
-        with pytest.raises(ValueError, match="p: wanted at least 1, got"):
+        with pytest.raises(ValueError, match="p: expected at least 1, got"):
             function(torch.eye(2), p)
 
 
 @pytest.mark.parametrize("temperature", [-1.0, float("nan")])
 def test_what_is_no_temperature_is_refused(temperature: float) -> None:
-    with pytest.raises(ValueError, match="temperature: wanted at least 0, got"):
+    with pytest.raises(ValueError, match="temperature: expected at least 0, got"):
         stochastic_columns(torch.eye(2), temperature)
 
 
 @pytest.mark.unchecked
 def test_logits_that_are_not_real_are_refused() -> None:
     for dtype in (torch.complex64, torch.int64):
-        with pytest.raises(ValueError, match=f"logits: wanted real numbers, got {dtype}"):
+        with pytest.raises(ValueError, match=f"logits: expected real numbers, got {dtype}"):
             stochastic_columns(torch.eye(2, dtype=dtype))
 
 

@@ -12,7 +12,7 @@ from lengthwise.conventions import Diverged, counting_from
 from lengthwise.ops.block_recurrence import fastest_form, final_state, recurrence, recurrence_by_definition
 from lengthwise.ops.scan import scan, scan_by_definition
 from lengthwise.ops.symbol_recurrence import (
-    FEW_PLACES,
+    FEW_POSITIONS,
     MANY_SYMBOLS,
     SMALL_PRODUCTS,
     symbol_final_state,
@@ -167,8 +167,8 @@ def scan_of_names(join, names: np.ndarray) -> list[str]:
         table.extend(joined)
         return (torch.arange(len(table) - len(joined), len(table))[None],)
 
-    (places,) = scan(operator, (torch.arange(len(names))[None],))
-    return [table[place] for place in places[0]]
+    (positions,) = scan(operator, (torch.arange(len(names))[None],))
+    return [table[position] for position in positions[0]]
 
 
 def draw_table(num_symbols: int, length: int, dtype: torch.dtype) -> tuple[list[torch.Tensor], torch.Tensor]:
@@ -197,13 +197,13 @@ def test_a_table_of_transitions_gives_the_same(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("few_places", [0, FEW_PLACES], ids=["step by step", "composed"])
+@pytest.mark.parametrize("few_positions", [0, FEW_POSITIONS], ids=["step by step", "composed"])
 @pytest.mark.parametrize("length", [1, 2, 3, 63, 500])
 def test_one_hot_columns_are_followed_to_the_same_bits(
-    length: int, few_places: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    length: int, few_positions: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is not one-hot in a single place is not: a column, the first state, a value."""
-    monkeypatch.setattr("lengthwise.ops.symbol_recurrence.FEW_PLACES", few_places)
+    monkeypatch.setattr("lengthwise.ops.symbol_recurrence.FEW_POSITIONS", few_positions)
     monkeypatch.setattr("lengthwise.ops.symbol_recurrence.STEPS_TOGETHER", 33)
     generator = torch.Generator().manual_seed(length)
     maps, starts = torch.randint(4, (5, 3, 4), generator=generator), torch.randint(4, (7, 3), generator=generator)
@@ -234,15 +234,15 @@ def test_gradients_of_a_table_are_derivatives() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"inputs": torch.zeros(2, 0, 3)}, r"inputs: wanted shape \[B, T, \*N, S\] with T of at least 1"),
-        ({"transitions": torch.zeros(2, 5, 3, 4)}, r"transitions: wanted matrices \[2, 5, 3, 3\] or diagonals"),
-        ({"initial": torch.zeros(2, 4)}, r"initial: wanted shape \[2, 3\], got \[2, 4\]"),
-        ({"inputs": torch.zeros(2, 5, 3, dtype=torch.complex64)}, "dtypes: wanted one real or complex dtype"),
+        ({"inputs": torch.zeros(2, 0, 3)}, r"inputs: expected shape \[B, T, \*N, S\] with T of at least 1"),
+        ({"transitions": torch.zeros(2, 5, 3, 4)}, r"transitions: expected matrices \[2, 5, 3, 3\] or diagonals"),
+        ({"initial": torch.zeros(2, 4)}, r"initial: expected shape \[2, 3\], got \[2, 4\]"),
+        ({"inputs": torch.zeros(2, 5, 3, dtype=torch.complex64)}, "dtypes: expected one real or complex dtype"),
         (
             {"transitions": torch.full((2, 5, 3), math.nan)},
-            r"transitions: wanted finite numbers, got nan at \[0, 0, 0\]",
+            r"transitions: expected finite numbers, got nan at \[0, 0, 0\]",
         ),
-        ({"initial": torch.full((2, 3), math.inf)}, r"initial: wanted finite numbers, got inf at \[0, 0\]"),
+        ({"initial": torch.full((2, 3), math.inf)}, r"initial: expected finite numbers, got inf at \[0, 0\]"),
     ],
 )
 def test_bad_input_is_named(changes: dict, said: str) -> None:
@@ -250,7 +250,7 @@ def test_bad_input_is_named(changes: dict, said: str) -> None:
     for function in (recurrence, final_state):
         with pytest.raises(ValueError, match=said):
             function(**given | changes)
-    with pytest.raises(ValueError, match="form: wanted one of sequential, scan, chunked, got 'fast'"):
+    with pytest.raises(ValueError, match="form: expected one of sequential, scan, chunked, got 'fast'"):
         recurrence(**given, form="fast")
 
 
@@ -263,11 +263,11 @@ def test_tables_and_tokens_that_do_not_fit_are_named() -> None:
     )
     for function in (symbol_recurrence, symbol_final_state):
         for changed, said in (
-            ((table, values, tokens + 3, initial), "tokens: wanted symbols 0..2, got 3..3"),
-            ((table, values, tokens - 1, initial), "tokens: wanted symbols 0..2, got -1..-1"),
-            ((table, values, tokens[:, :0], initial), "tokens: wanted at least 1 step, got 0"),
-            ((table, values.double(), tokens, initial), "dtypes: wanted one real dtype for all"),
-            ((table + math.nan, values, tokens, initial), "transitions: wanted finite numbers, got nan at"),
+            ((table, values, tokens + 3, initial), "tokens: expected symbols 0..2, got 3..3"),
+            ((table, values, tokens - 1, initial), "tokens: expected symbols 0..2, got -1..-1"),
+            ((table, values, tokens[:, :0], initial), "tokens: expected at least 1 step, got 0"),
+            ((table, values.double(), tokens, initial), "dtypes: expected one real dtype for all"),
+            ((table + math.nan, values, tokens, initial), "transitions: expected finite numbers, got nan at"),
         ):
             with pytest.raises(ValueError, match=said):
                 function(*changed)

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from lengthwise.analysis.clusters import LevelClusters, principal_components
-from lengthwise.analysis.overview import analyse
+from lengthwise.analysis.overview import analyze
 from lengthwise.analysis.receptive_field import FlipPoint
 from lengthwise.analysis.routing import hillis_steele_scan, sliding_routing
 from lengthwise.analysis.states import block_states
 from lengthwise.models import make_model
-from lengthwise.report.analysis_charts import (
+from lengthwise.report.charts.analysis import (
     cluster_chart,
     element_chart,
     field_chart,
@@ -20,7 +20,7 @@ from lengthwise.report.analysis_charts import (
     level_chart,
     routing_chart,
 )
-from lengthwise.report.analysis_page import write_analysis
+from lengthwise.report.pages.analysis import write_analysis
 from lengthwise.runs.folder import Run, RunFolder
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
@@ -39,7 +39,7 @@ def test_the_page_says_what_was_found_and_loads_nothing(tmp_path: Path) -> None:
     run = small_run()
     page = write_analysis(run, tmp_path / "new" / "inside.html", length=33, seed=5)
     text = page.read_text(encoding="utf-8")
-    found = analyse(run.model, run.spec.task, length=33, seed=5)
+    found = analyze(run.model, run.spec.task, length=33, seed=5)
     assert [path.name for path in page.parent.iterdir()] == ["inside.html"]
     assert "<h1>Inside regular-gpt on parity, seed 0</h1>" in text
     assert f"it answers {found.num_right:,} of 200 rightly" in text
@@ -58,7 +58,7 @@ def test_settings_of_the_task_are_in_the_title_and_other_endings_are_refused(tmp
     run = Run(RunFolder(tmp_path), spec, spec.make_model().eval(), 0)
     page = write_analysis(run, tmp_path / "inside.html", length=20)
     assert "Inside regular-gpt on tomita index=3, seed 0" in page.read_text(encoding="utf-8")
-    with pytest.raises(ValueError, match=r"page: wanted a name that ends in \.html, got 'inside.pdf'"):
+    with pytest.raises(ValueError, match=r"page: expected a name that ends in \.html, got 'inside.pdf'"):
         write_analysis(run, tmp_path / "inside.pdf")
 
 
@@ -76,8 +76,8 @@ def test_every_state_is_drawn_under_the_name_of_its_element(name: str, few: bool
             assert blocks.monoid.element(task.encode(word).tolist() if word else []) == element
         x, y = (chart.to_dict()["encoding"][axis]["scale"]["domain"] for axis in "xy")
         assert x == y, "what has little variance looks like it"
-    colour = element_chart(blocks, components).to_dict()["encoding"]["color"]
-    assert (colour["legend"] is not None) == few
+    color = element_chart(blocks, components).to_dict()["encoding"]["color"]
+    assert (color["legend"] is not None) == few
 
 
 def test_numbers_of_clusters_fall_with_distance() -> None:
@@ -119,6 +119,6 @@ def test_lines_of_a_routing_join_what_is_merged() -> None:
     }
     for merge in scan:
         for part in merge.parts:
-            assert (part + 1, merge.step - 1, merge.place + 1, merge.step) in ends
+            assert (part + 1, merge.step - 1, merge.position + 1, merge.step) in ends
     assert (2, 1, 2, 2) in ends, "the second symbol's value waits a step until the sixth takes it"
     assert all(0 <= start < end <= 3 for _, start, _, end in ends)

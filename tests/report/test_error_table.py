@@ -1,4 +1,4 @@
-"""Squared errors on a page, and accuracies beside cheap predictors, from made-up and tiny results."""
+"""Squared errors on a page, and accuracies next to shallow baselines, from made-up and tiny results."""
 
 import io
 import math
@@ -6,6 +6,8 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from lengthwise.report.pages.run import MeasuredRun, write_report
+from lengthwise.report.tables.errors import error_run_lines
 from rich.console import Console
 from synthetic_runs import PLAN, synthetic_run
 
@@ -15,11 +17,9 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
-from lengthwise.report.cheap_predictors import cheap_predictor_sentences
-from lengthwise.report.error_table import error_run_lines
-from lengthwise.report.numbers import percent
-from lengthwise.report.page import MeasuredRun, write_report
-from lengthwise.report.results_page import cell_lines, markdown_page
+from lengthwise.report.pages.results import cell_lines, markdown_page
+from lengthwise.report.tables.numbers import percent
+from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.terminal import print_results
 from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import RunFolder, RunResult, load_run
@@ -109,26 +109,26 @@ def test_accuracies_stand_beside_the_best_cheap_predictor() -> None:
     cells = [Cell("LCS (5)", column, specs, "", (5, 5)) for column in ("one", "two")]
     experiment = Experiment("Title", "About.", cells, PLAN, scored="legal", compared=[("one", "two")])
     page = markdown_page("x", "small", experiment, outcomes, TODAY)
-    _, _, section = page.partition("## Beside answers that solve nothing")
+    _, _, section = page.partition("## Next to answers that solve nothing")
     assert "| LCS (5) | one | two | +0.00 | +0.00 to +0.00 | - |" in section
     assert max(rates.values()) < 0.95
     assert "| LCS (5) | one | 98.00 % | 95.36 % to 100 % |" in section
     assert section.count("| yes |") == 2
     results = [outcome.result for outcome in outcomes if outcome.result]
-    (sentence,) = cheap_predictor_sentences(results)
+    (sentence,) = shallow_baseline_sentences(results)
     name = max(rates, key=lambda name: rates[name])
     assert sentence == (
         f"longest-common-subsequence max_length=5 alphabet=4, length 5: {percent(rates[name])}, by {name}"
     )
     print_results(console := Console(record=True, width=100, file=io.StringIO()), results, "Title")
-    assert f"  best cheap predictor: {sentence}" in console.export_text()
+    assert f"  best shallow baseline: {sentence}" in console.export_text()
 
 
 def test_only_tasks_of_this_process_are_asked_for_cheap_predictors() -> None:
     parity = synthetic_run().result
     assert parity is not None
     elsewhere = parity.model_copy(update={"spec": {**parity.spec, "task": {"name": "somebody's"}}})
-    assert cheap_predictor_sentences([parity, elsewhere]) == []
+    assert shallow_baseline_sentences([parity, elsewhere]) == []
 
 
 @pytest.mark.parametrize(("apart", "better"), [(0.4, "R=2"), (-0.4, "R=1"), (0.04, "-")])
@@ -151,7 +151,7 @@ def test_columns_are_compared_seed_by_seed(apart: float, better: str) -> None:
 def test_an_interval_over_runs_is_students() -> None:
     assert mean_interval([0.25, 0.75]) == pytest.approx((0.5 - T_QUANTILES[0] * 0.25, 0.5 + T_QUANTILES[0] * 0.25))
     assert all(bound != bound for bound in mean_interval([0.5]))
-    with pytest.raises(ValueError, match="values: wanted at most 10, got 11"):
+    with pytest.raises(ValueError, match="values: expected at most 10, got 11"):
         mean_interval([0.0] * 11)
 
 

@@ -6,7 +6,7 @@ import pytest
 from lengthwise.constructions.memorization.frequencies import orbit
 from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.rational import memorize_rationally
-from lengthwise.report.memorization_chart import EDGE, _named, _regions, memorization_chart
+from lengthwise.report.charts.memorization import EDGE, _named, _regions, memorization_chart
 
 
 def area(corners: list[dict[str, float]]) -> float:
@@ -15,8 +15,8 @@ def area(corners: list[dict[str, float]]) -> float:
 
 
 def inside(point: np.ndarray, corners: list[dict[str, float]]) -> bool:
-    places = np.array([[corner["x"], corner["y"]] for corner in corners])
-    edges, away = np.roll(places, -1, 0) - places, point - places
+    indices = np.array([[corner["x"], corner["y"]] for corner in corners])
+    edges, away = np.roll(indices, -1, 0) - indices, point - indices
     turns = edges[:, 0] * away[:, 1] - edges[:, 1] * away[:, 0]
     return bool((turns >= -1e-9).all() or (turns <= 1e-9).all())
 

@@ -4,9 +4,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from lengthwise.report.pages.run import write_report
 from synthetic_runs import MeasuredRun, synthetic_run
 
-from lengthwise.report.page import write_report
 from lengthwise.runs.folder import RunFolder, RunStatus
 from lengthwise.runs.spec import make_spec
 
@@ -109,11 +109,11 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_run_the_same_run_twice_and_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="wanted at least one finished run"):
+    with pytest.raises(ValueError, match="expected at least one finished run"):
         write_report([], tmp_path / "report.html")
     with pytest.raises(ValueError, match="given twice"):
         write_report([synthetic_run(), synthetic_run()], tmp_path / "report.html")
-    with pytest.raises(ValueError, match=r"wanted a name that ends in \.html, got 'report.csv'"):
+    with pytest.raises(ValueError, match=r"expected a name that ends in \.html, got 'report.csv'"):
         write_report([synthetic_run()], tmp_path / "report.csv")
 
 

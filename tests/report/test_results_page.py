@@ -7,7 +7,7 @@ from synthetic_runs import PLAN, synthetic_run
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
-from lengthwise.report.results_page import cell_lines, markdown_page
+from lengthwise.report.pages.results import cell_lines, markdown_page
 from lengthwise.runs.journal import Probe
 from lengthwise.runs.pool import Outcome
 from lengthwise.runs.spec import make_spec

@@ -7,13 +7,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lengthwise.report.tables.runs import as_csv, run_rows, summary_table, unbalanced_table
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.report.numbers import NOTHING, percent
-from lengthwise.report.settings import as_toml, variations
-from lengthwise.report.table import as_csv, run_rows, summary_table, unbalanced_table
+from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.report.tables.settings import as_toml, variations
 from lengthwise.runs.spec import make_spec
 from lengthwise.training.recipe import PRESETS
 
@@ -25,9 +25,9 @@ def one_wrong_at_50(length: int, num_strings: int) -> int:
 @given(st.integers(1, 10**6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_a_percentage_is_cut_and_only_all_right_is_100(counts: tuple[int, int]) -> None:
     num_correct, num_strings = counts
-    shown = Fraction(percent(num_correct / num_strings).removesuffix(" %")) / 100
+    quoted = Fraction(percent(num_correct / num_strings).removesuffix(" %")) / 100
     share = Fraction(num_correct, num_strings)
-    assert shown <= share < shown + Fraction(1, 10_000)
+    assert quoted <= share < quoted + Fraction(1, 10_000)
     assert (percent(num_correct / num_strings) == "100 %") == (num_correct == num_strings)
 
 

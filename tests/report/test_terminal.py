@@ -17,7 +17,7 @@ def console(width: int) -> Console:
     return Console(file=io.StringIO(), width=width, force_terminal=False)
 
 
-def shown(screen: Console) -> str:
+def quoted(screen: Console) -> str:
     assert isinstance(screen.file, io.StringIO)
     return screen.file.getvalue()
 
@@ -29,7 +29,7 @@ words = st.lists(st.text("abc%.0123456789", min_size=1, max_size=12), min_size=1
 def test_no_word_of_a_table_is_lost(rows: list[list[str]], width: int) -> None:
     screen = console(width)
     print_grid(screen, "Title", ("one", "two", "three"), rows)
-    text = shown(screen)
+    text = quoted(screen)
     assert all(len(line.rstrip()) <= width for line in text.splitlines())
     for row in rows:
         for word in " ".join(row).split():
@@ -40,7 +40,7 @@ def test_no_word_of_a_table_is_lost(rows: list[list[str]], width: int) -> None:
 def test_bad_results_are_shown_whole(width: int) -> None:
     screen = console(width)
     print_results(screen, [synthetic_run(num_correct=lambda length, n: n // 3).result], "Title")
-    text = " ".join(shown(screen).split())
+    text = " ".join(quoted(screen).split())
     assert text.count("33.20 %") >= 3
     assert "50.00 %" in text
 
@@ -54,7 +54,7 @@ def test_a_long_curve_shows_last_lowest_and_every_family() -> None:
     )
     screen = console(100)
     print_curve(screen, LengthCurve(protocol="structured", points=points), trained_to=40)
-    text = shown(screen)
+    text = quoted(screen)
     assert all(family in text for family in families)
     assert "\n77 " in text
     assert "\n140 " in text
@@ -69,5 +69,5 @@ def test_progress_is_plain_lines_without_a_terminal() -> None:
         for step in range(10, 101, 10):
             listener(Progress("run", "training", step, 1000, "loss 0.5"))
         listener(Progress("run", "done", 1000, 1000))
-    lines = shown(screen).splitlines()
+    lines = quoted(screen).splitlines()
     assert lines == ["run: training 10/1000 loss 0.5", "run: training 100/1000 loss 0.5", "run: done 1000/1000"]

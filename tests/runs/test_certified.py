@@ -7,13 +7,13 @@ import torch
 
 from lengthwise.certification.certificate import Certificate, Counterexample
 from lengthwise.certification.certify import weights_digest
-from lengthwise.cli import main
+from lengthwise.cli.app import main
 from lengthwise.constructions import construct
 from lengthwise.models import make_model
 from lengthwise.runs.certified import check_is_of
 from lengthwise.runs.compiled import load_compiled, save_compiled
 from lengthwise.tasks import make_task
-from lengthwise.validation import under_name
+from lengthwise.validation import dump_named
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -37,7 +37,7 @@ def folders(tmp_path: Path) -> list[str]:
 
 def test_a_certificate_is_checked_against_the_weights_it_is_about(folders: list[str], capsys) -> None:
     parity, moved, pairs = folders
-    code, text = said(capsys, parity, "--at-least", "finite")
+    code, text = said(capsys, parity, "--at-least", "extracted")
     assert code == 0, text
     check = ("--check", f"{parity}/certificate.json")
     code, text = said(capsys, parity, *check)
@@ -47,7 +47,7 @@ def test_a_certificate_is_checked_against_the_weights_it_is_about(folders: list[
         code, text = said(capsys, other, *check)
         assert code == 2
         assert text == (
-            f"lengthwise: {other}: wanted the weights of the certificate, got another; certify {other} anew\n"
+            f"lengthwise: {other}: expected the weights of the certificate, got another; certify {other} again\n"
         )
 
 
@@ -58,11 +58,11 @@ def certificate_of(folder: Path, **changes: object) -> Certificate:
     fields = {
         "level": "tested",
         "reason": "",
-        "task": under_name(loaded.task.name, loaded.task),
-        "model": under_name(loaded.model.name, loaded.model.config),
+        "task": dump_named(loaded.task.name, loaded.task),
+        "model": dump_named(loaded.model.name, loaded.model.config),
         "weights": weights_digest(loaded.model),
         "classes": loaded.task.classes,
-        "transducer": loaded.task.transducer.minimise().to_json(),
+        "transducer": loaded.task.transducer.minimize().to_json(),
     }
     return Certificate(**(fields | changes))
 
@@ -73,15 +73,15 @@ def test_every_part_of_a_certificate_is_compared_with_the_folder(tmp_path: Path)
     own = certificate_of(folder)
     assert "about the model and the task" in check_is_of(own, folder)
     constant = {"symbols": ["a", "b"], "start": 0, "table": [[0, 0]], "outputs": [0]}
-    wrong = Counterexample(string=("b",), wanted="1", got="0", shortest="as found")
+    wrong = Counterexample(string=("b",), expected="1", got="0", shortest="as found")
     right = wrong.model_copy(update={"got": "1"})
     assert check_is_of(certificate_of(folder, counterexample=right), folder)
     for changes, what in (
-        ({"weights": "other"}, "wanted the weights"),
-        ({"model": own.model | {"activation": "tanh"}}, "wanted the model"),
-        ({"task": own.task | {"p": 0.3}}, "wanted the task"),
-        ({"classes": ("zero", "one")}, "wanted the classes"),
-        ({"transducer": constant}, "wanted the transducer"),
+        ({"weights": "other"}, "expected the weights"),
+        ({"model": own.model | {"activation": "tanh"}}, "expected the model"),
+        ({"task": own.task | {"p": 0.3}}, "expected the task"),
+        ({"classes": ("zero", "one")}, "expected the classes"),
+        ({"transducer": constant}, "expected the transducer"),
         ({"counterexample": wrong}, "answers the counterexample with '1'"),
     ):
         with pytest.raises(ValueError, match=what):

@@ -35,9 +35,11 @@ def test_another_machine_may_take_the_place_of_one(tmp_path: Path) -> None:
 
 
 def test_damage_is_found(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"wanted a compiled model, but there is no such folder; `lengthwise compile`"):
+    with pytest.raises(
+        ValueError, match=r"expected a compiled model, but there is no such folder; `lengthwise compile`"
+    ):
         load_compiled(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match=r"wanted a compiled model, but there is no compiled.json in it"):
+    with pytest.raises(ValueError, match=r"expected a compiled model, but there is no compiled.json in it"):
         load_compiled(tmp_path)
     save_compiled(construct("rnn", make_task("parity")), tmp_path)
     weights = tmp_path / "model.safetensors"

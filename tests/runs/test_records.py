@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lengthwise.cli import main
+from lengthwise.cli.app import main
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.records import read_records, restore, write_records
 from lengthwise.runs.spec import spec_from_json
@@ -38,7 +38,7 @@ def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path
     assert reproduce(tmp_path, "--runs", str(tmp_path / "third"), "--recorded", "--page-only") == 1
     said = capsys.readouterr().out
     assert "3 runs taken from" in said
-    assert said.count("not carried out yet") == 2
+    assert said.count("not run yet") == 2
     assert "## Without a result" in page.read_text()
     assert len(read_records(records)) == 3
 

@@ -240,7 +240,7 @@ def test_a_damaged_state_file_stops_nothing(tmp_path: Path) -> None:
 
 
 def test_a_missing_run_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"nowhere: wanted a run folder, but there is no such folder"):
+    with pytest.raises(ValueError, match=r"nowhere: expected a run folder, but there is no such folder"):
         load_run(tmp_path / "nowhere")
 
 
@@ -338,16 +338,16 @@ def test_settings_merge_preset_file_and_assignments(tmp_path: Path) -> None:
             "regular-gpt",
             {"train": {"optimizer": {"betas": [0.9, 2]}}},
             "fast",
-            "train.optimizer.betas.1: wanted",
+            "train.optimizer.betas.1: expected",
         ),
-        ("parity", "regular-gpt", {"train": 3}, "fast", "train: wanted a section of settings, got 3"),
+        ("parity", "regular-gpt", {"train": 3}, "fast", "train: expected a section of settings, got 3"),
         ("parity", "regular-gpt", {"task": {"q": 1}}, "fast", "task.q: no such setting"),
         (
             "parity",
             "regular-gpt",
             {"model": {"chunk_size": 1}},
             "fast",
-            "model.chunk_size: wanted a number greater than or equal",
+            "model.chunk_size: expected a number greater than or equal",
         ),
         ("bounded-dyck", "regular-gpt", {"train": {"max_length": 1}}, "fast", "no balanced length between 1 and 1"),
     ],
@@ -367,7 +367,7 @@ def test_all_problems_are_told_at_once() -> None:
 
 @pytest.mark.parametrize("word", ["steps=5", "train.steps", "=3", "train.=3", ".steps=3"])
 def test_bad_assignments_are_refused(word: str) -> None:
-    with pytest.raises(ValueError, match=r"--set: wanted section.key=value"):
+    with pytest.raises(ValueError, match=r"--set: expected section.key=value"):
         parse_assignments([word])
 
 

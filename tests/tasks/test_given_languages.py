@@ -94,8 +94,11 @@ def test_equal_languages_are_drawn_alike() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"pattern": "(a|b"}, r"^task\.pattern: wanted a closing \) at position 5 of '\(a\|b', got the end; close the"),
-        ({"pattern": 7}, r"^task\.pattern: wanted a valid string, got 7$"),
+        (
+            {"pattern": "(a|b"},
+            r"^task\.pattern: expected a closing \) at position 5 of '\(a\|b', got the end; close the",
+        ),
+        ({"pattern": 7}, r"^task\.pattern: expected a valid string, got 7$"),
         ({"pattern": "[^ab]"}, r"^task\.pattern: .* one that holds no string of one symbol or more; there is nothing"),
         ({"pattern": "", "alphabet": "ab"}, r"^task\.pattern: .* one that holds no string of one symbol or more; "),
         (
@@ -104,12 +107,15 @@ def test_equal_languages_are_drawn_alike() -> None:
         ),
         ({"pattern": "a+"}, r"^task\.pattern: .* one that holds every string of one symbol or more; "),
         ({"pattern": "abc", "alphabet": "ab"}, r"^task\.alphabet: 'abc' names 'c', which 'ab' lacks; add them$"),
-        ({"alphabet": "aab"}, r"^task\.alphabet: wanted distinct single characters, got 'a' twice; name each symbol"),
-        ({"alphabet": ["a", "bc"]}, r"^task\.alphabet: wanted distinct single characters, got 'bc'; name each symbol"),
-        ({"pattern": ""}, r"^task\.alphabet: wanted at least one symbol, and '' names none; give the alphabet$"),
+        ({"alphabet": "aab"}, r"^task\.alphabet: expected distinct single characters, got 'a' twice; name each symbol"),
+        (
+            {"alphabet": ["a", "bc"]},
+            r"^task\.alphabet: expected distinct single characters, got 'bc'; name each symbol",
+        ),
+        ({"pattern": ""}, r"^task\.alphabet: expected at least one symbol, and '' names none; give the alphabet$"),
         (
             {"pattern": "a{1100}b"},
-            r"^task\.pattern: wanted a language of at most 1,000 states, got 1,103; simplify it$",
+            r"^task\.pattern: expected a language of at most 1,000 states, got 1,103; simplify it$",
         ),
         ({"patern": "ab"}, r"^task\.patern: no such setting; did you mean 'pattern'\?"),
     ],
@@ -124,36 +130,39 @@ def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> No
     [
         (
             {"transitions": [[0, 1], [2], [1, 2]]},
-            r"transitions: wanted a next state for each of the 2 symbols, got 1 for",
+            r"transitions: expected a next state for each of the 2 symbols, got 1 for",
         ),
         (
             {"transitions": [[0, 1], [3, 0], [1, 2]]},
-            r"transitions: wanted next states in 0\.\.2, got 3 for state 1 and ",
+            r"transitions: expected next states in 0\.\.2, got 3 for state 1 and ",
         ),
-        ({"transitions": [[0, 1], [-1, 0], [1, 2]]}, r"transitions: wanted next states in 0\.\.2, got -1 for state 1 "),
-        ({"transitions": [[0, 10**30]]}, r"transitions: wanted next states in 0\.\.0, got 1000"),
+        (
+            {"transitions": [[0, 1], [-1, 0], [1, 2]]},
+            r"transitions: expected next states in 0\.\.2, got -1 for state 1 ",
+        ),
+        ({"transitions": [[0, 10**30]]}, r"transitions: expected next states in 0\.\.0, got 1000"),
         (
             {"transitions": []},
-            r"transitions: wanted at least one state and one symbol, got 0 and 2; give the next states",
+            r"transitions: expected at least one state and one symbol, got 0 and 2; give the next states",
         ),
-        ({"transitions": [[0, None]]}, r"transitions\.0\.1: wanted a valid integer, got None$"),
+        ({"transitions": [[0, None]]}, r"transitions\.0\.1: expected a valid integer, got None$"),
         (
             {"transitions": [[0, 1], [1, 0]], "accepting": [0, 1]},
             r"transitions: .* holds every string of one symbol or",
         ),
         (
             {"accepting": []},
-            r"transitions: wanted a language with strings inside and outside, got one that holds no str",
+            r"transitions: expected a language with strings inside and outside, got one that holds no str",
         ),
-        ({"accepting": [3]}, r"accepting: wanted a state in 0\.\.2, got 3; number the states from 0$"),
-        ({"start": -1}, r"start: wanted a state in 0\.\.2, got -1; number the states from 0$"),
+        ({"accepting": [3]}, r"accepting: expected a state in 0\.\.2, got 3; number the states from 0$"),
+        ({"start": -1}, r"start: expected a state in 0\.\.2, got -1; number the states from 0$"),
         (
             {"alphabet": ["0", "0"]},
-            r"alphabet: wanted distinct single characters, got '0' twice; name each symbol once$",
+            r"alphabet: expected distinct single characters, got '0' twice; name each symbol once$",
         ),
-        ({"alphabet": ["0", "10"]}, r"alphabet: wanted distinct single characters, got '10'; name each symbol once$"),
-        ({"alphabet": ""}, r"transitions: wanted at least one state and one symbol, got 3 and 0; "),
-        ({"alphabet": "012"}, r"transitions: wanted a next state for each of the 3 symbols, got 2 for state 0; "),
+        ({"alphabet": ["0", "10"]}, r"alphabet: expected distinct single characters, got '10'; name each symbol once$"),
+        ({"alphabet": ""}, r"transitions: expected at least one state and one symbol, got 3 and 0; "),
+        ({"alphabet": "012"}, r"transitions: expected a next state for each of the 3 symbols, got 2 for state 0; "),
         ({"symbols": "01"}, r"symbols: no such setting"),
     ],
 )
@@ -165,6 +174,6 @@ def test_bad_tables_are_refused(changes: dict[str, object], message: str) -> Non
 @pytest.mark.parametrize("missing", ["alphabet", "transitions", "accepting"])
 def test_part_of_a_table_is_refused(missing: str) -> None:
     fields = {name: value for name, value in MULTIPLES.items() if name != missing}
-    sentence = f"^task.{missing}: wanted together with alphabet, transitions, accepting, got none; give all three$"
+    sentence = f"^task.{missing}: expected together with alphabet, transitions, accepting, got none; give all three$"
     with pytest.raises(ValueError, match=sentence):
         make_task("dfa", **fields)

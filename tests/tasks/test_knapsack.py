@@ -51,7 +51,7 @@ def test_the_likeliest_answer_is_as_rare_as_computed_for_the_paper() -> None:
 def test_cheap_features_bound_the_answer() -> None:
     task = make_task("knapsack")
     inputs, targets = task.sample(2_000, 12, seeded(0))
-    features = task.cheap_features(inputs)
+    features = task.shallow_features(inputs)
     assert (features["greedy value"] <= targets[:, -1]).all()
     assert (features["fractional value"] >= targets[:, -1]).all()
 
@@ -63,5 +63,7 @@ def test_what_is_not_positive_is_refused() -> None:
         "values": (one, 0 * one, one[0]),
         "capacities": (one, one, -one[0]),
     }.items():
-        with pytest.raises(ValueError, match=rf"^{name}: wanted integers of at least 1, got -?\d; give positive ones$"):
+        with pytest.raises(
+            ValueError, match=rf"^{name}: expected integers of at least 1, got -?\d; give positive ones$"
+        ):
             best_value(*wrong)

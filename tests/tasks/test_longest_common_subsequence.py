@@ -71,7 +71,7 @@ def test_the_likeliest_answer_is_as_rare_as_computed_for_the_paper() -> None:
 def test_no_common_subsequence_is_longer_than_the_common_letters() -> None:
     task = make_task("longest-common-subsequence")
     inputs, targets = task.sample(2_000, 20, seeded(0))
-    features = task.cheap_features(inputs)
+    features = task.shallow_features(inputs)
     assert (features["aligned letters"] <= targets[:, -1]).all()
     assert (targets[:, -1] <= features["common letters"]).all()
 
@@ -95,6 +95,6 @@ def test_letters_in_common_and_letters_aligned() -> None:
 def test_empty_strings_are_refused() -> None:
     letters, empty = torch.zeros(2, 3, dtype=torch.int64), torch.tensor([[0, PAD], [PAD, PAD]])
     with pytest.raises(
-        ValueError, match=r"^second: wanted at least 1 letter in every string, got none in row 1; leave it"
+        ValueError, match=r"^second: expected at least 1 letter in every string, got none in row 1; leave it"
     ):
         common_length(letters, empty)

@@ -11,7 +11,7 @@ from lengthwise.tasks import make_task
 
 def well_formed(modulus: int, length: int) -> torch.Tensor:
     """Every expression of this length."""
-    columns = [torch.arange(modulus) if place % 2 == 0 else modulus + torch.arange(3) for place in range(length)]
+    columns = [torch.arange(modulus) if position % 2 == 0 else modulus + torch.arange(3) for position in range(length)]
     return torch.cartesian_prod(*columns).reshape(-1, length)
 
 
@@ -70,7 +70,7 @@ def test_lengths_are_odd() -> None:
 
 @pytest.mark.parametrize("modulus", [0, 11])
 def test_bad_moduli_are_refused(modulus: int) -> None:
-    with pytest.raises(ValueError, match=rf"^task\.modulus: wanted .*, got {modulus}$"):
+    with pytest.raises(ValueError, match=rf"^task\.modulus: expected .*, got {modulus}$"):
         make_task("modular-arithmetic", modulus=modulus)
 
 

@@ -37,7 +37,7 @@ def test_base_rates_are_accuracies_of_which_the_baseline_is_one(task: SingleAnsw
 class GivenAway(LongestCommonSubsequence):
     """Its features are the answer, in disguise, and noise."""
 
-    def cheap_features(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+    def shallow_features(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         noise = torch.randint(4, (len(inputs),), generator=seeded(1))
         return {"answer": 5 - common_length(*read(inputs)), "noise": noise}
 
@@ -64,9 +64,9 @@ def test_a_feature_that_is_the_answer_predicts_it_and_noise_does_not() -> None:
 def test_problems_are_solved_that_are_never_drawn(name: str, fields: dict[str, str], text: str, answer: str) -> None:
     task = make_task(name, **fields)
     targets = task.solve(task.encode(text + " | 1 <sep>" if name in ("subset-sum", "knapsack") else text)[None])[0]
-    asked = (targets != IGNORE).nonzero()[:, 0].tolist()
-    assert asked == [len(task.encode(text)) - 1]
-    assert task.classes[targets[asked[0]]] == answer
+    supervised = (targets != IGNORE).nonzero()[:, 0].tolist()
+    assert supervised == [len(task.encode(text)) - 1]
+    assert task.classes[targets[supervised[0]]] == answer
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_what_is_no_problem_asks_nothing(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "fields", "least"), [("edit-distance", {}, 4), ("subset-sum", {"sampling": "hard"}, 6)]
+    ("name", "fields", "minimum"), [("edit-distance", {}, 4), ("subset-sum", {"sampling": "hard"}, 6)]
 )
-def test_tasks_without_problems_are_refused(name: str, fields: dict[str, str], least: int) -> None:
-    with pytest.raises(ValueError, match=rf"max_length: wanted at least {least}, .* got {least - 1}; raise it"):
-        make_task(name, max_length=least - 1, **fields)
-    assert make_task(name, max_length=least, **fields).is_legal_length(least)
+def test_tasks_without_problems_are_refused(name: str, fields: dict[str, str], minimum: int) -> None:
+    with pytest.raises(ValueError, match=rf"max_length: expected at least {minimum}, .* got {minimum - 1}; raise it"):
+        make_task(name, max_length=minimum - 1, **fields)
+    assert make_task(name, max_length=minimum, **fields).is_legal_length(minimum)
 
 
 def test_texts_read_as_they_are_printed() -> None:
@@ -143,7 +143,7 @@ def test_answers_beyond_the_vocabulary_are_refused(name: str) -> None:
     assert make_task(name, num_range=needed).numbers == make_task(name).numbers
     assert len(make_task(name, num_range=needed + 5).numbers) == needed + 5
     with pytest.raises(
-        ValueError, match=rf"^task\.num_range: wanted at least {needed} for problems of up to \d+, got "
+        ValueError, match=rf"^task\.num_range: expected at least {needed} for problems of up to \d+, got "
     ):
         make_task(name, num_range=needed - 1)
 
@@ -151,22 +151,22 @@ def test_answers_beyond_the_vocabulary_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "fields", "sentence"),
     [
-        ("subset-sum", {"max_value": -5}, r"^task\.max_value: wanted a number greater than or equal to 1, got -5$"),
-        ("subset-sum", {"max_length": 0}, r"^task\.max_length: wanted a number greater than or equal to 1, got 0$"),
-        ("subset-sum", {"sampling": "easy"}, r"^task\.sampling: wanted 'published' or 'hard', got 'easy'$"),
+        ("subset-sum", {"max_value": -5}, r"^task\.max_value: expected a number greater than or equal to 1, got -5$"),
+        ("subset-sum", {"max_length": 0}, r"^task\.max_length: expected a number greater than or equal to 1, got 0$"),
+        ("subset-sum", {"sampling": "easy"}, r"^task\.sampling: expected 'published' or 'hard', got 'easy'$"),
         (
             "subset-sum",
             {"sampling": "hard", "max_value": 63},
-            r"^task\.max_value: wanted at least 64 for .* got 63; raise",
+            r"^task\.max_value: expected at least 64 for .* got 63; raise",
         ),
-        ("knapsack", {"max_weight": -1}, r"^task\.max_weight: wanted a number greater than or equal to 1, got -1$"),
-        ("knapsack", {"max_value": 0}, r"^task\.max_value: wanted a number greater than or equal to 1, got 0$"),
-        ("knapsack", {"max_capacity": 0}, r"^task\.max_capacity: wanted a number greater than or equal to 1, got 0$"),
-        ("longest-common-subsequence", {"alphabet": 27}, r"^task\.alphabet: wanted a number less .* 26, got 27$"),
-        ("longest-common-subsequence", {"pool_size": 0}, r"^task\.pool_size: wanted a number greater .* got 0$"),
-        ("edit-distance", {"alphabet": 27}, r"^task\.alphabet: wanted a number less than or equal to 26, got 27$"),
-        ("edit-distance", {"alphabet": 2}, r"^task\.alphabet: wanted a number greater than or equal to 3, got 2$"),
-        ("edit-distance", {"border": "wrong"}, r"^task\.border: wanted 'true' or 'published', got 'wrong'$"),
+        ("knapsack", {"max_weight": -1}, r"^task\.max_weight: expected a number greater than or equal to 1, got -1$"),
+        ("knapsack", {"max_value": 0}, r"^task\.max_value: expected a number greater than or equal to 1, got 0$"),
+        ("knapsack", {"max_capacity": 0}, r"^task\.max_capacity: expected a number greater than or equal to 1, got 0$"),
+        ("longest-common-subsequence", {"alphabet": 27}, r"^task\.alphabet: expected a number less .* 26, got 27$"),
+        ("longest-common-subsequence", {"pool_size": 0}, r"^task\.pool_size: expected a number greater .* got 0$"),
+        ("edit-distance", {"alphabet": 27}, r"^task\.alphabet: expected a number less than or equal to 26, got 27$"),
+        ("edit-distance", {"alphabet": 2}, r"^task\.alphabet: expected a number greater than or equal to 3, got 2$"),
+        ("edit-distance", {"border": "wrong"}, r"^task\.border: expected 'true' or 'published', got 'wrong'$"),
     ],
 )
 def test_bad_fields_are_refused(name: str, fields: dict[str, object], sentence: str) -> None:

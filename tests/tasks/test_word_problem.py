@@ -98,21 +98,27 @@ def test_generators_name_their_group_or_need_no_name() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"group": "Q8"}, r"^task\.group: wanted one of S2 to S6, .*, got 'Q8'; name others by generators$"),
-        ({"group": "S7"}, r"^task\.group: wanted one of S2 to S6, .*, got 'S7'; "),
-        ({"group": ""}, r"^task\.group: wanted one of .*, got ''; "),
-        ({"generators": [[0, 0]]}, r"^task\.generators: wanted each of 0\.\.1 once, got \[0, 0\] as generator 0; "),
-        ({"generators": [[1, 0], [1, 2, 0]]}, r"^task\.generators: wanted permutations of as many points as the first"),
-        ({"generators": [["x"]]}, r"^task\.generators\.0\.0: wanted a valid integer.*, got 'x'$"),
-        ({"generators": [[]]}, r"^task\.generators: wanted more than the identity, got it alone; there is nothing to"),
-        ({"generators": [[0, 1, 2]]}, r"^task\.generators: wanted more than the identity, got it alone; "),
+        ({"group": "Q8"}, r"^task\.group: expected one of S2 to S6, .*, got 'Q8'; name others by generators$"),
+        ({"group": "S7"}, r"^task\.group: expected one of S2 to S6, .*, got 'S7'; "),
+        ({"group": ""}, r"^task\.group: expected one of .*, got ''; "),
+        ({"generators": [[0, 0]]}, r"^task\.generators: expected each of 0\.\.1 once, got \[0, 0\] as generator 0; "),
+        (
+            {"generators": [[1, 0], [1, 2, 0]]},
+            r"^task\.generators: expected permutations of as many points as the first",
+        ),
+        ({"generators": [["x"]]}, r"^task\.generators\.0\.0: expected a valid integer.*, got 'x'$"),
+        (
+            {"generators": [[]]},
+            r"^task\.generators: expected more than the identity, got it alone; there is nothing to",
+        ),
+        ({"generators": [[0, 1, 2]]}, r"^task\.generators: expected more than the identity, got it alone; "),
         (
             {"generators": [[1, 0, *range(2, 8)], [*range(1, 8), 0]]},
-            r"^task\.generators: wanted those of a group of at most 1,000 elements, got more; ",
+            r"^task\.generators: expected those of a group of at most 1,000 elements, got more; ",
         ),
         (
             {"group": "S3", "generators": [[1, 2, 0]]},
-            r"^task\.generators: wanted some that generate S3, got those of another group \(3 elements\); leave out",
+            r"^task\.generators: expected some that generate S3, got those of another group \(3 elements\); leave out",
         ),
         ({"grup": "S3"}, r"^task\.grup: no such setting; did you mean 'group'\? \(known: generators, group\)$"),
     ],

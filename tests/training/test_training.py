@@ -21,7 +21,7 @@ from lengthwise.training.augmentation import (
 )
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthwise.training.loop import (
-    LEAST_CLIP,
+    MIN_CLIP_NORM,
     Diverged,
     Growth,
     TrainingState,
@@ -30,7 +30,7 @@ from lengthwise.training.loop import (
     training_lengths,
     training_steps,
 )
-from lengthwise.training.muon import LEAST_NORM, Muon, orthogonalised
+from lengthwise.training.muon import MIN_NORM, Muon, orthogonalized
 from lengthwise.training.recipe import PRESETS, Recipe
 from lengthwise.validation import validated
 
@@ -47,15 +47,15 @@ def small_state(task, recipe: Recipe) -> TrainingState:
 
 @given(st.integers(1, 30), st.integers(0, 10**6), st.integers(1, 4), st.sampled_from([0.5, 1.0, 3.0]))
 def test_identity_padding_keeps_the_string_and_repeats_the_answer(
-    length: int, seed: int, block: int, most: float
+    length: int, seed: int, block: int, maximum: float
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
     task = make_task("parity")
     batch = task.sample(5, length, generator)
-    padded = with_identity_padding(batch, generator, most_per_symbol=most, block=block)
+    padded = with_identity_padding(batch, generator, max_per_symbol=maximum, block=block)
     num_pads = padded.inputs.shape[1] - length
     assert num_pads == 0 or num_pads % block == -length % block
-    assert 0 <= num_pads - (-length % block if num_pads else 0) <= most * length
+    assert 0 <= num_pads - (-length % block if num_pads else 0) <= maximum * length
     for row in range(5):
         symbols = padded.inputs[row] != PAD
         assert torch.equal(padded.inputs[row][symbols], batch.inputs[row])
@@ -63,8 +63,8 @@ def test_identity_padding_keeps_the_string_and_repeats_the_answer(
         answer = IGNORE
         for position in range(length + num_pads):
             answer = int(padded.targets[row, position]) if symbols[position] else answer
-            asks = symbols[position] or (position + 1) % block == 0
-            assert int(padded.targets[row, position]) == (answer if asks else IGNORE)
+            is_supervised = symbols[position] or (position + 1) % block == 0
+            assert int(padded.targets[row, position]) == (answer if is_supervised else IGNORE)
 
 
 def test_padding_in_blocks_keeps_chunks_whole() -> None:
@@ -105,7 +105,7 @@ def test_leading_pads_stand_in_front_and_ask_nothing() -> None:
 def test_there_are_as_many_pads_as_asked_for() -> None:
     generator = torch.Generator().manual_seed(0)
     batch = make_task("parity").sample(1, 10, generator)
-    numbers = {with_identity_padding(batch, generator, most_per_symbol=3.0).inputs.shape[1] - 10 for _ in range(500)}
+    numbers = {with_identity_padding(batch, generator, max_per_symbol=3.0).inputs.shape[1] - 10 for _ in range(500)}
     assert numbers == set(range(31))
 
 
@@ -123,15 +123,15 @@ def test_suffixes_have_every_length() -> None:
 def test_consistency_brings_the_states_of_one_string_together() -> None:
     task, generator = make_task("parity"), generator_for(0, "strings")
     batch = task.sample(200, 9, generator)
-    padded = with_identity_padding(batch, generator, most_per_symbol=3.0).inputs
+    padded = with_identity_padding(batch, generator, max_per_symbol=3.0).inputs
     differences = [0.0, 0.0]
     for seed in (0, 1):
-        for place, consistency in enumerate((0.0, 1.0)):
+        for position, consistency in enumerate((0.0, 1.0)):
             model = make_model("regular-gpt", task, seed=seed, **SMALL)
             train(model, task, small_recipe(steps=200, late_consistency=consistency), seed=seed)
             with torch.no_grad():
                 states, with_pads = model.last_state(batch.inputs), model.last_state(padded)
-            differences[place] += float((states - with_pads).square().mean())
+            differences[position] += float((states - with_pads).square().mean())
     assert differences[1] < 0.5 * differences[0]
 
 
@@ -149,7 +149,7 @@ def test_states_of_suffixes_of_half_of_the_strings_are_compared(monkeypatch: pyt
     assert len(calls) == 15
     assert {rows for (rows, _), _ in calls} == {5}
     assert len({length for (_, length), _ in calls}) > 5
-    assert all(settings == {"most_per_symbol": 3.0, "block": 2} for _, settings in calls)
+    assert all(settings == {"max_per_symbol": 3.0, "block": 2} for _, settings in calls)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_consistency_is_part_of_the_loss_but_does_not_hold_growth_up(monkeypatch
 
     def far_apart(*arguments) -> tuple[torch.Tensor, list[torch.Tensor]]:
         answers, states = read(*arguments)
-        return answers, [0 * state + place * 2**0.5 for place, state in enumerate(states)]
+        return answers, [0 * state + position * 2**0.5 for position, state in enumerate(states)]
 
     monkeypatch.setattr(loop, "_loss_and_states", far_apart)
     task = make_task("parity")
@@ -214,8 +214,8 @@ def test_prefix_supervision_scores_every_question() -> None:
     inputs = torch.tensor([[0, 1, 1], [1, 1, 0]])
     targets = torch.tensor([[0, IGNORE, 0], [1, 0, 0]])
     logits = model(inputs).log_softmax(-1)
-    asked = [(0, 0, 0), (0, 2, 0), (1, 0, 1), (1, 1, 0), (1, 2, 0)]
-    expected = -torch.stack([logits[row, position, answer] for row, position, answer in asked]).mean()
+    supervised = [(0, 0, 0), (0, 2, 0), (1, 0, 1), (1, 1, 0), (1, 2, 0)]
+    expected = -torch.stack([logits[row, position, answer] for row, position, answer in supervised]).mean()
     torch.testing.assert_close(supervised_loss(model, Batch(inputs, targets), "prefix"), expected)
 
 
@@ -226,9 +226,9 @@ def test_rows_of_different_lengths_are_scored_where_each_is_asked_last() -> None
     rows = [torch.tensor([0, 1, 1]), torch.tensor([1]), torch.tensor([1, 1, 0, 1, 0])]
     inputs, targets = torch.full((3, 5), PAD), torch.full((3, 5), IGNORE)
     alone = []
-    for place, row in enumerate(rows):
-        inputs[place, : len(row)], targets[place, len(row) - 1] = row, place % 2
-        alone.append(torch.nn.functional.cross_entropy(model.last(row[None]), torch.tensor([place % 2])))
+    for position, row in enumerate(rows):
+        inputs[position, : len(row)], targets[position, len(row) - 1] = row, position % 2
+        alone.append(torch.nn.functional.cross_entropy(model.last(row[None]), torch.tensor([position % 2])))
     together = supervised_loss(model, Batch(inputs, targets), "last")
     losses = (together, torch.stack(alone).mean(), supervised_loss(model, Batch(inputs, targets), "prefix"))
     gradients = [torch.autograd.grad(loss, list(model.parameters()), retain_graph=True) for loss in losses]
@@ -243,8 +243,8 @@ def test_numbers_are_scored_by_their_squared_error(supervision: str) -> None:
     model = make_model("looped-transformer", task, num_loops=2, variant="code", **SMALL)
     batch = task.sample(4, 5, torch.Generator().manual_seed(0))
     answers = model(batch.inputs)[..., 0]
-    places = [8] if supervision == "last" else [0, 2, 4, 6, 8]
-    expected = (answers[:, places] - batch.targets[:, places]).square().mean()
+    positions = [8] if supervision == "last" else [0, 2, 4, 6, 8]
+    expected = (answers[:, positions] - batch.targets[:, positions]).square().mean()
     torch.testing.assert_close(supervised_loss(model, batch, supervision), expected)
 
 
@@ -421,29 +421,29 @@ def test_muon_equals_that_of_torch_up_to_its_bfloat16(shape: tuple[int, int]) ->
 def test_orthogonalised_keeps_singular_vectors(shape: tuple[int, int]) -> None:
     matrix = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     left, values, right = torch.linalg.svd(matrix, full_matrices=False)
-    rotated = left.T @ orthogonalised(matrix) @ right.T
+    rotated = left.T @ orthogonalized(matrix) @ right.T
     torch.testing.assert_close(rotated, torch.diag(rotated.diagonal()), rtol=0, atol=1e-9)
     assert (rotated.diagonal()[values > 0.1 * values[0]] > 0.6).all()
     assert (rotated.diagonal() < 1.3).all()
-    assert not orthogonalised(torch.zeros(shape)).any()
+    assert not orthogonalized(torch.zeros(shape)).any()
 
 
 @pytest.mark.parametrize(("ratio", "limits"), [(2.0, (0.02, 0.02, 1.0)), (0.0, (1.0, 1.0, 1.0))])
 def test_a_gradient_is_clipped_at_the_running_norm_of_those_before(ratio, limits, monkeypatch) -> None:
-    """Not below `LEAST_CLIP`, and never above `clip_norm`, however large those before were."""
+    """Not below `MIN_CLIP_NORM`, and never above `clip_norm`, however large those before were."""
     task, recipe = make_task("parity"), small_recipe(steps=1, optimizer={"clip_ratio": ratio})
-    asked = []
+    supervised = []
     clip = torch.nn.utils.clip_grad_norm_
     monkeypatch.setattr(
-        torch.nn.utils, "clip_grad_norm_", lambda given, limit: asked.append(limit) or clip(given, limit)
+        torch.nn.utils, "clip_grad_norm_", lambda given, limit: supervised.append(limit) or clip(given, limit)
     )
-    for before in (0.01, LEAST_CLIP / 100, 5.0):
+    for before in (0.01, MIN_CLIP_NORM / 100, 5.0):
         state = small_state(task, recipe)
         state.gradient_norm = before
         (record,) = training_steps(state, task, recipe, seed=0)
         assert record.gradient_norm > 0.02  # before clipping
-        assert state.gradient_norm == pytest.approx(0.95 * before + 0.05 * min(record.gradient_norm, asked[-1]))
-    assert asked == pytest.approx([limits[0], LEAST_CLIP if ratio else 1.0, limits[2]])
+        assert state.gradient_norm == pytest.approx(0.95 * before + 0.05 * min(record.gradient_norm, supervised[-1]))
+    assert supervised == pytest.approx([limits[0], MIN_CLIP_NORM if ratio else 1.0, limits[2]])
 
 
 def test_updates_of_muon_vanish_with_the_gradient() -> None:
@@ -451,13 +451,13 @@ def test_updates_of_muon_vanish_with_the_gradient() -> None:
     gradient = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     gradient /= gradient.norm()
     moved = {}
-    for norm in (1e-3 * LEAST_NORM, 100 * LEAST_NORM, 1.0):
+    for norm in (1e-3 * MIN_NORM, 100 * MIN_NORM, 1.0):
         matrix = torch.nn.Parameter(torch.zeros(8, 4))
         matrix.grad = norm / (1 - 0.95**2) * gradient  # Nesterov's first update is this share of it
         Muon([matrix], lr=0.1).step()
         moved[norm] = float(matrix.detach().norm())
-    assert moved[1.0] == pytest.approx(moved[100 * LEAST_NORM], rel=1e-4)
-    assert moved[1e-3 * LEAST_NORM] == pytest.approx(1e-3 * moved[1.0], rel=1e-3)
+    assert moved[1.0] == pytest.approx(moved[100 * MIN_NORM], rel=1e-4)
+    assert moved[1e-3 * MIN_NORM] == pytest.approx(1e-3 * moved[1.0], rel=1e-3)
 
 
 def test_muon_moves_the_hidden_matrices_only() -> None:
@@ -513,9 +513,9 @@ def test_generators_of_large_seeds_differ() -> None:
             {"optimizer": {"learning_rat": 1}},
             "train.optimizer.learning_rat: no such setting; did you mean 'learning_rate'",
         ),
-        ({"steps": 0}, "train.steps: wanted a number greater than or equal to 1, got 0"),
-        ({"min_length": 50}, "train.min_length: wanted at most max_length=40, got 50"),
-        ({"supervision": "all"}, "train.supervision: wanted 'last' or 'prefix', got 'all'"),
+        ({"steps": 0}, "train.steps: expected a number greater than or equal to 1, got 0"),
+        ({"min_length": 50}, "train.min_length: expected at most max_length=40, got 50"),
+        ({"supervision": "all"}, "train.supervision: expected 'last' or 'prefix', got 'all'"),
     ],
 )
 def test_bad_recipes_are_refused_in_one_sentence(settings: dict, sentence: str) -> None:

@@ -61,27 +61,30 @@ def test_generates_as_the_model_does() -> None:
 
 
 def test_answers_are_those_of_the_model() -> None:
-    """With W_x learnt, and every letter given."""
+    """With W_x learned, and every letter given."""
     stack = Stack(*(tensor.double() for tensor in draw(2, 3, 2, torch.Generator().manual_seed(0))))
     letters = torch.tensor([[0, 1, 1, 0, 1], [1, 1, 0, 0, 0]])
     answers = logits(stack, letters)
-    for place in range(2):
-        state = stack.first[place]
-        for step, letter in enumerate(letters[place]):
-            torch.testing.assert_close(answers[place, step], stack.readout[place] @ state + stack.bias[place])
-            state = stack.hidden[place] @ state + stack.inputs[place, :, letter]
+    for position in range(2):
+        state = stack.first[position]
+        for step, letter in enumerate(letters[position]):
+            torch.testing.assert_close(answers[position, step], stack.readout[position] @ state + stack.bias[position])
+            state = stack.hidden[position] @ state + stack.inputs[position, :, letter]
 
 
 def test_nets_do_not_know_of_one_another() -> None:
     letters = torch.tensor([[0, 0, 1] * 4, [0, 1, 1] * 4])
     stack = draw(2, 3, 2, torch.Generator().manual_seed(0))
     together, losses = descend(stack, letters, SHORT, learns_inputs=True)
-    for place in range(2):
+    for position in range(2):
         alone, loss = descend(
-            Stack(*(t[place : place + 1] for t in stack)), letters[place : place + 1], SHORT, learns_inputs=True
+            Stack(*(t[position : position + 1] for t in stack)),
+            letters[position : position + 1],
+            SHORT,
+            learns_inputs=True,
         )
-        torch.testing.assert_close(losses[place : place + 1], loss, atol=1e-3, rtol=1e-2)
-        assert alone.hidden.shape == together.hidden[place : place + 1].shape
+        torch.testing.assert_close(losses[position : position + 1], loss, atol=1e-3, rtol=1e-2)
+        assert alone.hidden.shape == together.hidden[position : position + 1].shape
 
 
 def test_training_lowers_the_loss_and_keeps_w_x_at_0() -> None:
@@ -90,10 +93,10 @@ def test_training_lowers_the_loss_and_keeps_w_x_at_0() -> None:
     before = torch.nn.functional.cross_entropy(
         logits(stack._replace(inputs=torch.zeros_like(stack.inputs)), letters).mT, letters, reduction="none"
     ).mean(1)
-    learnt, losses = descend(stack, letters, SHORT, learns_inputs=False)
+    learned, losses = descend(stack, letters, SHORT, learns_inputs=False)
     assert (losses < before).all()
-    assert not learnt.inputs.any()
-    assert (generate(learnt, 16) == letters).all(1).any()
+    assert not learned.inputs.any()
+    assert (generate(learned, 16) == letters).all(1).any()
 
 
 def test_first_matrices_are_orthogonal() -> None:

@@ -10,7 +10,7 @@ from lengthwise.constructions.looped.bits import bit_sum, stepwise_memory
 from lengthwise.constructions.looped.context import contextual_mapping, extended_contextual_mapping
 from lengthwise.constructions.looped.memory import timed_memory
 from lengthwise.constructions.looped.network import LoopedNetwork, Sizes, evaluate, evaluate_exactly, sizes_of
-from lengthwise.constructions.looped.quantiser import quantiser
+from lengthwise.constructions.looped.quantizer import quantizer
 
 __all__ = [
     "LoopedApproximation",
@@ -23,7 +23,7 @@ __all__ = [
     "evaluate_exactly",
     "extended_contextual_mapping",
     "looped_approximation",
-    "quantiser",
+    "quantizer",
     "sizes_of",
     "stepwise_memory",
     "timed_approximation",

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
-from lengthwise.constructions.looped.bits import MOST_VALUES, passed_on, rounded, walks_of
+from lengthwise.constructions.looped.bits import MAX_VALUES, passed_on, rounded, walks_of
 from lengthwise.constructions.looped.context import ATTENTION, NUMBER, Grid, lessening, selecting
 from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assembled, impulse, passed_at
 from lengthwise.constructions.looped.network import LoopedNetwork
-from lengthwise.constructions.looped.quantiser import SHARPNESS, quantising
+from lengthwise.constructions.looped.quantizer import SHARPNESS, quantising
 
 SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
 """A function on sequences of T tokens in [0, 1]^d that maps permuted tokens to permuted outputs."""
@@ -28,7 +28,7 @@ class LoopedApproximation(NamedTuple):
     """A network that is constant on the cubes of a grid, but for gaps between them.
 
     On cubes of T different tokens its outputs are at most `tolerance` (for each dimension of them) away from the
-    function's at the centre of the cube.
+    function's at the center of the cube.
     """
 
     network: LoopedNetwork
@@ -44,11 +44,11 @@ def looped_approximation(
     With n = num_bins = 1 / delta, one block of one head of size 1, state 8 d + 4 and width 12 d + 10 is applied at most
     n + T + 2 n^((T + 1) d) times (outputs of d dimensions); neither n nor T changes these sizes:
 
-    - loops 1 ... n - 1: `quantiser`. In loop n the token's ID is passed on;
+    - loops 1 ... n - 1: `quantizer`. In loop n the token's ID is passed on;
     - loops n + 1 ... n + T: `extended_contextual_mapping`. After them, attention finds nobody waiting;
     - then: `stepwise_memory` walks through the values of all IDs, and each token takes down the one of its own.
 
-    An ID that occurs nowhere gets a value on the line between its neighbours': a carry, where many digits change at
+    An ID that occurs nowhere gets a value on the line between its neighbors': a carry, where many digits change at
     once, is so spread over n steps. The error is at most
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
@@ -74,7 +74,7 @@ def looped_approximation(
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2: state 17 d + 9, width
         49 d + 25 (as recalled).
     Differs from the source: smaller, since sub-networks that have nothing to do add nothing, and only one of them has
-        to be switched on; a cube is represented by its centre; IDs before the first and after the last that occur are
+        to be switched on; a cube is represented by its center; IDs before the first and after the last that occur are
         left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
@@ -100,7 +100,7 @@ def looped_approximation(
 def timed_approximation(
     function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
 ) -> LoopedApproximation:
-    """The same with a factor for every loop, and `timed_memory` in the third step: exact at the centres of cubes.
+    """The same with a factor for every loop, and `timed_memory` in the third step: exact at the centers of cubes.
 
     The error is at most w(delta sqrt(T d)) + O(delta^(d/p)): how much outputs change with a token, or with its context
     alone, does not matter any more. State 3 d + 4, width 2 d + 11, and one loop more.
@@ -141,7 +141,7 @@ def error_bound(
     """The theorem's bound on the L^p error, with the last term worked out; None: with a factor for every loop.
 
     Cubes with two equal tokens take at most T (T - 1) / 2 delta^d of the volume, and there the p-norm of the error is
-    at most `largest`. Gaps of the quantiser, as narrow as one likes, do not count.
+    at most `largest`. Gaps of the quantizer, as narrow as one likes, do not count.
 
     Example:
         >>> error_bound(Grid(4, 2, 1), sequence=lambda t: t, token=None, contextual=None, largest=0.0)
@@ -171,9 +171,9 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
     """A grid with different tokens and not too many IDs, or a ValueError."""
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     count = 2 * grid.base ** (num_tokens + 1)
-    if count > MOST_VALUES:
+    if count > MAX_VALUES:
         raise ValueError(
-            f"num_bins: wanted at most {MOST_VALUES:,} contextual token IDs, 2 n^((T + 1) d), got {count:,}; take "
+            f"num_bins: expected at most {MAX_VALUES:,} contextual token IDs, 2 n^((T + 1) d), got {count:,}; take "
             "fewer intervals, tokens or dimensions"
         )
     return grid
@@ -182,7 +182,7 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
 def occurring(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
     """The extended contextual IDs of all tokens in all sequences of different ones, in order, and their values."""
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
-    values = _at_centres(function, tokens, grid)
+    values = _at_centers(function, tokens, grid)
     powers = grid.base ** np.arange(grid.num_tokens)[::-1]
     contexts = 2 * (tokens @ powers) - tokens[:, -1] % grid.num_bins
     ids = (2 * tokens * grid.base**grid.num_tokens + contexts[:, None]).ravel()
@@ -193,10 +193,10 @@ def occurring(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray,
 
 def between(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"]) -> Shaped[np.ndarray, "K Y"]:
     """The values of all IDs from the first to the last, on straight lines between those that are given."""
-    wanted = np.arange(ids[0], ids[-1] + 1)
-    left = np.searchsorted(ids, wanted, side="right") - 1
+    expected = np.arange(ids[0], ids[-1] + 1)
+    left = np.searchsorted(ids, expected, side="right") - 1
     right = np.minimum(left + 1, len(ids) - 1)
-    share = np.frompyfunc(Fraction, 2, 1)((wanted - ids[left]).astype(object), np.maximum(ids[right] - ids[left], 1))
+    share = np.frompyfunc(Fraction, 2, 1)((expected - ids[left]).astype(object), np.maximum(ids[right] - ids[left], 1))
     filled: np.ndarray = values[left] + share[:, None] * (values[right] - values[left])
     return filled
 
@@ -220,21 +220,21 @@ def _inputs(grid: Grid) -> list[str]:
     return [f"x{i}" for i in range(grid.token_dim)]
 
 
-def _at_centres(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> np.ndarray:
-    """The function at the centres of cubes that are given by their token IDs."""
-    places = grid.num_bins ** np.arange(grid.token_dim)[::-1]
-    centres = torch.from_numpy((tokens[..., None] // places % grid.num_bins + 0.5) / grid.num_bins)
+def _at_centers(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> np.ndarray:
+    """The function at the centers of cubes that are given by their token IDs."""
+    indices = grid.num_bins ** np.arange(grid.token_dim)[::-1]
+    centers = torch.from_numpy((tokens[..., None] // indices % grid.num_bins + 0.5) / grid.num_bins)
     with torch.no_grad():
-        values = function(centres)
-    if values.shape[:2] != centres.shape[:2] or values.ndim != 3 or not bool(values.isfinite().all()):
+        values = function(centers)
+    if values.shape[:2] != centers.shape[:2] or values.ndim != 3 or not bool(values.isfinite().all()):
         raise ValueError(
-            f"function: wanted finite outputs of shape [{len(centres)}, {grid.num_tokens}, Y], got shape "
+            f"function: expected finite outputs of shape [{len(centers)}, {grid.num_tokens}, Y], got shape "
             f"{list(values.shape)}, largest {float(values.abs().max())}"
         )
     with torch.no_grad():
-        turned = function(centres.roll(1, 1)).roll(-1, 1), function(centres.flip(1)).flip(1)
+        turned = function(centers.roll(1, 1)).roll(-1, 1), function(centers.flip(1)).flip(1)
     if not all(torch.allclose(values, other, rtol=1e-9, atol=1e-9) for other in turned):
         raise ValueError(
-            "function: wanted a permutation-equivariant one, got other outputs for the same tokens in another order"
+            "function: expected a permutation-equivariant one, got other outputs for the same tokens in another order"
         )
     return values.numpy()

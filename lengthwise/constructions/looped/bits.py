@@ -13,7 +13,7 @@ from lengthwise.constructions.looped.network import LoopedNetwork
 Targets = Sequence[Sequence[int | float | Fraction]] | Shaped[np.ndarray, "K Y"]
 """Values to remember, a row each; floats are taken for what they exactly are."""
 
-MOST_VALUES = 1 << 18
+MAX_VALUES = 1 << 18
 """More values are refused: so many loops over numbers of so many bits take hours."""
 
 
@@ -37,7 +37,7 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
         Proposition A.3 in one loop, instead of summing only bits up to k.
     """
     if not bits or any(bit not in (0, 1) for bit in bits):
-        raise ValueError(f"bits: wanted at least one of 0 and 1, got {list(bits)[:8]}; write the number in base 2")
+        raise ValueError(f"bits: expected at least one of 0 and 1, got {list(bits)[:8]}; write the number in base 2")
     _check_count(len(bits) + 1)
     walk = Walk("sum", np.array(bits, dtype=object), signs=(1,))
     summed, passing = passed_on([walk], CLOCK - Form.of("k"))
@@ -118,7 +118,7 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
     dimensions = {len(value) for value in targets}
     if len(dimensions) != 1 or 0 in dimensions:
         raise ValueError(
-            f"targets: wanted values of one dimension of at least 1, got {len(targets)} of dimensions "
+            f"targets: expected values of one dimension of at least 1, got {len(targets)} of dimensions "
             f"{sorted(dimensions)}; give a list of lists"
         )
     _check_count(len(targets))
@@ -137,7 +137,7 @@ class Walk(NamedTuple):
         """Coordinates; with a delay, the first bit comes to its place so many loops later."""
         starts = {f"{self.name}_running": Form({})}
         for sign in self.signs:
-            theta = sum(1 << place for place, move in enumerate(reversed(self.moves)) if move == sign)
+            theta = sum(1 << index for index, move in enumerate(reversed(self.moves)) if move == sign)
             first_bit = int(not delay and len(self.moves) > 0 and self.moves[0] == sign)
             starts[self._theta(sign)] = Form({}, Fraction(theta, 1 << delay))
             starts[self._bit(sign)] = Form({}, first_bit)
@@ -186,8 +186,8 @@ def _nearest(number: Fraction) -> int:
 
 
 def _check_count(count: int) -> None:
-    if count > MOST_VALUES:
+    if count > MAX_VALUES:
         raise ValueError(
-            f"values: wanted at most {MOST_VALUES:,}, got {count:,}; they are the bits of one number, which every loop "
-            "computes with"
+            f"values: expected at most {MAX_VALUES:,}, got {count:,}; they are the bits of one number, which every "
+            "loop computes with"
         )

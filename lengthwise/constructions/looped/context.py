@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from lengthwise.constructions.looped.forms import CLOCK, Attention, Form, Unit, assembled
 from lengthwise.constructions.looped.network import LoopedNetwork
-from lengthwise.constructions.looped.quantiser import check_grid
+from lengthwise.constructions.looped.quantizer import check_grid
 
 WAITING, GATHERED, NUMBER = (Form.of(name) for name in ("waiting", "gathered", "number"))
 
@@ -33,7 +33,7 @@ class Grid(NamedTuple):
         check_grid(self.num_bins, self.token_dim)
         if not 1 <= self.num_tokens <= self.base:
             raise ValueError(
-                f"num_tokens: wanted 1 to {self.base}, as many as there are different tokens, got {self.num_tokens}; "
+                f"num_tokens: expected 1 to {self.base}, as many as there are different tokens, got {self.num_tokens}; "
                 "take more intervals or fewer tokens"
             )
         return self

@@ -9,7 +9,7 @@ def timed_memory(targets: Targets) -> LoopedNetwork:
     """Remember any y_0 ... y_{K-1}: input k gives exactly y_k in K loops, of which loop t has the factors eta_t.
 
     In loop k + 1 an impulse is 1, and eta_{k+1} = y_k multiplies what it adds to the output: y + eta_t * [k = t - 1].
-    Neighbours may be as far apart as they like, unlike in `stepwise_memory`; but the factors are K d numbers, one for
+    Neighbors may be as far apart as they like, unlike in `stepwise_memory`; but the factors are K d numbers, one for
     each output and loop, where the block alone has as many weights for every K.
 
     Raises:

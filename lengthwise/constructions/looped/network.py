@@ -1,6 +1,6 @@
 r"""A looped transformer as weights that are numbers, evaluated exactly in rationals or in float64.
 
-A block is X' = X + Attn(X), then X' + FF(X'), without normalisation, on T tokens that are rows of D numbers:
+A block is X' = X + Attn(X), then X' + FF(X'), without normalization, on T tokens that are rows of D numbers:
 
     Attn(X) = sum_h softmax((X Q_h^T) (X K_h^T)^T / temperature) (X V_h^T) O_h^T
     FF(X) = ReLU(X W_1^T + b_1) W_2^T + b_2
@@ -12,7 +12,7 @@ A looped transformer applies an affine map to every token, one block R times, an
 largest scores, in equal parts. `evaluate` computes in float64 with softmax, and only where float64 can count.
 
 Source: Xu and Sato (2024), eq. (1) to (6), and section 4.1 for the scales. Differs from the source: tokens are rows,
-not columns; the temperature stands beside the weights instead of in them.
+not columns; the temperature stands next to the weights instead of in them.
 """
 
 import math
@@ -96,8 +96,8 @@ def evaluate_exactly(
         ValueError: the inputs have another shape than [B, T, X].
 
     Example:
-        >>> from lengthwise.constructions.looped import quantiser
-        >>> evaluate_exactly(quantiser(num_bins=4), [[[0], [Fraction(1, 4)], [Fraction(2, 3)], [1]]]).tolist()
+        >>> from lengthwise.constructions.looped import quantizer
+        >>> evaluate_exactly(quantizer(num_bins=4), [[[0], [Fraction(1, 4)], [Fraction(2, 3)], [1]]]).tolist()
         [[[0], [1], [2], [3]]]
     """
     given = _exact(np.asarray(inputs, dtype=object))
@@ -121,7 +121,7 @@ def evaluate_exactly(
 def evaluate(
     network: LoopedNetwork, inputs: Float[Tensor, "B T X"], temperature: float = 1e-3
 ) -> Float[Tensor, "B T Y"]:
-    """The outputs in float64, with softmax at a temperature; scores of different tokens must be far apart beside it.
+    """The outputs in float64, with softmax at a temperature; scores of different tokens must be far apart next to it.
 
     At the default, scores that differ by 1 give softmax weights of exactly 1 and 0.
 
@@ -130,16 +130,18 @@ def evaluate(
             that float64 does not hold, or from which on it does not count.
 
     Example:
-        >>> from lengthwise.constructions.looped import quantiser
+        >>> from lengthwise.constructions.looped import quantizer
         >>> points = torch.tensor([0.0, 0.25, 0.66, 1.0], dtype=torch.float64)
-        >>> evaluate(quantiser(num_bins=4), points[None, :, None]).flatten().tolist()
+        >>> evaluate(quantizer(num_bins=4), points[None, :, None]).flatten().tolist()
         [0.0, 1.0, 2.0, 3.0]
     """
     _check_inputs(network, tuple(inputs.shape))
     if inputs.dtype != torch.float64:
-        raise ValueError(f"inputs: wanted float64, got {inputs.dtype}; call .double()")
+        raise ValueError(f"inputs: expected float64, got {inputs.dtype}; call .double()")
     if not 0 < temperature < float("inf"):
-        raise ValueError(f"temperature: wanted a positive number, got {temperature}; 0 is what evaluate_exactly takes")
+        raise ValueError(
+            f"temperature: expected a positive number, got {temperature}; 0 is what evaluate_exactly takes"
+        )
     heads, (up, up_bias), (down, down_bias) = network.block
     for array in (up, up_bias, down, down_bias, network.read_in.weight, network.read_in.bias):
         _check_countable(array)
@@ -203,10 +205,10 @@ def _float(array: np.ndarray) -> Tensor:
 
 
 def _check_inputs(network: LoopedNetwork, shape: tuple[int, ...]) -> None:
-    wanted = network.read_in.weight.shape[1]
-    if len(shape) != 3 or not shape[1] or shape[2] != wanted:
+    expected = network.read_in.weight.shape[1]
+    if len(shape) != 3 or not shape[1] or shape[2] != expected:
         raise ValueError(
-            f"inputs: wanted shape [B, T, {wanted}] with T of at least 1, got {list(shape)}; a token is a row"
+            f"inputs: expected shape [B, T, {expected}] with T of at least 1, got {list(shape)}; a token is a row"
         )
 
 
@@ -215,6 +217,6 @@ def _check_countable(array: np.ndarray) -> None:
         exact = Fraction(number)
         if abs(exact.numerator) > 2**FLOAT_BITS or exact.denominator.bit_count() != 1:
             raise ValueError(
-                f"network: wanted weights with which float64 counts exactly, whole numbers up to 2^{FLOAT_BITS} or "
+                f"network: expected weights with which float64 counts exactly, whole numbers up to 2^{FLOAT_BITS} or "
                 f"these halved a few times, got one of {exact.numerator.bit_length()} bits; use evaluate_exactly"
             )

@@ -1,1 +1,1 @@
-"""Linear RNNs that repeat a word for ever: constructions, the smallest dimension, proofs, and how long they last."""
+"""Linear RNNs that repeat a word indefinitely: constructions, the smallest dimension, proofs, lifetimes."""

@@ -87,10 +87,10 @@ def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
 def _period_of_arcs(zeros: int, ones: int) -> int:
     if min(zeros, ones) < 1:
         raise ValueError(
-            f"zeros, ones: wanted at least 1 of each, got {zeros} and {ones}; a bias alone repeats one symbol (d = 0)"
+            f"zeros, ones: expected at least 1 of each, got {zeros} and {ones}; a bias alone repeats one symbol (d = 0)"
         )
     if zeros == ones == 1:
-        raise ValueError("zeros, ones: wanted a period of at least 3, got 2; for (01)^+ W_h = -1 suffices (d = 1)")
+        raise ValueError("zeros, ones: expected a period of at least 3, got 2; for (01)^+ W_h = -1 suffices (d = 1)")
     return zeros + ones
 
 
@@ -124,7 +124,7 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
     p = word.period
     if gcd(power, p) != 1:
         raise ValueError(
-            f"power: wanted a number coprime to the period {p}, got {power}; other powers of a cycle are no cycle"
+            f"power: expected a number coprime to the period {p}, got {power}; other powers of a cycle are no cycle"
         )
     step = power if action == "inverse" else -power
     orbit = np.arange(p) * step % p

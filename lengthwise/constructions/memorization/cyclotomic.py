@@ -34,11 +34,11 @@ def is_zero(number: Sum, period: int) -> bool:
     """
     divisor = cyclotomic(period)
     remainder = list(reversed(number))
-    for place in range(len(remainder) - len(divisor) + 1):
-        factor = remainder[place]
+    for index in range(len(remainder) - len(divisor) + 1):
+        factor = remainder[index]
         if factor:
             for offset, coefficient in enumerate(divisor):
-                remainder[place + offset] -= factor * coefficient
+                remainder[index + offset] -= factor * coefficient
     return not any(remainder)
 
 

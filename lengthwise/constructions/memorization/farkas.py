@@ -1,8 +1,8 @@
 """Proofs that frequencies cannot read a word: Farkas certificates, checked by interval or by exact arithmetic.
 
-No weights w, b give every letter a margin over its rivals iff some numbers l_ij >= 0, not all 0, one for each position
-i and rival j, make the sum of l_ij times the constraint of (i, j) zero as a function of w and b: that sum would have to
-be positive. Written per symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i / p):
+No weights w, b give every letter a margin over its baselines iff some numbers l_ij >= 0, not all 0, one for each
+position i and baseline j, make the sum of l_ij times the constraint of (i, j) zero as a function of w and b: that sum
+would have to be positive. Written per symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i / p):
 
     sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
 
@@ -38,7 +38,7 @@ PRECISION = 200
 
 
 class FarkasCertificate(NamedTuple):
-    """Numbers l_ij for some pairs of a position and a rival; all others are 0.
+    """Numbers l_ij for some pairs of a position and a baseline; all others are 0.
 
     Numbers of kind `"interval"` are floats, the last k of which stand for the solution near them; those of kind
     `"exact"` are tuples of p fractions, the coefficients of 1, z, z^2, ...
@@ -89,7 +89,9 @@ def refute_below(found: Memorization | RationalMemorization) -> list[FarkasCerti
     for frequencies in smaller:
         certificate = refute(word, frequencies)
         if certificate is None:
-            raise RuntimeError(f"frequencies {frequencies}: wanted a certificate that they do not suffice, found none")
+            raise RuntimeError(
+                f"frequencies {frequencies}: expected a certificate that they do not suffice, found none"
+            )
         certificates.append(certificate)
     return certificates
 
@@ -151,8 +153,8 @@ def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
         return None
     chosen = support[np.concatenate([order[size:], order[:size]])]
     positions, rivals = pairs(word.letters)
-    both = tuple((int(positions[place]), int(rivals[place])) for place in chosen)
-    return FarkasCertificate(frequencies, "interval", both, tuple(float(weights[place]) for place in chosen))
+    both = tuple((int(positions[index]), int(rivals[index])) for index in chosen)
+    return FarkasCertificate(frequencies, "interval", both, tuple(float(weights[index]) for index in chosen))
 
 
 def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
@@ -179,17 +181,17 @@ def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
 def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
     """The solution of a square system of intervals, or None if a pivot may be 0."""
     size = len(right)
-    for place in range(size):
-        if 0 in matrix[place, place]:
+    for index in range(size):
+        if 0 in matrix[index, index]:
             return None
-        for row in range(place + 1, size):
-            factor = matrix[row, place] / matrix[place, place]
-            matrix[row, place + 1 :] = matrix[row, place + 1 :] - matrix[place, place + 1 :] * factor
-            right[row] = right[row] - factor * right[place]
+        for row in range(index + 1, size):
+            factor = matrix[row, index] / matrix[index, index]
+            matrix[row, index + 1 :] = matrix[row, index + 1 :] - matrix[index, index + 1 :] * factor
+            right[row] = right[row] - factor * right[index]
     solution = np.empty(size, object)
-    for place in reversed(range(size)):
-        known = (matrix[place, place + 1 :] * solution[place + 1 :]).sum()
-        solution[place] = (right[place] - known) / matrix[place, place]
+    for index in reversed(range(size)):
+        known = (matrix[index, index + 1 :] * solution[index + 1 :]).sum()
+        solution[index] = (right[index] - known) / matrix[index, index]
     return solution
 
 
@@ -217,8 +219,8 @@ def _exact(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
     support = np.flatnonzero(weights > SUPPORT * weights.max())
     equations = [
         [
-            (int(word.letters[positions[place]] == symbol) - int(rivals[place] == symbol), k * int(positions[place]))
-            for place in support
+            (int(word.letters[positions[index]] == symbol) - int(rivals[index] == symbol), k * int(positions[index]))
+            for index in support
         ]
         for symbol in range(len(word.symbols) - 1)
         for k in (0, *frequencies)
@@ -226,7 +228,7 @@ def _exact(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
     numbers = null_vector(equations, word.period)
     if numbers is None:
         return None
-    both = tuple((int(positions[place]), int(rivals[place])) for place in support)
+    both = tuple((int(positions[index]), int(rivals[index])) for index in support)
     return FarkasCertificate(frequencies, "exact", both, tuple(numbers))
 
 

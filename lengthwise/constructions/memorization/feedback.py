@@ -16,11 +16,11 @@ def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
         'abcdab'
     """
     if len(symbols) < 2 or len(set(symbols)) < len(symbols):
-        raise ValueError(f"symbols: wanted two or more different ones, got {symbols}; say each of them once")
-    places = np.arange(len(symbols))
-    before = np.roll(places, 1)
+        raise ValueError(f"symbols: expected two or more different ones, got {symbols}; say each of them once")
+    indices = np.arange(len(symbols))
+    before = np.roll(indices, 1)
     return LinearGenerator(
-        np.zeros((1, 1), int), 2 * before[:, None], -(before**2), places[-1:], symbols, places[None, :]
+        np.zeros((1, 1), int), 2 * before[:, None], -(before**2), indices[-1:], symbols, indices[None, :]
     )
 
 
@@ -32,7 +32,7 @@ def counter(zeros: int) -> LinearGenerator:
         '000100010'
     """
     if zeros < 1:
-        raise ValueError(f"zeros: wanted at least 1, got {zeros}; a bias alone repeats one symbol (d = 0)")
+        raise ValueError(f"zeros: expected at least 1, got {zeros}; a bias alone repeats one symbol (d = 0)")
     return LinearGenerator(
         np.ones((1, 1), int),
         np.array([[-1], [1]]),

@@ -1,4 +1,4 @@
-"""Strings that end: followed by END for ever, or until a generator that reads END is stopped."""
+"""Strings that end: followed by END indefinitely, or until a generator that reads END is stopped."""
 
 import math
 
@@ -11,7 +11,7 @@ from lengthwise.constructions.memorization.separation import read_out
 END = "$"
 """The symbol after a string, where no other is asked for."""
 
-MOST_STEPS = 10_000_000
+MAX_STEPS = 10_000_000
 """Logits are looked at for so many steps after the end; by then all exponentials have to be small."""
 
 
@@ -34,13 +34,13 @@ def end_by_period(text: str, *, end: str = END) -> Memorization:
 
 
 def end_for_ever(text: str, *, end: str = END) -> LinearGenerator:
-    """A generator that says the text and then END for ever: W_h is diagonal with different numbers in (0, 1).
+    """A generator that says the text and then END indefinitely: W_h is diagonal with different numbers in (0, 1).
 
     Logits are sums of d exponentials and a constant, which change sign at most d times, at any places: a binary string
     with c changes, END included, needs no more than d = c. The dimension is the first at which a linear program finds a
     read-out from states with entries x^(k i), k = 1 ... d, with x halved over the length of the text; symbols of one
-    run each need d = 1, as the upper envelope of lines. That END is said for ever is checked: the state shrinks, and
-    what it adds to the bias is bounded from some step on.
+    run each need d = 1, as the upper envelope of lines. That END is said indefinitely is checked: the state shrinks,
+    and what it adds to the bias is bounded from some step on.
 
     Raises:
         ValueError: the text is empty or holds the end symbol.
@@ -75,7 +75,7 @@ def _stays(generator: LinearGenerator, start: int, end: int) -> bool:
     differences = np.delete(generator.readout[end] - generator.readout, end, axis=0)
     reach = np.abs(differences).sum(1).max()
     steps = start + max(0, math.ceil(math.log(ahead.min() / (2 * reach)) / math.log(eigenvalues.max())))
-    if ahead.min() <= 0 or steps > MOST_STEPS:
+    if ahead.min() <= 0 or steps > MAX_STEPS:
         return False
     states = eigenvalues ** np.arange(start, steps + 1)[:, None]
     return bool((states @ differences.T + ahead > 0).all())
@@ -83,6 +83,6 @@ def _stays(generator: LinearGenerator, start: int, end: int) -> bool:
 
 def _check(text: str, end: str) -> None:
     if not text:
-        raise ValueError("text: wanted at least one symbol before the end, got none; give a string")
+        raise ValueError("text: expected at least one symbol before the end, got none; give a string")
     if end in text:
-        raise ValueError(f"text: wanted a string without the end symbol {end!r}, got {text!r}; choose another end")
+        raise ValueError(f"text: expected a string without the end symbol {end!r}, got {text!r}; choose another end")

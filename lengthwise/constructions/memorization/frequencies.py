@@ -88,8 +88,8 @@ class Bounds(NamedTuple):
         At stride u they are u S, and a trigonometric polynomial of degree m has at most 2 m zeros.
         """
         return any(
-            most > 2 * max(min(u * k % period, -u * k % period) for k in frequencies)
-            for u, most in self.alternating.items()
+            maximum > 2 * max(min(u * k % period, -u * k % period) for k in frequencies)
+            for u, maximum in self.alternating.items()
         )
 
 

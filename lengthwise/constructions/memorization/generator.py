@@ -42,7 +42,7 @@ class LinearGenerator(NamedTuple):
     def states(self, count: int) -> Array:
         """h_1 ... h_count, one after another, in the arithmetic of the arrays; only where W_x = 0."""
         if self.inputs is not None:
-            raise ValueError("inputs: wanted None, as states depend on what is generated; use generate")
+            raise ValueError("inputs: expected None, as states depend on what is generated; use generate")
         states = np.empty((count, self.dimension), np.result_type(self.hidden, self.first))
         state = self.first
         for i in range(count):
@@ -105,5 +105,5 @@ def strict_argmax(logits: Array) -> Array:
         clear = (logits < largest).sum(1) == logits.shape[1] - 1
         if not clear.all():
             step = int(np.argmin(clear))
-            raise Tie(f"step {step + 1}: wanted one largest logit, got {logits[step].tolist()}")
+            raise Tie(f"step {step + 1}: expected one largest logit, got {logits[step].tolist()}")
     return best

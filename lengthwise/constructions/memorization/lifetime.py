@@ -36,8 +36,8 @@ def rounded(array: Array, precision: Precision) -> Array:
         return np.asarray(array, np.dtype(precision)).astype(np.float64)
     bits = np.asarray(array, np.float32).view(np.uint32)
     up = 0x7FFF + ((bits >> 16) & 1)
-    shortened: Array = ((bits + up) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
-    return shortened
+    truncate: Array = ((bits + up) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
+    return truncate
 
 
 def with_rounded_hidden(generator: LinearGenerator, precision: Precision) -> LinearGenerator:
@@ -60,7 +60,7 @@ def angle_formula(period: int, drift: float) -> float:
     """(pi / p) / |drift|: after so many steps a plane that drifts by an angle each step has lost half an edge.
 
     From then on a line through 0 that halved an edge is crossed by each state that comes to it: the first wrong symbol
-    of a word of one plane and threshold 0 is at the first step from there on whose state has another letter beside it
+    of a word of one plane and threshold 0 is at the first step from there on whose state has another letter next to it
     on the side to which the plane drifts. Of 0^h 1^h these are the last letters of runs if it turns too far, the first
     ones if too little, so that what is rounded up is less than h.
     """

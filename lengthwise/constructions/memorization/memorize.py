@@ -1,4 +1,4 @@
-"""The smallest linear RNN without feedback that repeats a word for ever, and the most robust of that size."""
+"""The smallest linear RNN without feedback that repeats a word indefinitely, and the most robust of that size."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from lengthwise.constructions.memorization.frequencies import (
     sets_of_dimension,
 )
 from lengthwise.constructions.memorization.generator import LinearGenerator
-from lengthwise.constructions.memorization.separation import Robust, most_robust, read_out
+from lengthwise.constructions.memorization.separation import Robust, read_out, widest_margin
 from lengthwise.constructions.memorization.words import Word, parse_word
 
 BUDGET = 3_000
@@ -31,7 +31,7 @@ class Memorization(NamedTuple):
 
     Both are equal unless the search was given up. `frequencies` are the generator's, of dimension at most `upper`;
     `margin` is the distance of its states, which have norm 1, from where another symbol is read: the largest that
-    these frequencies allow for two symbols, and for more at least `least_margin`, which is the largest of what the
+    these frequencies allow for two symbols, and for more at least `min_margin`, which is the largest of what the
     group lasso bounds. `programs` counts linear programs of the search for d_min; `is_widest` is False where the
     budget ended the search for wider margins.
     """
@@ -42,7 +42,7 @@ class Memorization(NamedTuple):
     frequencies: Frequencies
     generator: LinearGenerator
     margin: float
-    least_margin: float
+    min_margin: float
     programs: int
     is_widest: bool = True
 
@@ -74,15 +74,15 @@ def memorize(text: str, *, robust: bool = False, at_most: int | None = None, bud
     upper = dimension(smallest, word.period)
     lower = upper if search.is_complete else search.reached
     if at_most is not None and at_most < lower:
-        raise ValueError(f"at_most: wanted at least {lower}, which {word.text!r} needs, got {at_most}; allow more")
+        raise ValueError(f"at_most: expected at least {lower}, which {word.text!r} needs, got {at_most}; allow more")
     if at_most is not None and at_most < upper:
         raise ValueError(
-            f"at_most: wanted at least {upper}, got {at_most}; whether {word.text!r} needs more than {lower} was not "
+            f"at_most: expected at least {upper}, got {at_most}; whether {word.text!r} needs more than {lower} was not "
             "settled within the budget"
         )
     dimensions = range(upper, (at_most or upper) + 1) if robust else ()
     frequencies, best = _widest(word, smallest, wider, dimensions)
-    generator = _written(word, frequencies, best)
+    generator = _assemble_weights(word, frequencies, best)
     margins = generator.margin(word.period), 1 / best.cost
     return Memorization(word, lower, upper, frequencies, generator, *margins, search.programs, wider.is_complete)
 
@@ -140,7 +140,7 @@ def _widest(word: Word, first: Frequencies, search: _Search, dimensions: Iterabl
 
 def _robust(word: Word, frequencies: Frequencies) -> Robust | None:
     p = word.period
-    return most_robust(word.letters, orbit(frequencies, p), blocks(frequencies, p))
+    return widest_margin(word.letters, orbit(frequencies, p), blocks(frequencies, p))
 
 
 def _constant(word: Word) -> LinearGenerator:
@@ -148,14 +148,14 @@ def _constant(word: Word) -> LinearGenerator:
     return LinearGenerator(np.zeros((0, 0)), np.zeros((1, 0)), np.zeros(1), np.zeros(0), word.symbols)
 
 
-def _written(word: Word, frequencies: Frequencies, best: Robust) -> LinearGenerator:
+def _assemble_weights(word: Word, frequencies: Frequencies, best: Robust) -> LinearGenerator:
     """The generator of these frequencies, its planes scaled as the margin wants them; unit states."""
     p = word.period
-    places = blocks(frequencies, p)
+    indices = blocks(frequencies, p)
     d = dimension(frequencies, p)
     scales = np.sqrt(best.norms / best.cost)
     hidden, first, weights = np.zeros((d, d)), np.zeros(d), np.zeros((len(word.symbols), d))
-    for k, block, scale in zip(frequencies, places, scales, strict=True):
+    for k, block, scale in zip(frequencies, indices, scales, strict=True):
         size = block.stop - block.start
         hidden[block, block] = rotation_matrix(2 * np.pi * k / p)[:size, :size]
         first[block.start] = scale

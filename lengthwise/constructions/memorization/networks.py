@@ -41,7 +41,7 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
     positive and h'_i = W_h h'_{i-1} + W_x x_i + (c - W_h c): a bias b_h is all that is new, and b_y becomes
     b_y - W_y c.
     *tanh* is the identity near 0, up to a share x^2 / 3: states and W_x are scaled by e = 2^-20 and W_y by 1 / e. A
-    state loses 3e-13 of its size in a step, so that this one is right for a long time, not for ever.
+    state loses 3e-13 of its size in a step, so that this one is right for a long time, not indefinitely.
     Every x_i is one-hot, so that b_h stands in all columns of W_x. A softmax changes no argmax.
 
     Example:
@@ -85,9 +85,9 @@ def _beyond(generator: LinearGenerator, count: int) -> np.ndarray:
 
 def _check(generator: LinearGenerator) -> None:
     if not generator.dimension:
-        raise ValueError("generator: wanted at least one dimension, got 0; a bias alone repeats one symbol")
+        raise ValueError("generator: expected at least one dimension, got 0; a bias alone repeats one symbol")
     if np.iscomplexobj(generator.hidden):
-        raise ValueError("generator: wanted real numbers, got complex ones; take the rotation of the plane")
+        raise ValueError("generator: expected real numbers, got complex ones; take the rotation of the plane")
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Words that a rotation of the plane memorises: those that are non-crossing at some stride, and no others."""
+"""Words that a rotation of the plane memorizes: those that are non-crossing at some stride, and no others."""
 
 import numpy as np
 
@@ -30,12 +30,12 @@ def planar(word: Word) -> LinearGenerator:
     """
     p = word.period
     if p < 3:
-        raise ValueError(f"word: wanted a period of at least 3, got {p}; d = {p - 1} suffices (simplex)")
+        raise ValueError(f"word: expected a period of at least 3, got {p}; d = {p - 1} suffices (simplex)")
     stride = non_crossing_stride(word.letters)
     if stride is None:
         raise ValueError(
-            f"word: wanted a word that is non-crossing at some stride, got {word.text}, in which two symbols cross at "
-            "every stride; it needs more than two dimensions (memorize)"
+            f"word: expected a word that is non-crossing at some stride, got {word.text}, in which two symbols cross "
+            "at every stride; it needs more than two dimensions (memorize)"
         )
     strided = at_stride(word.letters, stride)
     weights, bias = np.zeros((len(word.symbols), 2)), np.zeros(len(word.symbols))

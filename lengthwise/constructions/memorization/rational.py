@@ -21,7 +21,7 @@ from lengthwise.constructions.memorization.memorize import BUDGET
 from lengthwise.constructions.memorization.separation import read_out
 from lengthwise.constructions.memorization.words import Word, parse_word
 
-MOST_DIVISORS = 18
+MAX_DIVISORS = 18
 """The sets of so many divisors are listed; of a period with more, bounds are given."""
 
 
@@ -87,12 +87,12 @@ def memorize_rationally(text: str, *, at_most: int | None = None, budget: int = 
     found = _search(word, budget)
     if at_most is not None and at_most < found.lower:
         raise ValueError(
-            f"at_most: wanted at least {found.lower}, which {word.text!r} needs with a rational matrix (order "
+            f"at_most: expected at least {found.lower}, which {word.text!r} needs with a rational matrix (order "
             f"{word.period} alone needs {found.order_dimension}), got {at_most}; allow more, or real numbers"
         )
     if at_most is not None and at_most < found.dimension:
         raise ValueError(
-            f"at_most: wanted at least {found.dimension}, got {at_most}; whether {word.text!r} needs more than "
+            f"at_most: expected at least {found.dimension}, got {at_most}; whether {word.text!r} needs more than "
             f"{found.lower} with a rational matrix was not settled within the budget"
         )
     return found
@@ -101,13 +101,13 @@ def memorize_rationally(text: str, *, at_most: int | None = None, budget: int = 
 def _search(word: Word, budget: int) -> RationalMemorization:
     p, lower, programs = word.period, psi(word.period), 0
     divisors = _divisors(p)
-    if len(divisors) <= MOST_DIVISORS:
+    if len(divisors) <= MAX_DIVISORS:
         for lower, orders in sets_of_orders(p):
             if programs == budget:
                 break
             programs += 1
             if p == 1 or read_out(word.letters, orbit(frequencies_of(orders, p), p)) is not None:
-                return RationalMemorization(word, orders, psi(p), _written(word, orders), lower, programs)
+                return RationalMemorization(word, orders, psi(p), _assemble_weights(word, orders), lower, programs)
     return RationalMemorization(word, tuple(divisors), psi(p), simplex(word), lower, programs)
 
 
@@ -160,7 +160,7 @@ LARGEST_WEIGHT = 2**52
 """Integers of a read-out stay below, so that float64 holds all logits."""
 
 
-def _written(word: Word, orders: tuple[int, ...]) -> LinearGenerator:
+def _assemble_weights(word: Word, orders: tuple[int, ...]) -> LinearGenerator:
     """The read-out of the integer states, in the smallest power of two at which rounding leaves every margin."""
     hidden, first = companion_blocks(orders)
     bare = LinearGenerator(hidden, np.zeros((1, len(first)), int), np.zeros(1, int), first, word.symbols)

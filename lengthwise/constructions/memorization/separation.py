@@ -17,14 +17,14 @@ class Readout(NamedTuple):
 
 
 def pairs(letters: Letters) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
-    """Positions and rivals: every position with every symbol that does not stand there."""
+    """Positions and baselines: every position with every symbol that does not stand there."""
     rivals = np.arange(int(letters.max()) + 1)
     positions, others = np.nonzero(letters[:, None] != rivals)
     return positions, others
 
 
 def constraints(letters: Letters, orbit: Orbit) -> Float[np.ndarray, "m k"]:
-    """A row for each pair (i, j) of position and rival: (w_(s_i) - w_j).h_i + b_(s_i) - b_j, as a function of all w, b.
+    """A row for each pair (i, j) of position and baseline: (w_(s_i) - w_j).h_i + b_(s_i) - b_j, a function of w, b.
 
     Only differences of symbols count: the last symbol has w = 0 and b = 0, which leaves k = (n - 1)(d + 1) unknowns.
     """
@@ -55,7 +55,7 @@ def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
     if found.status == 2:
         return None
     if found.status != 0:
-        raise RuntimeError(f"HiGHS: wanted a read-out or that there is none, got {found.message}")
+        raise RuntimeError(f"HiGHS: expected a read-out or that there is none, got {found.message}")
     return _scaled(letters, orbit, found.x)
 
 
@@ -66,10 +66,12 @@ def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -
     every = every - every.mean(0)
     positions, rivals = pairs(letters)
     logits = orbit @ every[:, :-1].T + every[:, -1]
-    least = (logits[positions, letters[positions]] - logits[positions, rivals]).min()
-    if least <= 1e-12 * np.abs(every).max():
-        raise RuntimeError(f"HiGHS: wanted margins of at least 1, got {least}; the program is too badly conditioned")
-    every /= least
+    minimum = (logits[positions, letters[positions]] - logits[positions, rivals]).min()
+    if minimum <= 1e-12 * np.abs(every).max():
+        raise RuntimeError(
+            f"HiGHS: expected margins of at least 1, got {minimum}; the program is too badly conditioned"
+        )
+    every /= minimum
     return Readout(every[:, :-1], every[:, -1])
 
 
@@ -102,14 +104,14 @@ def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.nd
 
 
 class Robust(NamedTuple):
-    """The read-out that minimises `cost`, the sum over blocks of |V_k|; no read-out has less than `least`.
+    """The read-out that minimizes `cost`, the sum over blocks of |V_k|; no read-out has less than `least`.
 
     It took so many `programs`.
     """
 
     readout: Readout
     norms: Float[np.ndarray, " f"]
-    least: float
+    minimum: float
     programs: int
 
     @property
@@ -128,13 +130,13 @@ GAP = 1e-6
 """Or once the cost is known to so small a share."""
 
 
-def most_robust(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Robust | None:
+def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Robust | None:
     """The read-out that tolerates the largest change of unit states, by a group lasso over frequencies.
 
     A block of the state may be scaled by r_k and its weights by 1 / r_k, sum_k r_k^2 = 1. With V_k the differences of
     all pairs of symbols on block k at margin 1, the best scales are r_k^2 = |V_k| / sum |V|, and the distance of a
     state from where another symbol is read is then 1 / sum_k |V_k| (Frobenius norms: of two symbols that is the
-    distance, of more a lower bound on it). The sum is minimised by Kelley's cutting planes: each round is a linear
+    distance, of more a lower bound on it). The sum is minimized by Kelley's cutting planes: each round is a linear
     program in which |V_k| >= <G, V_k> stands for a few G of norm 1; its value is a lower bound.
 
     Source: second-order cone program of the group lasso, Yuan and Lin (2006).
@@ -147,7 +149,7 @@ def most_robust(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Robust |
     found = read_out(letters, orbit)
     if found is None:
         return None
-    best, least = _with_norms(found, blocks), 0.0
+    best, minimum = _with_norms(found, blocks), 0.0
     cuts = [_cuts(found, blocks, width)]
     lower_rows = np.hstack([-rows, np.zeros((len(rows), count))])
     cost = np.r_[np.zeros((n - 1) * width), np.ones(count)]
@@ -159,33 +161,33 @@ def most_robust(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Robust |
         step = linprog(cost, A_ub=np.vstack([lower_rows, *cuts]), b_ub=limits, bounds=free)
         if step.status != 0:  # unbounded by rounding: what was found stands
             break
-        least = max(least, float(step.fun))
+        minimum = max(minimum, float(step.fun))
         tried = _scaled(letters, orbit, step.x[: (n - 1) * width])
         here = _with_norms(tried, blocks)
         best = min(best, here, key=lambda candidate: candidate.cost)
-        if best.cost - least <= GAP * best.cost:
+        if best.cost - minimum <= GAP * best.cost:
             break
         cuts.append(_cuts(tried, blocks, width))
-    return best._replace(least=min(least, best.cost), programs=programs)
+    return best._replace(minimum=min(minimum, best.cost), programs=programs)
 
 
 def _with_norms(readout: Readout, blocks: list[slice]) -> Robust:
     """The cost of a read-out; its weights have mean 0 over symbols, so that pairs differ by n times their squares."""
     n = len(readout.bias)
     norms = np.array([np.sqrt(n) * np.linalg.norm(readout.weights[:, block]) for block in blocks])
-    return Robust(readout, norms, least=0.0, programs=0)
+    return Robust(readout, norms, minimum=0.0, programs=0)
 
 
 def _cuts(readout: Readout, blocks: list[slice], width: int) -> Float[np.ndarray, "f k"]:
     """<G, V_k> - t_k <= 0 for each block, with G the direction of V_k now, over the unknowns of `constraints` and t."""
     n = len(readout.bias)
     cuts = np.zeros((len(blocks), (n - 1) * width + len(blocks)))
-    for place, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         weights = readout.weights[:, block]
         norm = np.linalg.norm(weights)
         if norm > 0:
             direction = np.zeros((n, width))
             direction[:, block] = np.sqrt(n) * weights / norm
-            cuts[place, : (n - 1) * width] = direction[:-1].ravel()
-        cuts[place, (n - 1) * width + place] = -1.0
+            cuts[index, : (n - 1) * width] = direction[:-1].ravel()
+        cuts[index, (n - 1) * width + index] = -1.0
     return cuts

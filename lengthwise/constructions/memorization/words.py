@@ -1,4 +1,4 @@
-"""Words that are repeated for ever: their letters in a circle, read at any stride."""
+"""Words that are repeated indefinitely: their letters in a circle, read at any stride."""
 
 from functools import cache
 from itertools import combinations
@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int64
 
-from lengthwise.validation import shown
+from lengthwise.validation import quoted
 
-MOST_SYMBOLS = 64
+MAX_SYMBOLS = 64
 """A word of more different symbols is refused."""
 
-LONGEST = 1_000
+MAX_LENGTH = 1_000
 """A word of a longer period is refused."""
 
 
@@ -51,17 +51,17 @@ def parse_word(text: str) -> Word:
         ('aba', 2, ('a', 'b'))
     """
     if not text:
-        raise ValueError("word: wanted at least one symbol, got none; give the word that is to be repeated")
+        raise ValueError("word: expected at least one symbol, got none; give the word that is to be repeated")
     period = (text + text).find(text, 1)
     root = text[:period]
     symbols = tuple(sorted(set(root)))
-    if len(symbols) > MOST_SYMBOLS:
-        raise ValueError(f"word: wanted at most {MOST_SYMBOLS} different symbols, got {len(symbols)}; use fewer")
-    if period > LONGEST:
-        raise ValueError(f"word: wanted a period of at most {LONGEST:,}, got {period:,}; give a shorter word")
+    if len(symbols) > MAX_SYMBOLS:
+        raise ValueError(f"word: expected at most {MAX_SYMBOLS} different symbols, got {len(symbols)}; use fewer")
+    if period > MAX_LENGTH:
+        raise ValueError(f"word: expected a period of at most {MAX_LENGTH:,}, got {period:,}; give a shorter word")
     for symbol in symbols:
         if not symbol.isprintable():
-            raise ValueError(f"word: wanted symbols that can be printed, got {shown(symbol)}; use others")
+            raise ValueError(f"word: expected symbols that can be printed, got {quoted(symbol)}; use others")
     return Word(np.array([symbols.index(letter) for letter in root]), symbols, len(text) // period)
 
 
@@ -99,11 +99,11 @@ def alternations(letters: Int64[np.ndarray, " p"]) -> int:
         >>> alternations(np.array([0, 1, 0, 2])), alternations(np.array([0, 1, 2, 0, 1, 2]))
         (2, 4)
     """
-    most = 0
+    maximum = 0
     for pair in combinations(range(int(letters.max()) + 1), 2):
         kept = letters[np.isin(letters, pair)]
-        most = max(most, int((kept != np.roll(kept, 1)).sum()))
-    return most
+        maximum = max(maximum, int((kept != np.roll(kept, 1)).sum()))
+    return maximum
 
 
 def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:

@@ -27,7 +27,7 @@ Ids = npt.NDArray[np.int64]
 GAP, REPLACEMENT = 2, 3
 """What it costs to leave out or put in a letter, and to replace one."""
 
-PAIRS_AT_ONCE = 1_024
+MAX_PAIRS_PER_CHUNK = 1_024
 """Tables are made for so many pairs at a time, whose antidiagonals fit a cache."""
 
 
@@ -88,7 +88,7 @@ class EditDistance(TwoStringsTask):
         shorter, longer = torch.where(swapped, second, first)[:, :length], torch.where(swapped, first, second)
         return written(shorter, longer), self.compare(shorter, longer)
 
-    def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+    def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """What it would cost if all common letters, or the aligned ones alone, could be kept."""
         shorter, longer = read(inputs)
         sizes = [(string != PAD).sum(1) for string in (shorter, longer)]
@@ -112,7 +112,7 @@ def edit_distance(
     """
     check_letters(first=first, second=second)
     saved_at_border = 0 if border == "true" else GAP - 1
-    parts = zip(first.split(PAIRS_AT_ONCE), second.split(PAIRS_AT_ONCE), strict=True)
+    parts = zip(first.split(MAX_PAIRS_PER_CHUNK), second.split(MAX_PAIRS_PER_CHUNK), strict=True)
     return torch.cat([torch.from_numpy(_distances(a.numpy(), b.numpy(), saved_at_border)) for a, b in parts])
 
 

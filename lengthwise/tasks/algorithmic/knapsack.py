@@ -11,7 +11,7 @@ from torch import Tensor
 from lengthwise.tasks.algorithmic.single_answer import NUM_SPECIAL, SingleAnswerTask, check_positive, written
 from lengthwise.tasks.base import TASKS
 
-CELLS_AT_ONCE = 1 << 17
+MAX_CELLS_PER_CHUNK = 1 << 17
 """Tables are made for as many problems at a time as have about so many cells, which fit a cache."""
 
 
@@ -44,8 +44,8 @@ class Knapsack(SingleAnswerTask):
     @property
     def largest_number(self) -> int:
         """A weight, a capacity, or the values of as many items as can be taken."""
-        most_items = min(self.max_length, self.max_capacity)
-        return max(self.max_weight, self.max_capacity, most_items * self.max_value)
+        max_items = min(self.max_length, self.max_capacity)
+        return max(self.max_weight, self.max_capacity, max_items * self.max_value)
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class Knapsack(SingleAnswerTask):
         capacities = torch.randint(1, self.max_capacity + 1, (count, 1), generator=generator)
         return written(weights, values, capacities), best_value(weights, values, capacities[:, 0])
 
-    def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+    def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """What items taken by value per weight are worth: whole ones while they fit, or the last one in part."""
         length = (inputs.shape[1] - 4) // 2
         weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL
@@ -107,7 +107,7 @@ def best_value(
         ValueError: a weight, value or capacity below 1.
     """
     check_positive(weights=weights, values=values, capacities=capacities)
-    at_once = max(1, CELLS_AT_ONCE // (int(capacities.max()) + 1))
+    at_once = max(1, MAX_CELLS_PER_CHUNK // (int(capacities.max()) + 1))
     parts = zip(weights.split(at_once), values.split(at_once), capacities.split(at_once), strict=True)
     return torch.cat([_best_value(*part) for part in parts])
 

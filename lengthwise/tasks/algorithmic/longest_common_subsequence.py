@@ -63,7 +63,7 @@ class LongestCommonSubsequence(TwoStringsTask):
         first, second = pools.gather(2, torch.randint(self.pool_size, (2, count, length), generator=generator))
         return written(first, second), self.compare(first, second)
 
-    def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+    def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """How many letters the strings share, and in how many places they agree."""
         strings = read(inputs)
         return self.features_of(common_letters(*strings), aligned_letters(*strings))
@@ -72,7 +72,7 @@ class LongestCommonSubsequence(TwoStringsTask):
 def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
     """The length of the longest common subsequence of each two strings of letters 0, 1, ..., which may end in pads.
 
-    Neighbours in a row of the table of prefixes differ by 0 or 1. A row's differences are bits V, set where there is
+    Neighbors in a row of the table of prefixes differ by 0 or 1. A row's differences are bits V, set where there is
     none, and the next row is made of all of them at once: with M the places of `first` that hold the next letter of
     `second` and U = V & M, it is (V + U) | (V - U), where a sum carries from word to word.
 
@@ -88,8 +88,8 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
     rows, num_words = np.arange(count), (length - 1) // WORD + 1
     num_letters = 1 + int(torch.maximum(first.max(), second.max()))
     holds = np.zeros((num_words, num_letters + 1, count), dtype=np.uint64)
-    for place, letter in enumerate(first.T.numpy()):
-        holds[place // WORD, letter, rows] |= np.uint64(1 << place % WORD)
+    for position, letter in enumerate(first.T.numpy()):
+        holds[position // WORD, letter, rows] |= np.uint64(1 << position % WORD)
     holds[:, PAD] = 0
     same = np.full((num_words, count), ~np.uint64(0))
     for letter in second.T.numpy():

@@ -22,9 +22,9 @@ NUM_SPECIAL = 2
 """Letters and integers have the ids that follow: integer n is symbol ``NUM_SPECIAL + n``."""
 
 STRINGS_COUNTED = 1 << 14
-"""Problems of a length that base rates are counted on; one half fits cheap predictors, the other scores them."""
+"""Problems of a length that base rates are counted on; one half fits shallow baselines, the other scores them."""
 
-DRAWN_AT_ONCE = 1 << 11
+MAX_DRAWN_PER_CHUNK = 1 << 11
 
 
 class SingleAnswerTask(OracleTask):
@@ -56,7 +56,7 @@ class SingleAnswerTask(OracleTask):
         """Draw problems as they are written, with `SEP` and pads at the end, all as wide, and their answers."""
 
     @abstractmethod
-    def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+    def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """Integers that are quickly read off a problem, by what they are; `base_rates` guesses answers from each."""
 
     @abstractmethod
@@ -72,7 +72,7 @@ class SingleAnswerTask(OracleTask):
     def _has_problems(self) -> "SingleAnswerTask":
         if self.max_length < self.shortest_length:
             raise ValueError(
-                f"max_length: wanted at least {self.shortest_length}, the length of the shortest problems that "
+                f"max_length: expected at least {self.shortest_length}, the length of the shortest problems that "
                 f"{self.name} draws, got {self.max_length}; raise it"
             )
         return self
@@ -81,7 +81,7 @@ class SingleAnswerTask(OracleTask):
     def _has_a_symbol_for_every_number(self) -> "SingleAnswerTask":
         if self.num_range is not None and self.num_range <= self.largest_number:
             raise ValueError(
-                f"num_range: wanted at least {self.largest_number + 1} for problems of up to {self.max_length}, got "
+                f"num_range: expected at least {self.largest_number + 1} for problems of up to {self.max_length}, got "
                 f"{self.num_range}; raise it, or lower max_length"
             )
         return self
@@ -133,7 +133,7 @@ class SingleAnswerTask(OracleTask):
     def base_rates(self, length: int) -> Mapping[str, float]:
         """Accuracies of answers that solve nothing, the likeliest answer first, then those given a cheap feature.
 
-        Given each of the `cheap_features`, the answer that was likeliest for its value on 8,192 problems, scored on
+        Given each of the `shallow_features`, the answer that was likeliest for its value on 8,192 problems, scored on
         8,192 others: but for what a sample leaves open, at least as good as any threshold on the feature.
         """
         self.check_length(length)
@@ -154,22 +154,22 @@ def check_positive(**integers: Int64[Tensor, "..."]) -> None:
     """Raise a ValueError that names what is below 1."""
     for name, values in integers.items():
         if values.numel() and values.min() < 1:
-            raise ValueError(f"{name}: wanted integers of at least 1, got {int(values.min())}; give positive ones")
+            raise ValueError(f"{name}: expected integers of at least 1, got {int(values.min())}; give positive ones")
 
 
 @lru_cache(maxsize=256)
 def _base_rates(task: SingleAnswerTask, length: int) -> Mapping[str, float]:
     generator = generator_for(0, "base rates", task.name, length)
-    drawn = (task.draw(DRAWN_AT_ONCE, length, generator) for _ in range(STRINGS_COUNTED // DRAWN_AT_ONCE))
+    drawn = (task.draw(MAX_DRAWN_PER_CHUNK, length, generator) for _ in range(STRINGS_COUNTED // MAX_DRAWN_PER_CHUNK))
     inputs, answers = (torch.cat(part) for part in zip(*drawn, strict=True))
     num_classes = len(task.classes)
     counts = answers.bincount(minlength=num_classes)
     rates = {"majority class": float(counts.max()) / len(answers)}
     fitted, scored = answers.chunk(2)
-    for name, feature in task.cheap_features(inputs).items():
-        values, places = feature.unique(return_inverse=True)
-        known, asked = places.chunk(2)
+    for name, feature in task.shallow_features(inputs).items():
+        values, positions = feature.unique(return_inverse=True)
+        known, supervised = positions.chunk(2)
         seen = (known * num_classes + fitted).bincount(minlength=len(values) * num_classes).view(-1, num_classes)
         likeliest = torch.where(seen.any(1), seen.argmax(1), counts.argmax())
-        rates[name] = float((likeliest[asked] == scored).double().mean())
+        rates[name] = float((likeliest[supervised] == scored).double().mean())
     return MappingProxyType(rates)

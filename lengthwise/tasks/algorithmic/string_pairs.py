@@ -18,7 +18,7 @@ SHARE_OF_UNRELATED = 0.4
 
 DELETE, REPLACE, INSERT, NOTHING = range(4)
 
-LEAST_SIZE = 2
+MIN_SIZE = 2
 """A string of so many letters loses none."""
 
 
@@ -95,10 +95,10 @@ def _second_strings(
 
 
 def sizes_while_edited(kinds: Int64[Tensor, "D N"], length: int) -> Int64[Tensor, "D+1 N"]:
-    """How many letters there are before the first edit and after each: a walk that is reflected at `LEAST_SIZE`."""
+    """How many letters there are before the first edit and after each: a walk that is reflected at `MIN_SIZE`."""
     steps = (kinds == INSERT).to(torch.int64) - (kinds == DELETE).to(torch.int64)
     free = length + torch.cat([torch.zeros_like(kinds[:1]), steps]).cumsum(0)
-    return free + (LEAST_SIZE - free).clamp(min=0).cummax(0).values
+    return free + (MIN_SIZE - free).clamp(min=0).cummax(0).values
 
 
 def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Tensor, "N B"]:
@@ -109,15 +109,15 @@ def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Ten
     """
     sizes = sizes_while_edited(edits.kinds, strings.shape[1])
     grown = sizes.diff(dim=0)
-    places = (edits.shares * (sizes[:-1] + (grown > 0))).to(torch.int16)
+    positions = (edits.shares * (sizes[:-1] + (grown > 0))).to(torch.int16)
     writes = (edits.kinds == REPLACE) | (edits.kinds == INSERT)
-    written = torch.where(writes, places, torch.iinfo(torch.int16).max)
+    written = torch.where(writes, positions, torch.iinfo(torch.int16).max)
     origin = np.tile(np.arange(width, dtype=np.int16)[:, None], len(strings))
-    backwards = (part.to(torch.int16).numpy()[::-1] for part in (places, grown, written, ~edits.letters))
+    backwards = (part.to(torch.int16).numpy()[::-1] for part in (positions, grown, written, ~edits.letters))
     moved = np.empty_like(origin)
-    for place, growth, write, letter in zip(*backwards, strict=True):
+    for position, growth, write, letter in zip(*backwards, strict=True):
         found = origin == write
-        np.greater_equal(origin, place, out=moved, casting="unsafe")
+        np.greater_equal(origin, position, out=moved, casting="unsafe")
         moved *= growth
         origin -= moved
         np.copyto(origin, letter, where=found)
@@ -131,12 +131,12 @@ def edited_by_definition(strings: Int64[Tensor, "N A"], edits: Edits, width: int
     results = torch.full((len(strings), width), PAD)
     for row, letters in enumerate(strings.tolist()):
         for kind, share, letter in zip(*(part[:, row].tolist() for part in edits), strict=True):
-            place = int(share * (len(letters) + (kind == INSERT)))
+            position = int(share * (len(letters) + (kind == INSERT)))
             if kind == INSERT:
-                letters.insert(place, letter)
+                letters.insert(position, letter)
             elif kind == REPLACE:
-                letters[place] = letter
-            elif kind == DELETE and len(letters) > LEAST_SIZE:
-                del letters[place]
+                letters[position] = letter
+            elif kind == DELETE and len(letters) > MIN_SIZE:
+                del letters[position]
         results[row, : len(letters)] = torch.tensor(letters[:width])
     return results

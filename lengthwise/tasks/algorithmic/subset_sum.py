@@ -17,12 +17,12 @@ Sampling = Literal["published", "hard"]
 WORD = 64
 """Bits of the words that sets of sums are kept in."""
 
-SUMS_AT_ONCE = 1 << 22
+MAX_SUMS_PER_CHUNK = 1 << 22
 """Problems are drawn in parts that have at most about so many sums, so that these fit a cache."""
 
 FEWEST_HARD_ITEMS = 6
-LEAST_HARD_VALUE = 64
-MOST_SUBSETS_PER_VALUE = 20
+MIN_HARD_VALUE = 64
+MAX_SUBSETS_PER_VALUE = 20
 """Where there are more subsets, hardly any sum is out of reach; with smaller values, only those at the ends are."""
 
 
@@ -60,9 +60,9 @@ class SubsetSum(SingleAnswerTask):
 
     @model_validator(mode="after")
     def _has_values_for_hard_problems(self) -> "SubsetSum":
-        if self.sampling == "hard" and self.max_value < LEAST_HARD_VALUE:
+        if self.sampling == "hard" and self.max_value < MIN_HARD_VALUE:
             raise ValueError(
-                f"max_value: wanted at least {LEAST_HARD_VALUE} for sampling 'hard', got {self.max_value}; raise it, "
+                f"max_value: expected at least {MIN_HARD_VALUE} for sampling 'hard', got {self.max_value}; raise it, "
                 "or choose sampling 'published'"
             )
         return self
@@ -89,7 +89,7 @@ class SubsetSum(SingleAnswerTask):
 
     def is_legal_length(self, length: int) -> bool:
         """Up to `max_length` items; for hard problems with few enough subsets."""
-        if self.sampling == "hard" and 2**length > MOST_SUBSETS_PER_VALUE * self.max_value:
+        if self.sampling == "hard" and 2**length > MAX_SUBSETS_PER_VALUE * self.max_value:
             return False
         return super().is_legal_length(length)
 
@@ -104,14 +104,14 @@ class SubsetSum(SingleAnswerTask):
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
         """Items, a target, and whether it can be reached."""
-        at_once = max(1, SUMS_AT_ONCE // (length * self.max_value))
+        at_once = max(1, MAX_SUMS_PER_CHUNK // (length * self.max_value))
         draw = _draw_hard if self.sampling == "hard" else _draw_published
         sizes = [min(at_once, count - done) for done in range(0, count, at_once)]
         parts = [draw(size, length, self.max_value, generator) for size in sizes]
         items, targets, answers = (torch.cat(part) for part in zip(*parts, strict=True))
         return written(items, targets[:, None]), answers
 
-    def cheap_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+    def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """Where the target lies, parities, how many items are smaller, and what greedy choices leave."""
         items, target = inputs[:, :-3] - NUM_SPECIAL, inputs[:, -2] - NUM_SPECIAL
         total = items.sum(1)
@@ -160,19 +160,19 @@ def _near_misses(
     of_two = items[:, one] + items[:, other]
     not_by_two.scatter_(1, of_two, False).scatter_(1, total - of_two, False)
     uniforms = torch.rand(len(items), 1, generator=generator, dtype=torch.float64)
-    place = lowest + (uniforms * (total - 2 * lowest + 1)).to(torch.int64)
+    position = lowest + (uniforms * (total - 2 * lowest + 1)).to(torch.int64)
     upwards = torch.randint(2, (2, len(items)), generator=generator) == 1
-    miss, missed = _nearest(allowed & ~reached, place, upwards[0])
+    miss, missed = _nearest(allowed & ~reached, position, upwards[0])
     hit, found = _nearest(not_by_two & reached, miss[:, None], upwards[1])
     not_greedy = torch.minimum(greedy_rest(items, hit), greedy_rest(items, total[:, 0] - hit)) > 0
     return torch.stack([miss, hit], 1), missed & found & not_greedy
 
 
 def _nearest(
-    allowed: Bool[Tensor, "N S"], place: Int64[Tensor, "N 1"], upwards: Bool[Tensor, " N"]
+    allowed: Bool[Tensor, "N S"], position: Int64[Tensor, "N 1"], upwards: Bool[Tensor, " N"]
 ) -> tuple[Int64[Tensor, " N"], Bool[Tensor, " N"]]:
-    """The nearest allowed sum above a place, or below it where that is wanted or all there is; and whether there is."""
-    beyond = torch.arange(allowed.shape[1]) >= place
+    """The nearest allowed sum above a position, or below it where requested or alone; and whether there is one."""
+    beyond = torch.arange(allowed.shape[1]) >= position
     above, below = (allowed & beyond).numpy(), (allowed & ~beyond).numpy()[:, ::-1]
     nearest_above, nearest_below = (torch.from_numpy(side.argmax(1)) for side in (above, below))
     has_above, has_below = (torch.from_numpy(side.any(1)) for side in (above, below))
@@ -199,13 +199,13 @@ def reachable_sums(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
     check_positive(items=items)
     largest = int(items.sum(1).max())
     num_words = largest // WORD + 1
-    rows, places = np.arange(len(items)), np.arange(num_words)[:, None]
+    rows, positions = np.arange(len(items)), np.arange(num_words)[:, None]
     sums = np.zeros((num_words + 1, len(items)), dtype=np.uint64)  # the first word stays 0: it is what shifts in
     sums[1] = 1
     for item in items.T.numpy():
         words, bits = np.divmod(item, WORD)
         bits = bits.astype(np.uint64)
-        moved, below = (sums[np.maximum(places + first - words, 0), rows] for first in (1, 0))
+        moved, below = (sums[np.maximum(positions + first - words, 0), rows] for first in (1, 0))
         sums[1:] |= (moved << bits) | (below >> np.uint64(1) >> (np.uint64(WORD - 1) - bits))
     unpacked = np.unpackbits(np.ascontiguousarray(sums[1:].T).astype("<u8").view(np.uint8), axis=1, bitorder="little")
     return torch.from_numpy(unpacked[:, : largest + 1].view(np.bool_))

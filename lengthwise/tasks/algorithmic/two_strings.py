@@ -14,7 +14,7 @@ from torch import Tensor
 from lengthwise.conventions import PAD
 from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SingleAnswerTask
 
-MOST_MOVED = 3
+MAX_MOVED = 3
 """How far one string is moved along the other to see in how many places they agree."""
 
 NO_LETTER = PAD - 1
@@ -72,7 +72,7 @@ def check_letters(**strings: Int64[Tensor, "_ _"]) -> None:
         empty = torch.nonzero((string == PAD).all(1))[:, 0].tolist()
         if empty:
             raise ValueError(
-                f"{name}: wanted at least 1 letter in every string, got none in row {empty[0]}; leave it out"
+                f"{name}: expected at least 1 letter in every string, got none in row {empty[0]}; leave it out"
             )
 
 
@@ -88,8 +88,8 @@ def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) ->
 
 
 def aligned_letters(first: Int64[Tensor, "N T"], second: Int64[Tensor, "N T"]) -> Int64[Tensor, " N"]:
-    """In how many places two strings agree, when one is moved by up to `MOST_MOVED` places so that these are most."""
-    room = F.pad(first.to(torch.int8), (MOST_MOVED, MOST_MOVED), value=PAD)
+    """In how many places two strings agree, when one is moved by up to `MAX_MOVED` places so that these are most."""
+    room = F.pad(first.to(torch.int8), (MAX_MOVED, MAX_MOVED), value=PAD)
     letters = torch.where(second == PAD, NO_LETTER, second).to(torch.int8)
     agreeing = [(moved == letters).sum(1) for moved in room.unfold(1, first.shape[1], 1).unbind(1)]
     return torch.stack(agreeing).max(0).values

@@ -61,7 +61,7 @@ class DecisionTree(VectorTask):
     def _has_the_active_dims(self) -> "DecisionTree":
         if self.active_dims is not None and self.active_dims > self.dims:
             raise ValueError(
-                f"active_dims: wanted at most dims={self.dims}, got {self.active_dims}; lower it, or raise dims"
+                f"active_dims: expected at most dims={self.dims}, got {self.active_dims}; lower it, or raise dims"
             )
         return self
 
@@ -99,8 +99,8 @@ def tree_values(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "
     depth = trees.leaves.shape[1].bit_length() - 1
     nodes = torch.zeros(points.shape[:2], dtype=torch.int64)
     for _ in range(depth):
-        asked = points.gather(2, trees.coordinates.gather(1, nodes)[..., None])[..., 0]
-        nodes = 2 * nodes + 1 + (asked > 0)
+        supervised = points.gather(2, trees.coordinates.gather(1, nodes)[..., None])[..., 0]
+        nodes = 2 * nodes + 1 + (supervised > 0)
     return trees.leaves.gather(1, nodes - trees.coordinates.shape[1])
 
 
@@ -109,11 +109,11 @@ def tree_values_by_definition(trees: Trees, points: Float[Tensor, "B P V"]) -> F
     values = torch.empty(points.shape[:2])
     num_inner = trees.coordinates.shape[1]
     for row in range(len(points)):
-        for place, point in enumerate(points[row]):
+        for position, point in enumerate(points[row]):
             node = 0
             while node < num_inner:
                 node = 2 * node + (2 if point[trees.coordinates[row, node]] > 0 else 1)
-            values[row, place] = trees.leaves[row, node - num_inner]
+            values[row, position] = trees.leaves[row, node - num_inner]
     return values
 
 
@@ -142,9 +142,9 @@ def nearest_neighbour_by_definition(inputs: Float[Tensor, "B T V"]) -> Float[Ten
     answers = torch.full(inputs.shape[:2], torch.nan)
     answers[:, 0] = 0
     for row, sequence in enumerate(inputs):
-        for place in range(2, len(sequence), 2):
-            distances = (sequence[:place:2] - sequence[place]).square().sum(1)
-            answers[row, place] = sequence[2 * int(distances.argmin()) + 1, 0]
+        for position in range(2, len(sequence), 2):
+            distances = (sequence[:position:2] - sequence[position]).square().sum(1)
+            answers[row, position] = sequence[2 * int(distances.argmin()) + 1, 0]
     return answers
 
 

@@ -20,7 +20,7 @@ class BoundedDyck(Chi2023Task):
     ``0 <= h_t <= depth`` throughout; equivalently D_0 holds the empty string alone and ``D_n = (( D_(n-1) ))*``. The
     star-free D_n is regular, unlike the Dyck language itself. Odd lengths have no string inside.
 
-    Under ``"near-miss"`` sampling the profiles are the exact depths 1 ... n and the neighbour is depth n + 1, so that
+    Under ``"near-miss"`` sampling the profiles are the exact depths 1 ... n and the neighbor is depth n + 1, so that
     the bound decides; the paper's samples hardly exercise it.
 
     Raises:

@@ -46,7 +46,7 @@ class CycleNavigation(RegularTask):
     @property
     def classes(self) -> tuple[str, ...]:
         """The places on the cycle."""
-        return tuple(str(place) for place in range(self.size))
+        return tuple(str(position) for position in range(self.size))
 
     @property
     def transducer(self) -> Transducer:

@@ -47,11 +47,11 @@ class DFALanguage(RecognitionTask):
     def _is_whole(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         missing = [name for name in _MACHINE if name not in fields]
         if 0 < len(missing) < len(_MACHINE):
-            raise ValueError(f"{missing[0]}: wanted together with {', '.join(_MACHINE)}, got none; give all three")
+            raise ValueError(f"{missing[0]}: expected together with {', '.join(_MACHINE)}, got none; give all three")
         return fields
 
     @model_validator(mode="after")
-    def _can_be_learnt(self) -> "DFALanguage":
+    def _can_be_learned(self) -> "DFALanguage":
         check_characters(self.alphabet)
         check_language(self.language, "transitions")
         return self
@@ -67,4 +67,4 @@ def _language(
     alphabet: tuple[str, ...], transitions: tuple[tuple[int, ...], ...], accepting: tuple[int, ...], start: int
 ) -> DFA:
     content = {"alphabet": alphabet, "transitions": transitions, "accepting": accepting, "start": start}
-    return DFA.from_json(content).minimise()
+    return DFA.from_json(content).minimize()

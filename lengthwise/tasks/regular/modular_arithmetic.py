@@ -121,5 +121,5 @@ class ModularArithmetic(RegularTask):
         start = machine.semiautomaton.table[machine.start, self.modulus] if self.leading_plus else machine.start
         num_operators = (length - 1 - self.leading_plus) // 2
         final = after_operand[start] @ np.linalg.matrix_power(after_operator @ after_operand, num_operators)
-        asked = machine.outputs != IGNORE
-        return float(np.bincount(machine.outputs[asked], weights=final[asked]).max())
+        supervised = machine.outputs != IGNORE
+        return float(np.bincount(machine.outputs[supervised], weights=final[supervised]).max())

@@ -25,7 +25,7 @@ EDIT_ROUNDS = 8
 REPEAT_WEIGHT = 6.0
 """What each symbol that repeats the one before multiplies the odds of a persistent string by."""
 
-MOST_STATES = 1_000
+MAX_STATES = 1_000
 """The size of the smallest automaton of a language that a task takes, at most."""
 
 Alphabet = Annotated[tuple[str, ...], BeforeValidator(lambda given: tuple(given) if isinstance(given, str) else given)]
@@ -45,9 +45,9 @@ class RecognitionTask(RegularTask):
     Strings inside are drawn from the language, or, where a task has `profiles` (languages that partition its own, say
     by depth), half of them from a uniformly drawn profile among those possible. Strings outside are near misses: a
     quarter is uniform, a quarter is a string inside with one or two substitutions, a quarter is a string inside with a
-    window of another in its place, and a quarter is drawn from `neighbour`, a language outside but close by; where
+    window of another in its place, and a quarter is drawn from `neighbor`, a language outside but close by; where
     there is none, or none of the length, it is a string inside with two different symbols swapped. A draw from the
-    language, a profile or the neighbour is by a fair coin uniform or persistent: every symbol that repeats the one
+    language, a profile or the neighbor is by a fair coin uniform or persistent: every symbol that repeats the one
     before multiplies the odds of the string by `REPEAT_WEIGHT`. Long runs meet the bounds of a language often. An edit
     that leaves the string in the language is drawn again, `EDIT_ROUNDS` times in all; then substitutions are tried as
     often (swaps cannot lead out of Tomita 1, 5 and 6), and a string that is still inside is replaced by a uniform one
@@ -113,7 +113,7 @@ class RecognitionTask(RegularTask):
 
     @property
     def _sampler(self) -> StringSampler:
-        """Sampler of the complement, the language, the profiles and the neighbour, in this order; then persistent."""
+        """Sampler of the complement, the language, the profiles and the neighbor, in this order; then persistent."""
         return _sampler_of(self.language, self.profiles, self.neighbour)
 
     @property
@@ -183,16 +183,16 @@ def check_language(language: DFA, setting: str) -> None:
 
     That is so if of the strings of one symbol or more some are inside and some outside. `language` must be minimal.
     """
-    if language.num_states > MOST_STATES:
+    if language.num_states > MAX_STATES:
         raise ValueError(
-            f"{setting}: wanted a language of at most {MOST_STATES:,} states, got {language.num_states:,}; simplify it"
+            f"{setting}: expected a language of at most {MAX_STATES:,} states, got {language.num_states:,}; simplify it"
         )
     machine = language.semiautomaton
     after_a_symbol = [machine.reachable(state) for state in set(machine.table[language.start].tolist())]
     inside = language.accepting[np.concatenate(after_a_symbol)]
     if inside.all() or not inside.any():
         raise ValueError(
-            f"{setting}: wanted a language with strings inside and outside, got one that holds "
+            f"{setting}: expected a language with strings inside and outside, got one that holds "
             f"{'every' if inside.all() else 'no'} string of one symbol or more; there is nothing to decide"
         )
 

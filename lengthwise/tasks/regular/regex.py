@@ -33,7 +33,7 @@ class RegexLanguage(RecognitionTask):
     alphabet: Alphabet = ()
 
     @model_validator(mode="after")
-    def _can_be_learnt(self) -> "RegexLanguage":
+    def _can_be_learned(self) -> "RegexLanguage":
         check_language(self.language, "pattern")
         return self
 

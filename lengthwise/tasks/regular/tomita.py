@@ -48,7 +48,7 @@ class Tomita(Chi2023Task):
     def _has_sampler(self) -> "Tomita":
         if self.index == 2 and self.sampling == "chi2023":
             raise ValueError(
-                "sampling: wanted 'near-miss' for index 2, got 'chi2023'; the code of Chi et al. has no Tomita 2"
+                "sampling: expected 'near-miss' for index 2, got 'chi2023'; the code of Chi et al. has no Tomita 2"
             )
         return self
 
@@ -157,7 +157,7 @@ def _chi2023_tomita_3(count: int, length: int, generator: torch.Generator) -> In
         run = (uniforms * ((length - filled) // unit + 1)).to(torch.int64) * unit
         strings[(position >= filled) & (position < filled + run) & (symbol == 1)] = 1
         filled = filled + run
-        # The run of 1s that ends the string so far, or that the 0s at its end follow, grows or is begun anew.
+        # The run of 1s that ends the string so far, or that the 0s at its end follow, grows or is begun again.
         ones = torch.where((symbol == 1) & (run > 0), run + torch.where(last == 0, 0, ones), ones)
         last = torch.where(run > 0, symbol, last)
     return strings

@@ -63,10 +63,10 @@ class WordProblem(RegularTask):
     @model_validator(mode="after")
     def _is_a_group(self) -> "WordProblem":
         if self.action.order == 1:
-            raise ValueError("generators: wanted more than the identity, got it alone; there is nothing to learn")
+            raise ValueError("generators: expected more than the identity, got it alone; there is nothing to learn")
         if self.group and not np.array_equal(self.action.elements, permutation_group(self.group).elements):
             raise ValueError(
-                f"generators: wanted some that generate {self.group}, got those of another group "
+                f"generators: expected some that generate {self.group}, got those of another group "
                 f"({self.action.order} elements); leave out `group`"
             )
         return self

@@ -135,8 +135,8 @@ def test_null_vectors_solve_their_equations(period: int) -> None:
         return
     total = [Fraction(0)] * period
     for (weight, power), number in zip(equations[0], numbers, strict=True):
-        for place, coefficient in enumerate(number):
-            total[(place + power) % period] += weight * coefficient
+        for index, coefficient in enumerate(number):
+            total[(index + power) % period] += weight * coefficient
     assert is_zero(total, period)
 
 

@@ -44,8 +44,8 @@ def measured(generator: LinearGenerator, found: Memorization, count: int) -> int
 def test_numbers_are_rounded_as_torch_rounds_them(numbers: list[float]) -> None:
     single = np.array(numbers, np.float32).astype(float)  # torch rounds twice on its way from float64
     for precision in PRECISIONS:
-        wanted = torch.tensor(single).to(DTYPES[precision]).double().numpy()
-        np.testing.assert_array_equal(rounded(single, precision), wanted)
+        expected = torch.tensor(single).to(DTYPES[precision]).double().numpy()
+        np.testing.assert_array_equal(rounded(single, precision), expected)
 
 
 @pytest.mark.parametrize(

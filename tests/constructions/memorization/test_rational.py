@@ -110,7 +110,7 @@ def test_integers_say_the_word_for_ever(text: str) -> None:
 
 def test_an_impossible_dimension_is_refused() -> None:
     sentence = (
-        r"at_most: wanted at least 4, which '00000111' needs with a rational matrix \(order 8 alone needs 4\), got 3"
+        r"at_most: expected at least 4, which '00000111' needs with a rational matrix \(order 8 alone needs 4\), got 3"
     )
     with pytest.raises(ValueError, match=sentence):
         memorize_rationally("00000111", at_most=3)
@@ -136,5 +136,5 @@ def test_frequencies_of_an_order_are_its_primitive_roots() -> None:
     for p in range(2, 31):
         for j in range(2, p + 1):
             if p % j == 0:
-                wanted = {min(k, p - k) for k in range(1, p) if p // gcd(k, p) == j}
-                assert set(frequencies_of((j,), p)) == wanted
+                expected = {min(k, p - k) for k in range(1, p) if p // gcd(k, p) == j}
+                assert set(frequencies_of((j,), p)) == expected

@@ -13,7 +13,7 @@ from word_classes import word_classes
 from lengthwise.constructions.memorization.closed_form import arc_margin, reads
 from lengthwise.constructions.memorization.frequencies import blocks, bounds, dimension, orbit, sets_of_dimension
 from lengthwise.constructions.memorization.memorize import _first, _Search, memorize
-from lengthwise.constructions.memorization.separation import most_robust, pairs, read_out
+from lengthwise.constructions.memorization.separation import pairs, read_out, widest_margin
 from lengthwise.constructions.memorization.words import alternations, at_stride, num_runs, parse_word, units
 
 pytestmark = pytest.mark.unchecked
@@ -112,20 +112,20 @@ def test_alternations_and_runs_by_definition(text: str) -> None:
     circle = word.text
     runs = [sum(a != b == symbol for a, b in zip(circle[-1] + circle, circle, strict=False)) for symbol in word.symbols]
     assert num_runs(word.letters).tolist() == runs
-    most = 0
+    maximum = 0
     for pair in combinations(word.symbols, 2):
         kept = [letter for letter in circle if letter in pair]
-        most = max(most, sum(a != b for a, b in zip([kept[-1], *kept], kept, strict=False)))
-    assert alternations(word.letters) == most
+        maximum = max(maximum, sum(a != b for a, b in zip([kept[-1], *kept], kept, strict=False)))
+    assert alternations(word.letters) == maximum
     for stride in units(word.period):
         assert sorted(at_stride(word.letters, stride)) == sorted(word.letters)
 
 
 def test_most_binary_words_need_a_sixth_of_their_period() -> None:
     """d dimensions part p states in 2 sum_(k <= d) C(p - 1, k) ways, for each of C(p / 2, d / 2) sets: that is few."""
-    for p, least in ((100, 20), (1_000, 178), (2_000, 352)):
+    for p, minimum in ((100, 20), (1_000, 178), (2_000, 352)):
         ways = accumulate(2 * comb(p - 1, k) for k in range(p))
-        assert least == next(d for d, few in enumerate(ways) if d % 2 == 0 and few * comb(p // 2, d // 2) >= 2**p)
+        assert minimum == next(d for d, few in enumerate(ways) if d % 2 == 0 and few * comb(p // 2, d // 2) >= 2**p)
 
 
 def test_sets_of_frequencies_by_definition() -> None:
@@ -143,7 +143,7 @@ def test_sets_of_frequencies_by_definition() -> None:
 def test_the_widest_margin_of_arcs_is_that_of_the_formula(zeros: int) -> None:
     found = memorize("0" * zeros + "1" * (12 - zeros))
     assert found.margin == pytest.approx(arc_margin(zeros, 12), rel=1e-9)
-    assert found.least_margin == pytest.approx(found.margin, rel=1e-9)
+    assert found.min_margin == pytest.approx(found.margin, rel=1e-9)
 
 
 def test_no_read_out_drawn_at_random_has_a_wider_margin() -> None:
@@ -151,20 +151,20 @@ def test_no_read_out_drawn_at_random_has_a_wider_margin() -> None:
     generator = np.random.default_rng(0)
     for text in ("0010111", "00010111", "0010110111"):
         word, frequencies = (found := memorize(text)).word, found.frequencies
-        states, places = orbit(frequencies, word.period), blocks(frequencies, word.period)
-        best = most_robust(word.letters, states, places)
+        states, indices = orbit(frequencies, word.period), blocks(frequencies, word.period)
+        best = widest_margin(word.letters, states, indices)
         assert best is not None
-        assert best.cost - best.least <= 1e-5 * best.cost
+        assert best.cost - best.minimum <= 1e-5 * best.cost
         ideal = np.sqrt(best.norms / best.cost)
         signs = 1 - 2 * word.letters
         reading = 0
         assert ideal.min() > 0
         for spread in np.repeat([0.003, 0.03, 0.3], 500):
-            scales = np.abs(ideal * (1 + spread * generator.standard_normal(len(places))))
+            scales = np.abs(ideal * (1 + spread * generator.standard_normal(len(indices))))
             scales /= np.linalg.norm(scales)
             weights = best.readout.weights[0] * (1 + spread * generator.standard_normal(states.shape[1]))
             scaled, read = states.copy(), weights.copy()
-            for block, scale in zip(places, scales, strict=True):
+            for block, scale in zip(indices, scales, strict=True):
                 scaled[:, block] *= scale
                 read[block] /= scale
             heights = scaled @ read
@@ -177,16 +177,16 @@ def test_no_read_out_drawn_at_random_has_a_wider_margin() -> None:
 @given(st.text("abcd", min_size=3, max_size=10).filter(lambda text: len(set(text)) > 1))
 @settings(max_examples=12)
 def test_the_margin_is_as_promised(text: str) -> None:
-    """States have norm 1; of two symbols the margin is what was maximised, of more it is no less."""
+    """States have norm 1; of two symbols the margin is what was maximized, of more it is no less."""
     found = memorize(text)
     norms = np.linalg.norm(found.generator.states(found.word.period), axis=1)
     np.testing.assert_allclose(norms, 1)
-    assert found.margin >= found.least_margin * (1 - 1e-9)
+    assert found.margin >= found.min_margin * (1 - 1e-9)
     if len(found.word.symbols) == 2:
-        assert found.margin == pytest.approx(found.least_margin, rel=1e-6)
+        assert found.margin == pytest.approx(found.min_margin, rel=1e-6)
     robust = memorize(text, robust=True)
     assert robust.upper == found.upper == robust.generator.dimension
-    assert robust.least_margin >= found.least_margin * (1 - 1e-6)
+    assert robust.min_margin >= found.min_margin * (1 - 1e-6)
 
 
 def test_more_dimensions_widen_the_margin() -> None:
@@ -252,10 +252,10 @@ def test_a_search_for_wider_margins_ends_with_the_budget() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "word: wanted at least one symbol, got none"),
-        ("".join(map(chr, range(200, 265))), "word: wanted at most 64 different symbols, got 65"),
-        ("ab" * 500 + "a", "word: wanted a period of at most 1,000, got 1,001"),
-        ("a\tb", r"word: wanted symbols that can be printed, got '\\t'"),
+        ("", "word: expected at least one symbol, got none"),
+        ("".join(map(chr, range(200, 265))), "word: expected at most 64 different symbols, got 65"),
+        ("ab" * 500 + "a", "word: expected a period of at most 1,000, got 1,001"),
+        ("a\tb", r"word: expected symbols that can be printed, got '\\t'"),
     ],
 )
 def test_what_is_no_word_is_refused(text: str, sentence: str) -> None:
@@ -264,7 +264,7 @@ def test_what_is_no_word_is_refused(text: str, sentence: str) -> None:
 
 
 def test_an_impossible_dimension_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"at_most: wanted at least 3, which 'abacabad' needs, got 2; allow more"):
+    with pytest.raises(ValueError, match=r"at_most: expected at least 3, which 'abacabad' needs, got 2; allow more"):
         memorize("abacabad", at_most=2)
 
 

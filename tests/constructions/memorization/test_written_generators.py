@@ -61,9 +61,9 @@ def test_margins_of_the_sheet(a: int, p: int, margin: float) -> None:
 
 
 def test_arcs_are_refused_where_less_suffices() -> None:
-    with pytest.raises(ValueError, match=r"wanted at least 1 of each, got 0 and 3; a bias alone"):
+    with pytest.raises(ValueError, match=r"expected at least 1 of each, got 0 and 3; a bias alone"):
         rotation(0, 3)
-    with pytest.raises(ValueError, match=r"wanted a period of at least 3, got 2; for \(01\)\^\+ W_h = -1 suffices"):
+    with pytest.raises(ValueError, match=r"expected a period of at least 3, got 2; for \(01\)\^\+ W_h = -1 suffices"):
         complex_rotation(1, 1)
 
 
@@ -71,7 +71,7 @@ def test_arcs_are_refused_where_less_suffices() -> None:
 def test_permutations_say_any_word(text: str, power: int) -> None:
     word = parse_word(text)
     if gcd(power, word.period) > 1:
-        with pytest.raises(ValueError, match=r"power: wanted a number coprime to the period"):
+        with pytest.raises(ValueError, match=r"power: expected a number coprime to the period"):
             permutation(word, power)
         return
     for action in ("inverse", "note"):
@@ -165,7 +165,7 @@ def test_a_plane_suffices_iff_a_stride_is_non_crossing(num_symbols: int, periods
                 assert reads(generator, word, 3 * period)
                 planes += 1
             else:
-                with pytest.raises(ValueError, match="wanted a word that is non-crossing at some stride"):
+                with pytest.raises(ValueError, match="expected a word that is non-crossing at some stride"):
                     planar(word)
                 others += 1
     assert planes
@@ -206,7 +206,7 @@ def test_one_arc_for_each_symbol_is_not_needed() -> None:
 
 
 def test_a_plane_is_for_periods_from_three_on() -> None:
-    with pytest.raises(ValueError, match=r"wanted a period of at least 3, got 2; d = 1 suffices"):
+    with pytest.raises(ValueError, match=r"expected a period of at least 3, got 2; d = 1 suffices"):
         planar(parse_word("ab"))
 
 
@@ -241,7 +241,7 @@ def test_symbols_of_one_run_each_end_with_one_exponential(symbols: list[str], ru
     assert end_for_ever(text).dimension == 1
 
 
-@pytest.mark.parametrize(("text", "sentence"), [("", "wanted at least one symbol"), ("a$", "without the end symbol")])
+@pytest.mark.parametrize(("text", "sentence"), [("", "expected at least one symbol"), ("a$", "without the end symbol")])
 def test_strings_that_cannot_end_are_refused(text: str, sentence: str) -> None:
     for make in (end_by_period, end_for_ever):
         with pytest.raises(ValueError, match=sentence):
@@ -256,14 +256,14 @@ def test_feedback_needs_one_dimension_where_without_it_more_are_needed() -> None
         assert counter(n).generate(3 * n + 3) == 3 * ("0" * n + "1")
     with pytest.raises(ValueError, match="two or more different ones"):
         cycle(("a", "a"))
-    with pytest.raises(ValueError, match="zeros: wanted at least 1, got 0"):
+    with pytest.raises(ValueError, match="zeros: expected at least 1, got 0"):
         counter(0)
-    with pytest.raises(ValueError, match="inputs: wanted None"):
+    with pytest.raises(ValueError, match="inputs: expected None"):
         counter(2).states(3)
 
 
 def test_ties_are_errors() -> None:
-    with pytest.raises(Tie, match="step 2: wanted one largest logit"):
+    with pytest.raises(Tie, match="step 2: expected one largest logit"):
         strict_argmax(np.array([[1.0, 0.0], [2.0, 2.0]]))
     with pytest.raises(Tie):
         strict_argmax(np.array([[np.nan, 0.0]]))

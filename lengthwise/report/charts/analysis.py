@@ -1,0 +1,237 @@
+"""Charts of what goes on inside a model: its states, its receptive field, and the routing of its tree."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import altair as alt
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lengthwise.analysis.clusters import LevelClusters, PrincipalComponents, num_clusters
+from lengthwise.analysis.receptive_field import FlipPoint
+from lengthwise.analysis.routing import Merge, path_to
+from lengthwise.analysis.states import BlockStates
+from lengthwise.report.charts.colors import GREY, PALETTE
+from lengthwise.report.charts.curves import HEIGHT, WIDTH, log_ticks
+from lengthwise.report.tables.numbers import percent
+
+GRID = 80
+"""Distances at which the numbers of clusters are drawn."""
+
+NEAR, FAR = 1e-4, 100.0
+"""From where to where these reach, in units of the distance that is marked."""
+
+POSITIONS = 500
+"""Of longer strings, the cumulative gradient is drawn at so many positions."""
+
+
+def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
+    """States on the plane of the first two components, one color for each element, named by its shortest string."""
+    names = blocks.names
+    quoted = [names[element] for element in blocks.elements.unique().tolist()]
+    few = len(quoted) <= len(PALETTE)
+    legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolOpacity=1, columns=8)
+    scale = alt.Scale(domain=quoted, range=PALETTE) if few else alt.Scale(domain=quoted, scheme="turbo")
+    color = alt.Color("element:N", title="element", scale=scale, legend=legend if few else None)
+    return _state_points(blocks, components, color)
+
+
+def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
+    """The same points, colored by their level."""
+    return _state_points(blocks, components, _level_color(blocks.num_levels))
+
+
+def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_size: int) -> alt.LayerChart:
+    """Number of clusters against the distance that joins states, a line for each level; both axes logarithmic."""
+    exponents = torch.linspace(0, 1, GRID, dtype=torch.float64)
+    grid = (distance * NEAR * (FAR / NEAR) ** exponents).tolist()
+    values = [
+        {"level": level.level, "distance": round(r, 8), "clusters": num_clusters(level.linkage, r)}
+        for level in levels
+        for r in grid
+    ]
+    x = alt.X(
+        "distance:Q",
+        title="distance",
+        scale=alt.Scale(type="log", domain=[grid[0], grid[-1]], nice=False),
+        axis=alt.Axis(format="~g", tickCount=5, grid=False),
+    )
+    maximum = max(value["clusters"] for value in values)
+    y = alt.Y(
+        "clusters:Q",
+        title="clusters",
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(format=",d", values=log_ticks(1.0, float(max(maximum, monoid_size))), labelOverlap="greedy"),
+    )
+    lines = (
+        _chart(values)
+        .mark_line(interpolate="step-after", strokeWidth=1.5)
+        .encode(x=x, y=y, color=_level_color(max(level.level for level in levels)), detail="level:N", tooltip="level:Q")
+    )
+    size = _chart([{"clusters": monoid_size, "distance": grid[-1], "text": f"monoid: {monoid_size:,} elements"}])
+    mark = _chart([{"distance": distance, "text": f"counted at {distance:.3g}"}])
+    layers = [
+        size.mark_rule(color=GREY, strokeDash=[4, 3]).encode(y=y),
+        size.mark_text(align="right", baseline="bottom", dx=-2, dy=-4, color=GREY).encode(x=x, y=y, text="text:N"),
+        mark.mark_rule(color=GREY).encode(x=x),
+        mark.mark_text(align="left", baseline="top", dx=4, dy=4, color=GREY).encode(x=x, y=alt.value(0), text="text:N"),
+        lines,
+    ]
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
+
+
+def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
+    """The cumulative gradient from the newest symbol back: mean over strings, the middle 80 %, and a uniform one."""
+    length = cumulative.shape[1]
+    drawn = torch.linspace(0, length - 1, min(length, POSITIONS)).round().long()
+    some = cumulative[:, drawn]
+    quantiles = some.quantile(torch.tensor([0.1, 0.9], dtype=some.dtype), dim=0)
+    rows = torch.stack([some.mean(0), *quantiles], 1).tolist()
+    values = [
+        {"position": position + 1, "share": round(mean, 4), "low": round(low, 4), "high": round(high, 4)}
+        for position, (mean, low, high) in zip(drawn.tolist(), rows, strict=True)
+    ]
+    uniform = [{"position": 1, "share": 1.0}, {"position": length, "share": 1 / length}]
+    x, base = _position(length), _chart(values)
+    y = alt.Y("share:Q", title="gradient from here on", scale=alt.Scale(domain=[0, 1]), axis=_PERCENT)
+    layers = [
+        base.mark_area(color=PALETTE[0], opacity=0.25).encode(x=x, y=alt.Y("low:Q", title=""), y2="high:Q"),
+        base.mark_line(color=PALETTE[0], strokeWidth=2).encode(x=x, y=y),
+        _chart(uniform).mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, y=y),
+        _chart([{"position": length, "share": 1.0, "text": "dashed: every symbol alike"}])
+        .mark_text(align="right", baseline="top", dx=-4, dy=6, color=GREY)
+        .encode(x=x, y=y, text="text:N"),
+    ]
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
+
+
+def flip_chart(points: Sequence[FlipPoint], *, length: int) -> alt.LayerChart:
+    """How often the answer changed when the symbol at a position was replaced: the model's, and the right one."""
+    right, given = "right answer", "model's answer"
+    expected = [
+        {"position": length - point.distance, "answer": right, "changed": round(point.expected, 4)} for point in points
+    ]
+    changed = [
+        {
+            "position": length - point.distance,
+            "answer": given,
+            "changed": round(point.changed, 4),
+            "low": round(point.interval[0], 4),
+            "high": round(point.interval[1], 4),
+            "count": f"{point.num_changed:,} of {point.num_strings:,}, {percent(point.changed)}",
+            "expected": f"{point.num_expected:,} of {point.num_strings:,}, {percent(point.expected)}",
+        }
+        for point in points
+    ]
+    x, base = _position(length), _chart(changed)
+    y = alt.Y("changed:Q", title="answers that change", scale=alt.Scale(domain=[0, 1]), axis=_PERCENT)
+    color = alt.Color(
+        "answer:N",
+        title=None,
+        scale=alt.Scale(domain=[given, right], range=[PALETTE[0], GREY]),
+        legend=alt.Legend(orient="top", direction="horizontal", symbolOpacity=1),
+    )
+    tooltip = [
+        alt.Tooltip("position:Q", format=",d"),
+        alt.Tooltip("count:N", title=given),
+        alt.Tooltip("expected:N", title=right),
+    ]
+    layers = [
+        _chart(expected).mark_line(strokeWidth=1.5).encode(x=x, y=y, color=color),
+        base.mark_rule(opacity=0.35).encode(x=x, y=alt.Y("low:Q", title=""), y2="high:Q", color=color),
+        base.mark_point(filled=True, size=22, opacity=1).encode(x=x, y=y, color=color, tooltip=tooltip),
+    ]
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
+
+
+def routing_chart(routings: Mapping[str, Sequence[Merge]], length: int) -> alt.ConcatChart:
+    """Routings under their titles, side by side: symbols below, steps upwards; what the last place needs is dark."""
+    panels = [_routing_panel(merges, length).properties(title=title) for title, merges in routings.items()]
+    config = alt.Config(background="white", view=alt.ViewConfig(stroke=None))
+    return alt.ConcatChart(concat=panels, columns=3, config=config)
+
+
+def _routing_panel(merges: Sequence[Merge], length: int) -> alt.LayerChart:
+    needed = set(path_to(merges, length - 1))
+    used = {part for merge in needed for part in merge.parts}
+    nodes = [{"place": position + 1, "step": 0, "needed": position in used} for position in range(length)]
+    edges = []
+    held_since = dict.fromkeys(range(length), 0)
+    for step, together in groupby(sorted(merges), key=lambda merge: merge.step):
+        of_step = list(together)
+        for merge in of_step:
+            dark = merge in needed
+            nodes.append({"place": merge.position + 1, "step": step, "needed": dark})
+            for part in (part + 1 for part in merge.parts if part >= 0):
+                # What waits for a later step goes straight up first, so that no line crosses another's circle.
+                if held_since[part - 1] < step - 1:
+                    edges.append(_edge((part, held_since[part - 1]), (part, step - 1), dark))
+                edges.append(_edge((part, step - 1), (merge.position + 1, step), dark))
+        held_since |= {merge.position: step for merge in of_step}
+    edges.sort(key=lambda edge: edge["needed"])  # dark over light
+    x = alt.X("place:Q", title="symbol", axis=alt.Axis(values=list(range(1, length + 1)), grid=False, format="d"))
+    y = alt.Y("step:Q", title="step", axis=alt.Axis(tickMinStep=1, grid=False, format="d"))
+    color = alt.Color("needed:N", scale=alt.Scale(domain=[False, True], range=["#c9d6e8", PALETTE[0]]), legend=None)
+    lines, circles = alt.Chart(alt.InlineData(values=edges)), alt.Chart(alt.InlineData(values=nodes))
+    layers = [
+        lines.mark_rule(strokeWidth=1.5).encode(x=x, y=y, x2="from_place:Q", y2="from_step:Q", color=color),
+        circles.mark_circle(size=110, opacity=1).encode(x=x, y=y, color=color),
+    ]
+    return alt.LayerChart(layer=layers, width=210, height=170)
+
+
+def _edge(start: tuple[int, int], end: tuple[int, int], needed: bool) -> dict[str, Any]:
+    return {"place": end[0], "step": end[1], "from_place": start[0], "from_step": start[1], "needed": needed}
+
+
+def _state_points(blocks: BlockStates, components: PrincipalComponents, color: alt.Color) -> alt.Chart:
+    names = blocks.names
+    rows = zip(components.points.tolist(), blocks.levels.tolist(), blocks.elements.tolist(), strict=True)
+    values = [
+        {"first": round(first, 3), "second": round(second, 3), "level": level, "element": names[element]}
+        for (first, second), level, element in rows
+    ]
+    # One scale on both axes: what has hardly any variance shall look like it.
+    reach = 1.1 * max(float(components.points.abs().max()), 1e-9)
+    scale, axis = alt.Scale(domain=[-reach, reach], nice=False), alt.Axis(tickCount=5)
+    first, second = (
+        f"{which} component ({percent(share)} of variance)"
+        for which, share in zip(("first", "second"), components.shares.tolist(), strict=True)
+    )
+    chart: alt.Chart = (
+        _chart(values)
+        .mark_point(filled=True, size=26, opacity=0.6)
+        .encode(
+            x=alt.X("first:Q", title=first, scale=scale, axis=axis),
+            y=alt.Y("second:Q", title=second, scale=scale, axis=axis),
+            color=color,
+            tooltip=["element:N", "level:Q"],
+        )
+    )
+    return chart
+
+
+def _level_color(num_levels: int) -> alt.Color:
+    legend = alt.Legend(
+        orient="top", direction="horizontal", titleOrient="left", tickMinStep=1, gradientLength=160, gradientOpacity=1
+    )
+    scale = alt.Scale(scheme="viridis", domain=[1, max(2, num_levels)])
+    return alt.Color("level:Q", title="level", scale=scale, legend=legend)
+
+
+def _position(length: int) -> alt.X:
+    return alt.X(
+        "position:Q",
+        title="position (left: oldest symbol)",
+        scale=alt.Scale(domain=[1, length], nice=False, padding=4),
+        axis=alt.Axis(format=",d", tickCount=5, grid=False),
+    )
+
+
+def _chart(values: list[dict[str, Any]]) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=values), width=WIDTH, height=HEIGHT)
+
+
+_PERCENT = alt.Axis(format="%", tickCount=5)

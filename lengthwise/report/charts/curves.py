@@ -1,0 +1,203 @@
+"""Charts of results: accuracy against length and loss against step, one panel for each configuration."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from statistics import median
+from typing import Any
+
+import altair as alt
+
+from lengthwise.evaluation.length_curve import LengthPoint
+from lengthwise.report.charts.colors import GREY, PALETTE
+from lengthwise.report.tables.numbers import percent
+from lengthwise.report.tables.runs import RunRow
+from lengthwise.training.loop import StepRecord
+
+LOSS_WINDOWS = 200
+"""A loss curve has at most so many points, each the median of the steps since the one before."""
+
+LOSS_FLOOR = 1e-8
+"""Smaller losses, for which a logarithmic axis has no place, are drawn here."""
+
+FEW = 4
+"""Up to so many seeds are told apart where they lie on one another: by widths of lines, by places of points."""
+
+Value = dict[str, Any]
+
+WIDTH, HEIGHT = 300, 230
+
+
+def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = True) -> alt.LayerChart:
+    """Accuracy of the final answer against length, one color for each seed of one configuration.
+
+    Lines: the dense range. Diamonds: the long lengths with Wilson's 95 % interval, side by side where seeds share a
+    length. Dashed: the best constant answer. Vertical rule: the longest training length. Balanced lengths only.
+    `hover` adds a tooltip to every point of the lines; pictures are a fifth of the size without.
+    """
+    rows = sorted(rows, key=lambda row: row.seed)
+    seeds = [row.seed for row in rows]
+    dense = [_value(row, point) for row in rows for point in row.dense.points]
+    long = [_value(row, point) for row in rows for point in row.long.values()]
+    lengths = [value["length"] for value in dense + long] or [trained_to]
+    domain = [min(trained_to, *lengths) / 2, max(trained_to, *lengths) * 1.6]
+    x = alt.X(
+        "length:Q",
+        title="length",
+        scale=alt.Scale(type="log", domain=domain, nice=False),
+        axis=alt.Axis(format="~s", values=log_ticks(*domain), grid=False, labelOverlap="greedy"),
+    )
+    layers = [
+        *_training_length(trained_to, x),
+        *_baseline(rows, x),
+        *_dense_lines(dense, x, seeds, hover=hover),
+        *_long_points(long, x, seeds),
+    ]
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
+
+
+def loss_chart(losses: Mapping[int, Sequence[StepRecord]]) -> alt.Chart:
+    """Training loss against step by seed, on a logarithmic axis: medians over windows of steps."""
+    steps = max((len(records) for records in losses.values()), default=1)
+    window = math.ceil(max(1, steps) / LOSS_WINDOWS)
+    values = [
+        {"seed": seed, "step": step, "loss": max(loss, LOSS_FLOOR)}
+        for seed, records in losses.items()
+        for step, loss in window_medians(records, window)
+    ]
+    noun = f"median of {window} steps" if window > 1 else "each step"
+    x = alt.X("step:Q", title="step", axis=alt.Axis(format=",d", tickCount=5, grid=False))
+    y = alt.Y(
+        "loss:Q",
+        title=f"training loss ({noun})",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(labelExpr=_LOSS_LABEL, tickCount=6),
+    )
+    base = alt.Chart(alt.InlineData(values=values), width=WIDTH, height=HEIGHT)
+    chart: alt.Chart = base.mark_line(strokeWidth=1.5, opacity=0.8).encode(x=x, y=y, color=_seed_color(list(losses)))
+    return chart
+
+
+def window_medians(records: Sequence[StepRecord], window: int) -> list[tuple[int, float]]:
+    """(last step, median loss) of each `window` consecutive records; the last window may be shorter.
+
+    Example:
+        >>> losses = [4.0, 1.0, 2.0, 8.0]
+        >>> window_medians([StepRecord(i + 1, loss, 9, 1.0, 1e-3) for i, loss in enumerate(losses)], 3)
+        [(3, 2.0), (4, 8.0)]
+    """
+    parts = [records[start : start + window] for start in range(0, len(records), window)]
+    return [(part[-1].step, median(record.loss for record in part)) for part in parts]
+
+
+def side_by_side(panels: Mapping[str, alt.Chart | alt.LayerChart], columns: int = 3) -> alt.ConcatChart:
+    """Panels under their titles in one picture, for PNG and SVG files."""
+    titled = [panel.properties(title=title) for title, panel in panels.items()]
+    config = alt.Config(background="white", view=alt.ViewConfig(stroke=None))
+    return alt.ConcatChart(concat=titled, columns=columns, config=config)
+
+
+def _training_length(trained_to: int, x: alt.X) -> list[alt.Chart]:
+    base = alt.Chart(alt.InlineData(values=[{"length": trained_to, "text": f"trained up to {trained_to:,}"}]))
+    rule = base.mark_rule(color=GREY, strokeWidth=1.5).encode(x=x, tooltip="text:N")
+    text = base.mark_text(align="left", baseline="bottom", dx=4, dy=-4, color=GREY).encode(
+        x=x, y=alt.datum(0.0), text="text:N"
+    )
+    return [rule, text]
+
+
+def _baseline(rows: Sequence[RunRow], x: alt.X) -> list[alt.Chart]:
+    # A constant answer does not depend on the seed. Where its score stays the same, the ends say it all.
+    scores = sorted({p.length: p.baseline for row in rows for p in (*row.dense.points, *row.long.values())}.items())
+    values = []
+    for _, same in groupby(scores, key=lambda score: score[1]):
+        run = list(same)
+        values += [{"length": length, "score": score} for length, score in dict.fromkeys((run[0], run[-1]))]
+    base, y = alt.Chart(alt.InlineData(values=values)), alt.Y("score:Q", title="")
+    line = (
+        base.mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, y=y)
+        if len(values) > 1
+        else base.mark_rule(color=GREY, strokeDash=[4, 3], strokeWidth=1.5).encode(y=y)
+    )
+    text = (
+        alt.Chart(alt.InlineData(values=values[-1:]))
+        .mark_text(align="right", baseline="bottom", dy=-3, color=GREY)
+        .encode(x=x, y="score:Q", text=alt.value("best constant answer"))
+    )
+    return [line, text]
+
+
+def _dense_lines(values: list[Value], x: alt.X, seeds: Sequence[int], *, hover: bool) -> list[alt.Chart]:
+    # Seeds often lie on one another, all right everywhere: from broad to narrow, each shows below the next.
+    lines, points = [], []
+    for index, seed in enumerate(seeds):
+        width = 1.5 + 2.5 * (len(seeds) - 1 - index if len(seeds) <= FEW else 0)
+        of_seed = _of_seed(values, seed)
+        base = alt.Chart(alt.InlineData(values=of_seed))
+        mark = base.mark_line(strokeWidth=width) if len(of_seed) != 1 else base.mark_point(filled=True, size=60)
+        lines.append(mark.encode(x=x, y=_accuracy(), color=_seed_color(seeds)))
+        # A line tells its tooltip only its first point; invisible points on it tell all of them.
+        points.append(base.mark_point(opacity=0, size=60, filled=True).encode(x=x, y=_accuracy(), tooltip=_TOOLTIP))
+    return lines + points if hover else lines
+
+
+def _long_points(values: list[Value], x: alt.X, seeds: Sequence[int]) -> list[alt.Chart]:
+    layers = []
+    for index, seed in enumerate(seeds):
+        offset = 7 * (index - (len(seeds) - 1) / 2) if len(seeds) <= FEW else 0
+        base = alt.Chart(alt.InlineData(values=_of_seed(values, seed)))
+        base = base.encode(x=x, color=_seed_color(seeds), tooltip=_TOOLTIP)
+        layers += [
+            base.mark_rule(strokeWidth=1.5, xOffset=offset).encode(y=alt.Y("low:Q", title=""), y2="high:Q"),
+            base.mark_point(shape="diamond", filled=True, size=50, opacity=1, xOffset=offset).encode(y=_accuracy()),
+        ]
+    return layers
+
+
+def _value(row: RunRow, point: LengthPoint) -> Value:
+    low, high = point.interval
+    return {
+        "seed": row.seed,
+        "length": point.length,
+        "accuracy": point.accuracy,
+        "right": f"{point.num_correct:,} of {point.num_strings:,}, {percent(point.accuracy)}",
+        "low": round(low, 4),
+        "high": round(high, 4),
+    }
+
+
+def _of_seed(values: list[Value], seed: int) -> list[Value]:
+    return [value for value in values if value["seed"] == seed]
+
+
+def _accuracy() -> alt.Y:
+    return alt.Y(
+        "accuracy:Q",
+        title="accuracy of the final answer",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format="%", tickCount=5),
+    )
+
+
+def _seed_color(seeds: Sequence[int]) -> alt.Color:
+    colors = [PALETTE[index % len(PALETTE)] for index in range(len(seeds))]
+    legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolType="stroke", columns=8)
+    return alt.Color("seed:N", title="seed", scale=alt.Scale(domain=list(seeds), range=colors), legend=legend)
+
+
+def log_ticks(low: float, high: float) -> list[int]:
+    """1, 2, 5 times each power of ten below 1,000, then powers of ten alone."""
+    powers = range(math.ceil(math.log10(high)) + 1)
+    ticks = (digit * 10**power for power in powers for digit in ((1, 2, 5) if power < 3 else (1,)))
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+_LOSS_LABEL = "datum.value < 0.01 ? format(datum.value, '~e') : format(datum.value, '~g')"
+
+_TOOLTIP = [
+    alt.Tooltip("seed:N"),
+    alt.Tooltip("length:Q", format=",d"),
+    alt.Tooltip("right:N"),
+    alt.Tooltip("low:Q", title="95 % from", format=".2%"),
+    alt.Tooltip("high:Q", title="95 % to", format=".2%"),
+]

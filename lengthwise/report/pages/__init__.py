@@ -1,0 +1,1 @@
+"""Whole pages: of a run, an analysis, an experiment."""

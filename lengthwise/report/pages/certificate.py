@@ -1,0 +1,79 @@
+"""Certificates on the page about runs: verdict, machine, map of its representatives."""
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.certificate import Certificate, Closure, machine_from_json
+from lengthwise.report.certificate import certificate_lines, class_names
+from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.charts.curves import HEIGHT, WIDTH
+from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_table
+from lengthwise.report.tables.numbers import NOTHING
+from lengthwise.report.tables.runs import Table
+
+LARGEST_TABLE = 30
+"""Classes or states, and symbols, of the largest machine whose table is shown whole."""
+
+_MAP_NOTE = (
+    "Maps: one point for each representative, along the first two principal axes of all of a run's, with its class in "
+    "the machine, named by the shortest string that has it (the pad by a dot; - where no string "
+    "shows it)."
+)
+
+
+def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, dict[str, alt.LayerChart]]:
+    """HTML about certificates, given by the names of their runs, and the charts in it by their names."""
+    charts, titles, parts = {}, {}, []
+    for index, (run, certificate) in enumerate(certificates.items()):
+        names = class_names(certificate)
+        parts.append(_details(run, certificate, names))
+        if certificate.closure is not None and certificate.closure.points:
+            charts[f"map-{index}"] = map_chart(certificate.closure, names)
+            titles[f"map-{index}"] = f"{run}: {certificate.level}"
+    figures = html_note(_MAP_NOTE) + html_figures(titles) if charts else ""
+    return "".join(parts) + figures, charts
+
+
+def map_chart(closure: Closure, names: Sequence[str]) -> alt.LayerChart:
+    """The representatives on the plane of their first two principal axes, each with the name of its class."""
+    values = [{"x": x, "y": y, "class": names[k] if k >= 0 else NOTHING} for x, y, k in closure.points]
+    quoted = list(dict.fromkeys(str(value["class"]) for value in values))
+    scale = alt.Scale(domain=quoted, range=[PALETTE[index % len(PALETTE)] for index in range(len(quoted))])
+    base = alt.Chart(alt.InlineData(values=values), width=WIDTH, height=HEIGHT).encode(
+        x=alt.X("x:Q", title="first axis", axis=alt.Axis(grid=False, tickCount=5), scale=alt.Scale(padding=24)),
+        y=alt.Y("y:Q", title="second axis", axis=alt.Axis(grid=False, tickCount=5)),
+        color=alt.Color("class:N", scale=scale, legend=None),
+        tooltip=[alt.Tooltip("class:N"), alt.Tooltip("x:Q"), alt.Tooltip("y:Q")],
+    )
+    labels = base.mark_text(align="left", dx=7, fontSize=11).encode(text="class:N")
+    return alt.LayerChart(layer=[base.mark_circle(size=70, opacity=0.8), labels], width=WIDTH, height=HEIGHT)
+
+
+def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
+    (level, claim), *rest = certificate_lines(certificate)
+    table = _machine_table(certificate, names)
+    return (
+        f"<details><summary>{run}: <b>{level}</b>. {claim}</summary>{html_definitions(rest, 'pairs')}"
+        f"{html_table(table) if table else ''}</details>"
+    )
+
+
+def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:
+    """The answer of each class or state, and where it leads: with each newer class, or with each symbol."""
+    if certificate.machine is None or len(names) > LARGEST_TABLE:
+        return None
+    machine = machine_from_json(certificate.machine)
+    if isinstance(machine, TreeMachine):
+        if machine.chunk_size > 2:
+            return None  # its table has an axis for each part of a window
+        header, table = ("older \\ newer", "answer", *names), machine.table
+    elif len(machine.symbols) > LARGEST_TABLE:
+        return None
+    else:
+        header, table = ("state \\ symbol", "answer", *machine.symbols), machine.semiautomaton.table
+    answers = (certificate.classes[k] if k >= 0 else NOTHING for k in machine.outputs.tolist())
+    following = ([names[k] if k >= 0 else NOTHING for k in row] for row in table.tolist())
+    lines = zip(names, answers, following, strict=True)
+    return Table(header, tuple((name, answer, *row) for name, answer, row in lines))

@@ -1,0 +1,80 @@
+"""The self-contained HTML page around a report's sections, and the pieces that sections are made of."""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import altair as alt
+import vl_convert
+
+from lengthwise.report.tables.runs import Table
+
+
+def html_page(
+    title: str, summary: str, sections: Mapping[str, str], charts: Mapping[str, alt.Chart | alt.LayerChart]
+) -> str:
+    """The page: sections are HTML by their headings, charts are drawn into the elements that have their names as ids.
+
+    It loads nothing from outside: style, charts and the library that draws them are in it.
+    """
+    return Template(files("lengthwise.report.pages").joinpath("page.html").read_text(encoding="utf-8")).substitute(
+        title=escape(title),
+        summary=escape(summary),
+        sections="\n\n".join(f"<h2>{escape(heading)}</h2>\n{content}" for heading, content in sections.items()),
+        vega=_library_of_charts(),
+        charts=_specifications(charts),
+    )
+
+
+@cache
+def _library_of_charts() -> str:
+    """Bundling it takes a second: that is done once."""
+    return str(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # optional, but not in its stub
+
+
+def check_page(page: Path) -> None:
+    """Raise a ValueError unless `page` is named as an HTML file."""
+    if page.suffix != ".html":
+        raise ValueError(f"page: expected a name that ends in .html, got {page.name!r}")
+
+
+def html_note(text: str) -> str:
+    """A paragraph in small print; `text` is HTML."""
+    return f"<p class='note'>{text}</p>"
+
+
+def html_figures(titles: Mapping[str, str]) -> str:
+    """Places for charts, side by side where there is room: a title for each chart's name."""
+    figures = (
+        f"<div><h3>{escape(title)}</h3><div class='chart' id='{name}'></div></div>" for name, title in titles.items()
+    )
+    return f"<div class='panels'>{''.join(figures)}</div>"
+
+
+def html_table(table: Table) -> str:
+    """The table, and what all its rows share in a note below it."""
+
+    def line(cells: Iterable[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    body = "".join(line(cells, "td") for cells in table.lines)
+    shared = "; ".join(f"{name} {value}" for name, value in table.shared)
+    note = html_note(f"In every row: {escape(shared)}.") if shared else ""
+    head = line(table.header, "th")
+    return f"<div class='scroll'><table><thead>{head}</thead><tbody>{body}</tbody></table></div>{note}"
+
+
+def html_definitions(pairs: Iterable[tuple[str, str]], style: str = "prose") -> str:
+    """Terms and what they mean; under style `"pairs"` each on one line."""
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
+    return f"<dl class='{style}'>{items}</dl>"
+
+
+def _specifications(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
+    """Charts by the id of their element, as JSON that may stand in a script whatever its strings say."""
+    content = {name: chart.properties(width="container").to_dict() for name, chart in charts.items()}
+    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")

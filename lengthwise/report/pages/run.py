@@ -1,0 +1,257 @@
+"""One self-contained HTML page about finished runs, with pictures and a CSV file next to it."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import altair as alt
+
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.verify import check
+from lengthwise.files import write_by_rename
+from lengthwise.report.charts.curves import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
+from lengthwise.report.charts.pictures import picture
+from lengthwise.report.pages.certificate import certificate_section
+from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
+from lengthwise.report.protocol import protocol_sentences
+from lengthwise.report.tables.numbers import percent, span
+from lengthwise.report.tables.runs import RunRow, Table, as_csv, run_rows, summary_table, unbalanced_table
+from lengthwise.report.tables.settings import as_toml, versions_of
+from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
+from lengthwise.runs.folder import RunFolder, RunResult
+from lengthwise.training.loop import StepRecord
+
+
+class MeasuredRun(NamedTuple):
+    """What a report says of a run; `result` is None where the run is not finished."""
+
+    folder: RunFolder
+    metrics: Sequence[StepRecord]
+    result: RunResult | None
+
+
+def read_measured(path: Path) -> MeasuredRun:
+    """Read a run for a report, without its weights; a folder that is missing or damaged is a ValueError.
+
+    A certificate that was made after the run was measured is the one that counts; one that does not hold, or is about
+    another run, is a ValueError.
+    """
+    folder = RunFolder(path)
+    folder.read_spec()
+    result = folder.read_result()
+    if result is not None and folder.certificate.exists():
+        result = result.model_copy(update={"certificate": _own_certificate(folder.certificate, result)})
+    return MeasuredRun(folder, folder.metrics.read(), result)
+
+
+def _own_certificate(path: Path, result: RunResult) -> Certificate:
+    """The certificate in a run's folder, verified as far as that is possible without the weights."""
+    certificate = Certificate.read(path)
+    about = (certificate.versions.get("run"), certificate.task, certificate.model)
+    if about != (result.run_id, result.spec["task"], result.spec["model"]):
+        raise ValueError(
+            f"{path}: expected a certificate of {result.run_id}, got one of another model; certify it again"
+        )
+    check(certificate)
+    return certificate
+
+
+class _Panel(NamedTuple):
+    """The runs of one configuration, in order of their seeds."""
+
+    title: str
+    results: tuple[RunResult, ...]
+    rows: tuple[RunRow, ...]
+    metrics: Mapping[int, Sequence[StepRecord]]
+
+    def accuracy(self, *, hover: bool) -> alt.LayerChart:
+        trained_to = int(self.results[0].spec["train"]["max_length"])
+        return accuracy_chart(self.rows, trained_to=trained_to, hover=hover)
+
+    def loss(self) -> alt.Chart:
+        return loss_chart(self.metrics)
+
+
+def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
+    """Write the page and, next to it, its charts (PNG, SVG) and every measured point (CSV); return their paths.
+
+    Errors: no run, a run given twice, a run that is not finished, or a page that is no .html file is a ValueError.
+    """
+    check_page(page)
+    results = _finished(runs)
+    panels = _panels(results, [run.metrics for run in runs])
+    accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels})
+    loss = side_by_side({panel.title: panel.loss() for panel in panels})
+    beside = {
+        "-accuracy.png": picture(accuracy.to_dict(), "png"),
+        "-accuracy.svg": picture(accuracy.to_dict(), "svg"),
+        "-loss.png": picture(loss.to_dict(), "png"),
+        ".csv": as_csv(results).encode(),
+    }
+    contents = {page: _html(panels, page.stem).encode()}
+    contents |= {page.with_name(page.stem + ending): content for ending, content in beside.items()}
+    page.parent.mkdir(parents=True, exist_ok=True)
+    for path, content in contents.items():
+        write_by_rename(path, content)
+    return list(contents)
+
+
+def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
+    if not runs:
+        raise ValueError("runs: expected at least one finished run, got none; `lengthwise train` makes one")
+    results: dict[str, RunResult] = {}
+    for run in runs:
+        if run.result is None:
+            spec, status = run.folder.read_spec(), run.folder.read_status()
+            command = f"lengthwise train {spec.task.name} {spec.model_name} --seed {spec.seed}"
+            raise ValueError(
+                f"{run.folder.path}: this run is not finished ({status.status}, step {status.step:,} of "
+                f"{spec.recipe.steps:,}); `{command}` with the same settings goes on with it"
+            )
+        if run.result.errors is not None:
+            raise ValueError(
+                f"{run.folder.path}: its answers are numbers, of which this page has no chart; `lengthwise train` with "
+                "its settings prints its errors"
+            )
+        if run.result.run_id in results:
+            raise ValueError(f"{run.folder.path}: run {run.result.run_id} is given twice; leave one of the two out")
+        results[run.result.run_id] = run.result
+    return list(results.values())
+
+
+def _panels(results: Sequence[RunResult], metrics: Sequence[Sequence[StepRecord]]) -> list[_Panel]:
+    groups: dict[str, list[tuple[RunRow, RunResult, Sequence[StepRecord]]]] = {}
+    for row, result, records in zip(run_rows(results), results, metrics, strict=True):
+        title = f"{row.task}, {row.model}" + (f" ({row.variation})" if row.variation else "")
+        groups.setdefault(title, []).append((row, result, records))
+    panels = []
+    for title, group in groups.items():
+        group.sort(key=lambda member: member[0].seed)
+        panels.append(
+            _Panel(
+                title=title,
+                results=tuple(result for _, result, _ in group),
+                rows=tuple(row for row, _, _ in group),
+                metrics={row.seed: records for row, _, records in group},
+            )
+        )
+    return panels
+
+
+def _html(panels: Sequence[_Panel], stem: str) -> str:
+    results = [result for panel in panels for result in panel.results]
+    rows = [row for panel in panels for row in panel.rows]
+    charts = {f"accuracy-{index}": panel.accuracy(hover=True) for index, panel in enumerate(panels)}
+    losses = {f"loss-{index}": panel.loss() for index, panel in enumerate(panels)}
+    certified, maps = certificate_section(
+        {
+            f"{row.task}, {row.model}, seed {row.seed}": result.certificate
+            for row, result in zip(rows, results, strict=True)
+            if result.certificate is not None
+        }
+    )
+    sections = {
+        "Results": _results(rows),
+        **({"Certificates": certified} if certified else {}),
+        "Accuracy against length": html_note(_ACCURACY_NOTE + _links(stem, "-accuracy.png", "-accuracy.svg", ".csv"))
+        + _figures(panels, "accuracy"),
+        "Training loss": html_note(_LOSS_NOTE + _FLOOR_NOTE * _reach_floor(panels) + _links(stem, "-loss.png"))
+        + _figures(panels, "loss"),
+        "How it was measured": html_definitions(
+            protocol_sentences(results, rows)
+            + [("Best shallow baseline", sentence) for sentence in shallow_baseline_sentences(results)]
+        ),
+        "Configuration": "".join(_configuration(panel) for panel in panels),
+        "Runs and versions": _runs(results),
+    }
+    title, summary = "Accuracy beyond the training length", _summary(results, rows)
+    return html_page(title, summary, sections, {**charts, **losses, **maps})
+
+
+_ACCURACY_NOTE = (
+    "The axis always shows 0 to 100 %; differences too small to see in it are in the table. Lines are the dense range; "
+    "diamonds the long lengths with Wilson's 95 % interval, seeds side by side at the same length. Only lengths at "
+    "which every class can occur. "
+)
+_LOSS_NOTE = "Logarithmic. Where the axis says median, single steps with a high loss are hidden. "
+_FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn there. "
+_UNBALANCED_NOTE = (
+    "At these lengths some class cannot occur, so that a constant answer may be right; random strings of such lengths "
+    "are in none of the numbers above."
+)
+
+
+def _summary(results: Sequence[RunResult], rows: Sequence[RunRow]) -> str:
+    trained = [result.spec["train"][key] for result in results for key in ("min_length", "max_length")]
+    measured = [point.length for result in results for curve in result.curves for point in curve.points]
+    tasks, models = dict.fromkeys(row.task for row in rows), dict.fromkeys(row.model for row in rows)
+    lowest = [row.dense.min() for row in rows if row.dense.points]
+    text = (
+        f"{_count(len(rows), 'run')} of {', '.join(models)} on {', '.join(tasks)}, trained at lengths {span(trained)} "
+        f"and measured at lengths {span(measured)}, with {' or '.join(dict.fromkeys(r.weights for r in results))}."
+    )
+    if lowest:
+        text += f" Lowest accuracy of any run at any length of the dense range: {percent(min(lowest))}."
+    return text
+
+
+def _reach_floor(panels: Sequence[_Panel]) -> bool:
+    return any(record.loss < LOSS_FLOOR for panel in panels for records in panel.metrics.values() for record in records)
+
+
+def _results(rows: Sequence[RunRow]) -> str:
+    html = html_table(summary_table(rows))
+    unbalanced = unbalanced_table(rows)
+    if unbalanced:
+        html += f"<h3>Unbalanced lengths, apart</h3>{html_note(_UNBALANCED_NOTE)}{html_table(unbalanced)}"
+    return html
+
+
+def _runs(results: Sequence[RunResult]) -> str:
+    header = (
+        "run",
+        "parameters",
+        "CPU s, training",
+        "wall s, training",
+        "wall s, measuring",
+        "peak MB of its process",
+    )
+    lines = tuple(
+        (
+            result.run_id,
+            f"{result.num_parameters:,}",
+            f"{result.training.cpu_seconds:,.1f}",
+            f"{result.training.wall_seconds:,.1f}",
+            f"{result.evaluation_seconds:,.1f}",
+            f"{result.process_peak_memory_mb:,.0f}",
+        )
+        for result in results
+    )
+    return html_table(Table(header, lines)) + html_definitions(
+        ((name, " and ".join(values)) for name, values in versions_of(results)), "pairs"
+    )
+
+
+def _configuration(panel: _Panel) -> str:
+    row, spec = panel.rows[0], panel.results[0].spec
+    command = f"lengthwise train {spec['task']['name']} {row.model} --config FILE --seed SEED"
+    seeds = ", ".join(str(row.seed) for row in panel.rows)
+    how = f"Saved as FILE, this repeats the training with <code>{escape(command)}</code>, SEED {seeds}."
+    return (
+        f"<details><summary>{escape(panel.title)}</summary>{html_note(how)}<pre>{escape(as_toml(spec))}</pre></details>"
+    )
+
+
+def _figures(panels: Sequence[_Panel], kind: str) -> str:
+    return html_figures({f"{kind}-{index}": panel.title for index, panel in enumerate(panels)})
+
+
+def _links(stem: str, *endings: str) -> str:
+    links = (f"<a href='{quote(stem + ending)}'>{ending.rpartition('.')[2].upper()}</a>" for ending in endings)
+    return f"Next to this page: {', '.join(links)}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,1 @@
+"""Tables: plain data and text."""

@@ -1,0 +1,68 @@
+"""Squared errors in rows: of the cells of an experiment, and of single runs."""
+
+import math
+from collections.abc import Sequence
+
+from lengthwise.evaluation.interval import mean_interval
+from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.tables.cells import last_error, results_of, runs_text
+from lengthwise.report.tables.numbers import NOTHING, span
+from lengthwise.report.tables.settings import model_of, task_of
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.pool import Outcome
+
+Line = tuple[str, ...]
+
+ABOUT_ERRORS = (
+    "Squared error divided by the dimension of the inputs, as the paper has it. *Error*: of the last answer, which all "
+    "other examples precede, the mean over runs; *95 % interval*: Student's, over runs. *Over all*: the mean over all "
+    "positions of a prompt. *Mean predicted*: the error of the best constant answer."
+)
+
+
+def error_cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
+    """Header and one line for each cell whose runs have errors."""
+    header = ("row", "column", "runs", "examples", "error", "95 % interval", "lowest run", "over all", "mean predicted")
+    lines = [_cell_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
+    return (*header, "steps", "CPU s", "paper"), lines
+
+
+def _cell_line(cell: Cell, results: Sequence[RunResult]) -> Line:
+    runs = runs_text(cell, results)
+    curves = [result.errors for result in results if result.errors is not None]
+    if not curves:
+        return (cell.row, cell.column, runs, *[NOTHING] * 8, cell.published)
+    last = [last_error(curve) for curve in curves]
+    low, high = mean_interval(last)
+    return (
+        cell.row,
+        cell.column,
+        runs,
+        span([curve.last.num_examples for curve in curves]),
+        _error(sum(last) / len(last)),
+        NOTHING if math.isnan(low) else f"{_error(max(low, 0.0))} to {_error(high)}",
+        _error(min(last)),
+        _error(sum(curve.mean / curve.input_dim for curve in curves) / len(curves)),
+        _error(max(curve.baseline / curve.input_dim for curve in curves)),
+        span([result.training.step for result in results]),
+        span([round(result.training.cpu_seconds) for result in results]),
+        cell.published,
+    )
+
+
+def error_run_lines(results: Sequence[RunResult]) -> tuple[Line, list[Line]]:
+    """Header and one line for each run that has errors: of the last answer, with its bootstrap interval."""
+    header = ("task", "model", "seed", "prompts", "examples", "error", "5 to 95 %", "over all", "mean predicted")
+    lines: list[Line] = []
+    for result in results:
+        if (curve := result.errors) is None:
+            continue
+        numbers = [curve.last.error, curve.last.low, curve.last.high, curve.mean, curve.baseline]
+        error, low, high, mean, baseline = (_error(number / curve.input_dim) for number in numbers)
+        start = (task_of(result), model_of(result), str(result.spec["seed"]), f"{curve.num_prompts:,}")
+        lines.append((*start, str(curve.last.num_examples), error, f"{low} to {high}", mean, baseline))
+    return header, lines
+
+
+def _error(number: float) -> str:
+    return f"{number:.2e}"

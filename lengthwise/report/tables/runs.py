@@ -1,0 +1,183 @@
+"""Results in rows: one for each run, one for each measured point. Terminal, page and CSV file share them."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.report.tables.numbers import NOTHING, percent, span
+from lengthwise.report.tables.settings import model_of, task_of, variations
+from lengthwise.runs.folder import RunResult
+
+CSV_COLUMNS = (
+    *("run_id", "task", "model", "seed", "protocol", "family", "length", "num_strings", "num_correct"),
+    *("accuracy", "interval_low", "interval_high", "baseline", "balanced"),
+)
+"""Of the file with one line for each measured point; the interval is Wilson's, at 95 %."""
+
+
+class RunRow(NamedTuple):
+    """One run in numbers. `dense`, `long` and `unbalanced` hold random strings; the first two at balanced lengths."""
+
+    run_id: str
+    task: str
+    model: str
+    variation: str
+    seed: int
+    dense: LengthCurve
+    long: Mapping[int, LengthPoint]
+    unbalanced: LengthCurve
+    structured: tuple[LengthPoint, ...]
+    steps: int
+    level: str = ""
+
+    @property
+    def baseline(self) -> float:
+        """The highest score of a constant answer at any balanced length of the dense range."""
+        return max((point.baseline for point in self.dense.points), default=math.nan)
+
+    @property
+    def lowest(self) -> LengthPoint | None:
+        """The first balanced point of the dense range with the lowest accuracy."""
+        return min(self.dense.points, key=lambda point: point.accuracy, default=None)
+
+    @property
+    def lowest_structured(self) -> LengthPoint | None:
+        """The first point of structured strings with the lowest accuracy."""
+        return min(self.structured, key=lambda point: point.accuracy, default=None)
+
+
+class Table(NamedTuple):
+    """Text in rows and columns, and what would be the same in every row: (name, value) instead of a column."""
+
+    header: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    shared: tuple[tuple[str, str], ...] = ()
+
+
+class _Column(NamedTuple):
+    name: str
+    text: Callable[[RunRow], str]
+    foldable: bool = False
+
+
+def run_rows(results: Sequence[RunResult]) -> list[RunRow]:
+    """One row for each result, in the order given."""
+    differing = variations(results)
+    return [_run_row(result, differing[result.run_id]) for result in results]
+
+
+def _run_row(result: RunResult, variation: str) -> RunRow:
+    random = (*result.dense.points, *result.long.points)
+    planned = [length for length, _ in result.plan.long]
+    return RunRow(
+        run_id=result.run_id,
+        task=task_of(result),
+        model=model_of(result),
+        variation=variation,
+        seed=int(result.spec["seed"]),
+        dense=result.dense.balanced(),
+        # Where a task has no string of a planned length, the plan measures one symbol less.
+        long={n: point for point in result.long.balanced().points for n in planned if n - point.length in (0, 1)},
+        unbalanced=LengthCurve(
+            protocol=result.dense.protocol, points=tuple(point for point in random if not point.balanced)
+        ),
+        structured=result.structured.points,
+        steps=result.training.step,
+        level=result.certificate.level if result.certificate else "",
+    )
+
+
+def summary_table(rows: Sequence[RunRow]) -> Table:
+    """One line for each run; columns that say the same in all lines are folded into `shared`."""
+    long = [_long_column(length) for length in sorted({length for row in rows for length in row.long})]
+    columns = [
+        _Column("task", lambda row: row.task),
+        _Column("model", lambda row: row.model, foldable=True),
+        _Column("settings", lambda row: row.variation, foldable=True),
+        _Column("seed", lambda row: str(row.seed)),
+        _Column("lengths", lambda row: span([point.length for point in row.dense.points]), foldable=True),
+        _Column("strings", lambda row: _strings(row.dense), foldable=True),
+        _Column("mean", lambda row: percent(row.dense.mean())),
+        _Column("lowest", lambda row: _at(row.lowest)),
+        *long,
+        _Column("structured", lambda row: _at(row.lowest_structured)),
+        *([_Column("certificate", lambda row: row.level or NOTHING)] if any(row.level for row in rows) else []),
+        _Column("chance", lambda row: percent(row.baseline), foldable=True),
+        _Column("steps", lambda row: f"{row.steps:,}", foldable=True),
+    ]
+    return _table(columns, rows)
+
+
+def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
+    """The lengths at which some class cannot occur, apart from the rest; None if there are none."""
+    with_any = [row for row in rows if row.unbalanced.points]
+    columns = [
+        _Column("task", lambda row: row.task),
+        _Column("model", lambda row: row.model, foldable=True),
+        _Column("settings", lambda row: row.variation, foldable=True),
+        _Column("seed", lambda row: str(row.seed)),
+        _Column("lengths", lambda row: span([point.length for point in row.unbalanced.points])),
+        _Column("how many", lambda row: f"{len(row.unbalanced.points):,}"),
+        _Column("mean", lambda row: percent(row.unbalanced.mean())),
+        _Column("lowest", lambda row: percent(row.unbalanced.min())),
+    ]
+    return _table(columns, with_any) if with_any else None
+
+
+def as_csv(results: Sequence[RunResult]) -> str:
+    """Every measured point as comma-separated values, numbers in full precision."""
+    return curves_as_csv([(result.run_id, result.spec, curve) for result in results for curve in result.curves])
+
+
+def curves_as_csv(curves: Iterable[tuple[str, Mapping[str, Any], LengthCurve]]) -> str:
+    """The points of curves, each given with its run's id and specification, under `CSV_COLUMNS`."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for run_id, spec, curve in curves:
+        run = (run_id, spec["task"]["name"], spec["model"]["name"], spec["seed"])
+        for point in curve.points:
+            counts = (point.family, point.length, point.num_strings, point.num_correct, point.accuracy)
+            balanced = "true" if point.balanced else "false"
+            writer.writerow((*run, curve.protocol, *counts, *point.interval, point.baseline, balanced))
+    return file.getvalue()
+
+
+def _table(columns: Iterable[_Column], rows: Sequence[RunRow]) -> Table:
+    kept: list[tuple[str, list[str]]] = []
+    shared: list[tuple[str, str]] = []
+    for column in columns:
+        texts = [column.text(row) for row in rows]
+        if column.foldable and len(set(texts)) == 1:
+            shared.append((column.name, texts[0]))
+        else:
+            kept.append((column.name, texts))
+    lines = tuple(zip(*(texts for _, texts in kept), strict=True))
+    return Table(tuple(name for name, _ in kept), lines, tuple((name, text) for name, text in shared if text))
+
+
+def _long_column(length: int) -> _Column:
+    def text(row: RunRow) -> str:
+        point = row.long.get(length)
+        if point is None:
+            return NOTHING
+        return percent(point.accuracy) + ("" if point.length == length else f" at {point.length:,}")
+
+    return _Column(f"{length:,}", text)
+
+
+def _at(point: LengthPoint | None) -> str:
+    """An accuracy and, unless it is perfect, where it was found."""
+    if point is None:
+        return NOTHING
+    where = f"{point.length:,}" if point.family == "random" else f"{point.length:,}, {point.family}"
+    return percent(point.accuracy) + (f" at {where}" if point.accuracy < 1 else "")
+
+
+def _strings(curve: LengthCurve) -> str:
+    if not curve.points:
+        return NOTHING
+    return f"{span([point.num_strings for point in curve.points])}, {curve.protocol}"

@@ -1,0 +1,269 @@
+"""The states of recurrences with one-hot columns, enumerated: against the model, and with faults."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthwise.certification.proofs import one_hot
+from lengthwise.certification.certificate import Certificate, first_error
+from lengthwise.certification.certify import certify
+from lengthwise.certification.proofs.one_hot import NEVER_SEEN, compare_exact_traces, enumerate_states
+from lengthwise.certification.verify import check
+from lengthwise.constructions import construct
+from lengthwise.conventions import IGNORE
+from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.tree import NotFinite
+from lengthwise.layers.recurrent_layer import MIN_PROBABILITY
+from lengthwise.models import make_model
+from lengthwise.models.block_linear_rnn import BlockLinearRNN
+from lengthwise.report.certificate import certificate_lines
+from lengthwise.tasks import make_task
+
+SUM = make_task("sum", modulus=3)
+
+
+def finished(seed: int, **config) -> BlockLinearRNN:
+    """A random net with the columns that it would have after training."""
+    settings = {"d_model": 6, "block_dim": 3, "hidden": 8} | config
+    model = make_model("block-linear-rnn", SUM, seed=seed, **settings)
+    assert isinstance(model, BlockLinearRNN)
+    model.set_progress(1.0)
+    return model
+
+
+def compiled() -> BlockLinearRNN:
+    model = copy.deepcopy(construct("block-linear-rnn", SUM).model)
+    assert isinstance(model, BlockLinearRNN)
+    return model
+
+
+@torch.no_grad()
+def among_other_blocks(number: int, seed: int) -> BlockLinearRNN:
+    """The compiled net, and blocks next to its own, which move at random and on which no answer depends."""
+    large = finished(seed, d_model=3 + 3 * number, hidden=3)
+    layer = large.layers[0]
+    weights, others = large.state_dict(), {"layers.0.first_state", "layers.0.transition_map.2.weight"}
+    for name, own in compiled().state_dict().items():
+        weights[name].mul_(1_000 * (name in others))
+        weights[name][tuple(map(slice, own.shape))] = own
+    layer.temperature.zero_()
+    assert layer.transition_map[2].weight[9:].abs().min() > 0
+    return large
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    form=st.sampled_from([(1, "all"), (2, "all"), (3, "all"), (6, "all"), (6, "mixture")]),
+    dtype=st.sampled_from(list(NEVER_SEEN)),
+)
+@settings(max_examples=60, deadline=None)
+@torch.no_grad()
+def test_the_machine_answers_and_moves_as_the_model_does(seed: int, form: tuple[int, str], dtype: torch.dtype) -> None:
+    block_dim, read = form
+    model = finished(seed, block_dim=block_dim, read=read).to(dtype)
+    found = enumerate_states(model, SUM.symbols)
+    assert found is not None
+    strings = torch.randint(3, (20, 150), generator=torch.Generator().manual_seed(seed))
+    states = torch.cat(list(model.states(strings)), 1)
+    assert set(states.unique().tolist()) <= {0.0, 1.0}
+    assert len(states.flatten(0, 1).unique(dim=0)) <= found.extraction.fine.num_states
+    answers = torch.from_numpy(found.extraction.fine.run(strings.numpy()))
+    certain = answers != IGNORE
+    assert torch.equal(answers[certain], model(strings).argmax(-1)[certain])
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+@torch.no_grad()
+def test_room_and_margin_are_differences_of_logits(seed: int) -> None:
+    model = finished(seed)
+    found = enumerate_states(model, SUM.symbols)
+    assert found is not None
+    exact, (layer,) = copy.deepcopy(model).double(), model.double().layers
+    blocks = layer.transition_map(exact.norms[0](exact.embedding.weight)).unflatten(-1, (2, 3, 3))
+    highest = torch.cat([blocks.mT.reshape(-1, 3), layer.first_state]).topk(2, -1).values
+    closest = float((highest[:, 0] - highest[:, 1]).min())
+    assert closest - 1e-4 <= found.evidence.slack <= closest
+    states = exact.states(torch.randint(3, (50, 100), generator=torch.Generator().manual_seed(0)))
+    logits = exact.readout(torch.cat(list(states), 1).flatten(0, 1).unique(dim=0)).topk(2, -1).values
+    assert found.evidence.margin <= float((logits[:, 0] - logits[:, 1]).min())
+
+
+def test_columns_that_are_not_one_hot_have_no_machine() -> None:
+    model = finished(0)
+    for share in (0.0, 0.5):
+        model.set_progress(share)
+        assert enumerate_states(model, SUM.symbols) is None
+
+
+@torch.no_grad()
+def test_a_softmax_counts_as_one_hot_only_where_it_is_exactly() -> None:
+    model = compiled()
+    layer = model.layers[0]
+    assert enumerate_states(model, SUM.symbols) is not None
+    layer.temperature.fill_(8.9)  # logits 1,000 apart, less than 110 temperatures more than that
+    assert set(model._tables()[0].unique().tolist()) == {0.0, 1.0}
+    assert enumerate_states(model, SUM.symbols) is not None
+    for too_much in (12.0, 1e-20):  # logits of 1e23 are none whose rounding is known
+        layer.temperature.fill_(too_much)
+        assert enumerate_states(model, SUM.symbols) is None
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_no_numbers_have_no_machine(value: float) -> None:
+    for name, _ in compiled().named_parameters():
+        model = compiled()
+        model.state_dict()[name].flatten()[-1] = value
+        found = enumerate_states(model, SUM.symbols)
+        if found is not None:  # of a bias, minus infinity says that one class is no answer
+            strings = torch.randint(3, (20, 50), generator=torch.Generator().manual_seed(0))
+            assert compare_exact_traces(model, found.extraction, strings).num_disagreements == 0
+        assert found is None or name in ("readout.4.bias", "layers.0.transition_map.2.bias")
+
+
+@torch.no_grad()
+def test_one_wrong_column_is_found() -> None:
+    model = compiled()
+    last = model.layers[0].transition_map[2]
+    blocks = last.weight.view(3, 3, 3)
+    blocks[:, 1, 2] = blocks[:, 1, 2].roll(1)  # of symbol 2, in state 1
+    found = enumerate_states(model, SUM.symbols)
+    assert found is not None
+    assert first_error(found.extraction.fine, SUM.transducer) == ("1", "2")
+
+
+@torch.no_grad()
+def test_an_answer_that_rounding_decides_is_none() -> None:
+    model = compiled()
+    answer = model.readout[4]
+    answer.weight.zero_()
+    answer.bias.copy_(torch.tensor([1.0, 1.0 + 1e-7, 0.0]))
+    assert enumerate_states(model, SUM.symbols) is None  # no state has a certain answer
+    answer.weight[:, 0] = torch.tensor([50.0, 0.0, 0.0])
+    found = enumerate_states(model, SUM.symbols)
+    assert found is not None
+    assert sorted(found.extraction.fine.outputs.tolist()) == [IGNORE, IGNORE, 0]
+
+
+@torch.no_grad()
+def test_rounding_decides_between_answers_of_a_mixture_that_are_as_likely() -> None:
+    """A probability that is nearly 1 has few digits left for its logarithm, and one below 1e-30 none."""
+    model = finished(1, block_dim=6, read="mixture")
+    for logits, certain in (
+        ([20.0, 0.0, 0.0], True),
+        ([200.0, 0.0, 0.0], True),
+        ([0.0, 1e-6, 0.0], False),
+        ([1e-2, 0.0, 0.0], True),
+        ([100.0, 0.0, 100.0 + 1e-5], False),
+    ):
+        model.readout.weight.copy_(torch.tensor(logits))
+        found = enumerate_states(model, SUM.symbols)
+        assert (found is not None) == certain
+        if found:
+            assert found.evidence.margin <= min(logits[0], -math.log(MIN_PROBABILITY))
+            assert set(found.extraction.fine.outputs.tolist()) == {0}
+
+
+def test_more_states_than_can_be_gone_through_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_hot, "MAX_STATES", 2)
+    with pytest.raises(ValueError, match="model: expected at most 2 states to enumerate, got more"):
+        enumerate_states(compiled(), SUM.symbols)
+    with pytest.raises(ValueError, match=r"at most 2\^62 states that blocks could have together, got 3\^41"):
+        enumerate_states(among_other_blocks(40, seed=0), SUM.symbols)
+
+
+def test_what_is_not_known_is_refused() -> None:
+    class Other(BlockLinearRNN):
+        pass
+
+    def refused(model, said: str) -> None:
+        with pytest.raises(ValueError, match=said):
+            enumerate_states(model, SUM.symbols)
+
+    refused(make_model("rnn", SUM), "states are enumerated of a BlockLinearRNN only, got a RNN")
+    refused(Other(finished(0).config, vocab_size=3, num_classes=3), "BlockLinearRNN only, got a Other")
+    refused(finished(0, columns="clamped"), "one layer with columns 'stochastic', got 1 with 'clamped'")
+    refused(finished(0, num_layers=2), "one layer with columns 'stochastic', got 2 with 'stochastic'")
+    hooked, patched, foreign = finished(0), finished(0), finished(0)
+    hooked.register_forward_hook(lambda *given: None)
+    refused(hooked, "bounds are known for forward passes without hooks, got one")
+    patched.layers[0].inputs = lambda features: features
+    refused(patched, "bounds are known for its usual methods only, got another inputs")
+    other = finished(0)
+    other.layers[0].columns = "clamped"
+    refused(other, "expected a layer with columns 'stochastic', as configured, got 'clamped'")
+    foreign.readout[3] = torch.nn.GELU()
+    refused(foreign, "bounds are known for its usual parts only, got GELU")
+
+
+@pytest.mark.unchecked
+def test_a_compiled_net_is_proved_and_says_so() -> None:
+    certificate = certify(compiled(), SUM)
+    assert (certificate.level, certificate.reason) == ("proved", "")
+    assert certificate.codes is not None
+    assert (certificate.codes.num_codes, certificate.codes.num_merges) == (3, 9)
+    checked = check(Certificate.from_text(certificate.to_text()))
+    assert "the model's states are those enumerated" in checked.taken_on_trust
+    assert certificate.closure is not None
+    assert not certificate.closure.points
+    said = dict(certificate_lines(certificate))["states"]
+    assert said.startswith("3, all 9 steps enumerated; columns are one-hot vectors with 8.9e+02 to spare, the right")
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.unchecked
+@torch.no_grad()
+def test_a_net_whose_columns_are_soft_is_finite_and_says_why() -> None:
+    model = compiled()
+    model.layers[0].temperature.fill_(12.0)
+    certificate = certify(model, SUM)
+    assert certificate.level == "extracted"
+    assert certificate.reason == "columns are not one-hot vectors, or rounding may decide which"
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.unchecked
+def test_more_states_than_an_extraction_has_classes_are_gone_through() -> None:
+    model = among_other_blocks(6, seed=1)
+    with pytest.raises(NotFinite, match="do not close within 500 classes"):
+        extract_recurrent(model, SUM.symbols, radius=0.1)
+    certificate = certify(model, SUM)
+    assert (certificate.level, certificate.reason) == ("proved", "")
+    assert certificate.codes is not None
+    assert certificate.closure is not None
+    assert certificate.machine is not None
+    assert certificate.codes.num_codes == certificate.closure.num_prototypes > 500
+    assert len(certificate.machine["outputs"]) == 3
+    assert {followed.farthest for followed in certificate.followed} == {0.0}
+    check(Certificate.from_text(certificate.to_text()))
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.unchecked
+@torch.no_grad()
+def test_one_wrong_column_among_many_states_is_refuted_by_the_shortest_string() -> None:
+    model = among_other_blocks(6, seed=1)
+    blocks = model.layers[0].transition_map[2].weight.view(-1, 3, 3, 3)
+    blocks[0, :, 1, 2] = blocks[0, :, 1, 2].roll(1)  # of symbol 2, in state 1
+    certificate = certify(model, SUM)
+    assert certificate.counterexample is not None
+    assert (certificate.level, certificate.counterexample.string) == ("refuted", ("1", "2"))
+
+
+@torch.no_grad()
+def test_states_other_than_those_gone_through_are_seen() -> None:
+    model = compiled()
+    found = enumerate_states(model, SUM.symbols)
+    assert found is not None
+    strings = torch.randint(3, (7, 40), generator=torch.Generator().manual_seed(0))
+    assert compare_exact_traces(model, found.extraction, strings) == (7, 280, 0, 0.0)
+    found.extraction.prototypes[0, 1] = 1e-30  # less than the smallest square
+    assert compare_exact_traces(model, found.extraction, strings).num_disagreements > 0
+    model.layers[0].temperature.fill_(100.0)  # columns of the compiled net are no one-hot vectors any more
+    seen = compare_exact_traces(model, found.extraction, strings)
+    assert seen.num_nodes == seen.num_disagreements == 280

@@ -1,0 +1,342 @@
+"""The command line as its user meets it: output, exit codes, one sentence for every mistake."""
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lengthwise import __version__
+from lengthwise.cli.app import main
+
+SMALL = [
+    *("--set", "train.steps=12", "--set", "train.batch_size=4", "--set", "train.max_length=6"),
+    *("--set", "model.d_model=8", "--set", "model.num_heads=2"),
+]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+@pytest.fixture
+def small_plan(monkeypatch) -> None:
+    from lengthwise.evaluation import plan
+
+    fields = plan.EvaluationPlan.model_fields
+    small = {"dense": (7, 9), "dense_strings": 4, "long": ((20, 4),), "structured": ((12, 2),)}
+    for name, value in small.items():
+        monkeypatch.setattr(fields[name], "default", value)
+    plan.EvaluationPlan.model_rebuild(force=True)
+    yield
+    monkeypatch.undo()
+    plan.EvaluationPlan.model_rebuild(force=True)
+
+
+@pytest.fixture
+def trained(tmp_path: Path, small_plan, capsys) -> Path:
+    assert run("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
+    capsys.readouterr()
+    return next(tmp_path.glob("parity-*"))
+
+
+def test_help_lists_the_commands(capsys) -> None:
+    assert run("--help") == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in ("demo", "list", "train", "evaluate", "predict", "report", "analyze"))
+    assert run("--version") == 0
+    assert capsys.readouterr().out.strip() == __version__
+
+
+def test_list_shows_every_member(capsys) -> None:
+    assert run("list") == 0
+    text = capsys.readouterr().out
+    assert all(
+        word in text for word in ("parity", "bounded-dyck", "regular-gpt", "d_model=64", "demo", "chi2023", "Elman")
+    )
+
+
+def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, monkeypatch) -> None:
+    assert run("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
+    text = capsys.readouterr().out
+    assert "already finished" in text
+    assert str(trained) in text
+    assert run("evaluate", str(trained), "--lengths", "3-5,8", "--strings", "16") == 0
+    text = capsys.readouterr().out
+    assert len(re.findall(r"\d+/16", text)) == 4
+    assert run("resume", str(trained)) == 0
+    assert "already finished" in capsys.readouterr().out
+    points = str(tmp_path / "points.csv")
+    assert run("evaluate", str(trained), "--lengths", "0-70,90", "--strings", "2", "--csv", points) == 0
+    text = capsys.readouterr().out
+    assert "of 71 points; --csv FILE writes all" in text
+    assert "1 lengths left out" in text
+    assert re.search(r"^90 ", text, flags=re.MULTILINE)
+    assert len(Path(points).read_text().splitlines()) == 72
+    assert run("predict", str(trained), "abba", "b") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["abba", "b"]
+    for line, truth in zip(lines, ("0", "1"), strict=True):
+        _, answer, _, verdict = line.split("\t")
+        assert verdict == ("right" if answer == truth else f"wrong, it is {truth}")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("ab\r\nba\n"))
+    assert run("predict", str(trained), "-") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert run("report", str(trained), "--out", str(tmp_path / "page.html")) == 0
+    assert (tmp_path / "page.html").stat().st_size > 100_000
+    assert run("analyze", str(trained), "--length", "20", "--out", str(tmp_path / "inside.html")) == 0
+    assert "random strings of 20 symbols" in (tmp_path / "inside.html").read_text(encoding="utf-8")
+
+
+def test_where_the_task_asks_nothing(tmp_path: Path, capsys) -> None:
+    """Half an expression has no value, and a single structured string need not be an expression."""
+    assert run("train", "modular-arithmetic", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
+    (folder,) = map(str, tmp_path.iterdir())
+    capsys.readouterr()
+    assert run("predict", folder, "3+", "3+1") == 0
+    unsupervised, supervised = capsys.readouterr().out.splitlines()
+    assert unsupervised.endswith("the task asks nothing here")
+    assert supervised.endswith(("right", "wrong, it is 4"))
+    for seed in range(5):
+        structured = ("--lengths", "41", "--strings", "1", "--protocol", "structured", "--seed", str(seed))
+        assert run("evaluate", folder, *structured) == 0
+
+
+def test_a_regular_expression_is_trained_on_from_the_command_line(tmp_path: Path, small_plan, capsys) -> None:
+    words = ("train", "regex", "regular-gpt", "--set", "task.pattern=(a|b)*abb", *SMALL, "--runs", str(tmp_path))
+    assert run(*words) == 0
+    (folder,) = tmp_path.glob("regex-*")
+    capsys.readouterr()
+    assert run("predict", str(folder), "abb", "aba") == 0
+    for line, truth in zip(capsys.readouterr().out.splitlines(), ("in", "out"), strict=True):
+        _, answer, _, verdict = line.split("\t")
+        assert verdict == ("right" if answer == truth else f"wrong, it is {truth}")
+
+
+def test_a_table_of_a_config_file_is_kept_whole_in_the_run(tmp_path: Path, small_plan, capsys) -> None:
+    config = tmp_path / "machine.toml"
+    config.write_text('[task]\nalphabet = "xy"\ntransitions = [[1, 0], [1, 2], [1, 0]]\naccepting = [2]\n')
+    words = ("train", "dfa", "regular-gpt", "--config", str(config), *SMALL, "--runs", str(tmp_path / "runs"))
+    assert run(*words) == 0
+    config.unlink()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert run("resume", str(folder)) == 0
+    assert "already finished" in capsys.readouterr().out
+    assert run("predict", str(folder), "yxy", "yx") == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == ["yxy", "yx"]
+    assert run("report", str(folder), "--out", str(tmp_path / "page.html")) == 0
+
+
+def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> None:
+    config = tmp_path / "machine.toml"
+    config.write_text('[task]\nalphabet = "xy"\ntransitions = [[1, 0], [1]]\naccepting = [1]\n')
+    assert run("train", "dfa", "regular-gpt", "--config", str(config), "--runs", str(tmp_path / "runs")) == 2
+    error = "lengthwise: task.transitions: expected a next state for each of the 2 symbols, got 1 for state 1; give one"
+    assert capsys.readouterr().err.startswith(error)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["(a|b)*abb", "--to", "regular-gpt"],
+        ["(a|b)*abb", "--to", "regular-gpt", "--chunk-size", "3"],
+        ["b*(a|b){4}", "--alphabet", "abc", "--to", "rnn"],
+        ["--task", "tomita", "--set", "task.index=3", "--to", "regular-gpt"],
+        ["--to", "rnn", "--", "-?1*"],
+    ],
+)
+def test_compile_writes_a_model_that_is_right(arguments: list[str], tmp_path: Path, capsys) -> None:
+    import torch
+
+    from lengthwise import load_compiled
+
+    out = tmp_path / "folder" / "model"
+    assert run("compile", "--out", str(out), *arguments) == 0
+    text = capsys.readouterr().out
+    assert f"wrote {out}" in text
+    compiled = load_compiled(out)
+    assert set(compiled.about) <= set(text.splitlines())
+    machine = compiled.target.machine
+    strings = torch.randint(len(machine.symbols), (64, 40), generator=torch.Generator().manual_seed(0))
+    expected = torch.from_numpy(machine.run(strings.numpy()))
+    assert torch.equal(compiled.model(strings).argmax(-1), expected)
+
+
+def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) -> None:
+    from lengthwise import load_compiled
+    from lengthwise.automata.regex import dfa_from_regex
+
+    assert run("compile", "(a|b)*abb", "--to", "rnn", "--out", str(tmp_path)) == 0
+    assert "states: 4" in capsys.readouterr().out
+    compiled = load_compiled(tmp_path)
+    assert compiled.task is not None
+    assert compiled.task.name == "regex"
+    assert compiled.target.machine.equivalent(dfa_from_regex("(a|b)*abb").transducer)
+    assert compiled.target.classes == ("out", "in")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["(a|b", "--to", "rnn"], "pattern: expected a closing ) at position 5 of '(a|b', got the end"),
+        (["[^a]", "--to", "rnn"], "got one that holds no string of one symbol or more"),
+        (["abc", "--alphabet", "ab", "--to", "rnn"], "alphabet: 'abc' names 'c', which 'ab' lacks; add"),
+        (["ab", "--to", "rn"], "unknown construction 'rn'; did you mean 'rnn'?"),
+        (["ab", "--to", "rnn", "--chunk-size", "3"], "chunk_size: rnn takes no such option (known: none)"),
+        (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "chunk_size: expected at least 2, got 1"),
+        (
+            ["ab", "--to", "regular-gpt", "--chunk-size", "x"],
+            "--chunk-size: expected a whole number of at least 0, got x",
+        ),
+        (["--to", "rnn"], "expected a regular expression or --task, got neither"),
+        (["ab", "--task", "parity", "--to", "rnn"], "expected a regular expression or --task, got both"),
+        (["ab", "--set", "task.p=0.3", "--to", "rnn"], "--set: expected none next to an expression, got task.p=0.3"),
+        (["--task", "parity", "--alphabet", "ab", "--to", "rnn"], "--alphabet: expected none next to --task, got 'ab'"),
+        (["--task", "parity", "--set", "model.d=3", "--to", "rnn"], "--set: expected settings of the task"),
+        (
+            ["--task", "tomita", "--set", "task.index=8", "--to", "rnn"],
+            "task.index: expected a number less than or equal",
+        ),
+        (["--task", "partiy", "--to", "rnn"], "unknown task 'partiy'; did you mean 'parity'?"),
+        (
+            ["--task", "modular-arithmetic", "--to", "regular-gpt"],
+            "would have 560,548,529 weights, more than 20,000,000",
+        ),
+        (["ab"], "--to"),
+    ],
+)
+def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_path: Path, capsys) -> None:
+    assert run("compile", "--out", str(tmp_path / "out"), *arguments) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["train", "partiy", "regular-gpt"], "unknown task 'partiy'; did you mean 'parity'?"),
+        (["train", "parity", "regular-gtp"], "unknown model 'regular-gtp'; did you mean 'regular-gpt'?"),
+        (
+            ["train", "parity", "regular-gpt", "--set", "train.step=5"],
+            "train.step: no such setting; did you mean 'steps'?",
+        ),
+        (
+            ["train", "parity", "regular-gpt", "--set", "model.chunk_size=1"],
+            "model.chunk_size: expected a number greater than or",
+        ),
+        (
+            ["train", "parity", "regular-gpt", "--set", "model.num_heads=7"],
+            "num_heads: expected a divisor of d_model=64",
+        ),
+        (["train", "parity", "regular-gpt", "--config", "none.toml"], "--config: there is no file none.toml"),
+        (["train", "parity", "regular-gpt", "--seed", "-1"], "--seed: expected a whole number of at least 0, got -1"),
+        (
+            ["train", "regex", "regular-gpt", "--set", "task.pattern=(a|b"],
+            "task.pattern: expected a closing ) at position 5 of '(a|b', got the end; close the group",
+        ),
+        (["train", "regex", "regular-gpt", "--set", "task.pattern=[ab]+"], "there is nothing to decide"),
+        (
+            ["train", "word-problem", "regular-gpt", "--set", "task.group=Q8"],
+            "task.group: expected one of S2 to S6, A3 to",
+        ),
+        (
+            ["train", "word-problem", "regular-gpt", "--set", "task.generators=[[1, 0], [0, 0]]"],
+            "task.generators: expected each of 0..1 once, got [0, 0] as generator 1; list the images of the points",
+        ),
+        (["train", "parity"], "parameter MODEL requires an argument"),
+        (["trian", "parity"], "trian"),
+        (["train", "parity", "regular-gpt", "--sed", "5"], "--sed"),
+        (["evaluate", "nowhere"], "nowhere: expected a run folder"),
+        (["predict", "nowhere", "ab"], "nowhere: expected a run folder"),
+        (["analyze", "nowhere"], "nowhere: expected a run folder"),
+        (["report", "nowhere"], "nowhere: expected a run folder"),
+        (["demo", "--scale", "huge"], "--scale: expected one of smoke, small, paper, got 'huge'"),
+        (["train", "parity", "regular-gpt", "--seed", "1.5"], "--seed: expected a whole number of at least 0, got 1.5"),
+        (
+            ["train", "parity", "regular-gpt", "--set", "train.optimizer.learning_rate=inf"],
+            "learning_rate: expected a finite",
+        ),
+        (
+            ["train", "parity", "regular-gpt", "--set", "train.optimizer=3"],
+            "train.optimizer: expected a section of settings",
+        ),
+        (["train", "parity", "regular-gpt", "--longest", "5"], "--longest: expected at least 41"),
+        (["demo", "--scale", "smoke", "--workers", "0"], "workers: expected at least 1, got 0"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.startswith("lengthwise: ")
+    assert "Traceback" not in error
+    assert not list(tmp_path.glob("runs/*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["evaluate", "{run}", "--lengths", "99999999999"], "--lengths: expected lengths of at most 10,000,000"),
+        (["predict", "{run}", "ab", "abcb"], "string 2: text: 'c' at position 3 is no symbol of parity; use only a b"),
+        (["predict", "{run}", ""], "wants at least one of the symbols a b, got ''"),
+        (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
+        (["analyze", "{run}", "--length", "0"], "no strings of length 0"),
+        (["analyze", "{run}", "--out", "page.pdf"], "page: expected a name that ends in .html, got 'page.pdf'"),
+        (["evaluate", "{run}", "--lengths", "5-x"], "--lengths: expected lengths and ranges"),
+        (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
+        (["evaluate", "{run}", "--strings", "0"], "num_strings: expected 1 to 1,000,000, got 0"),
+        (["evaluate", "{run}", "--strings", "9" * 20], "num_strings: expected 1 to 1,000,000, got 999"),
+    ],
+)
+def test_mistakes_about_a_run(arguments, sentence, trained, capsys) -> None:
+    assert run(*(word.format(run=trained) for word in arguments)) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_typo_in_a_config_file_is_found(tmp_path: Path, capsys) -> None:
+    (tmp_path / "run.toml").write_text("[train]\nstepz = 3\n")
+    code = run(
+        "train", "parity", "regular-gpt", "--config", str(tmp_path / "run.toml"), "--runs", str(tmp_path / "runs")
+    )
+    assert code == 2
+    assert "train.stepz: no such setting; did you mean 'steps'?" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_ctrl_c_keeps_the_checkpoint(tmp_path: Path) -> None:
+    """A real process, a real SIGINT, and then the run goes on where it stopped."""
+    import signal
+    import time
+
+    command = [sys.executable, "-m", "lengthwise", "train", "parity", "regular-gpt", "--runs", str(tmp_path)]
+    command += [*SMALL, "--set", "train.steps=100000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("*/metrics.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "stopped at step" in error
+    assert "Traceback" not in error
+    assert list(tmp_path.glob("*/checkpoint.safetensors"))
+
+
+def test_demo_at_smoke_scale(tmp_path: Path) -> None:
+    """As its user runs it, in a narrow terminal."""
+    command = [sys.executable, "-m", "lengthwise", "demo", "--scale", "smoke", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"COLUMNS": "60", "PATH": ""})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert (tmp_path / "smoke" / "report.html").exists()
+    assert all(task in done.stdout for task in ("parity", "even-pairs", "cycle"))

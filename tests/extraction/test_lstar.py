@@ -1,0 +1,45 @@
+"""L* asks a model; what it learns is compared with the machine that is there."""
+
+import pytest
+import torch
+from automaton_strategies import checked_strategies, transducers
+from hypothesis import given, settings
+
+from lengthwise.automata import Transducer
+from lengthwise.certification.certificate import first_error
+from lengthwise.extraction.lstar import learn_by_queries
+from lengthwise.models import make_model
+from lengthwise.models.machine import MachineModel
+from lengthwise.tasks import make_task
+
+pytestmark = checked_strategies
+
+
+def names(transducer: Transducer) -> tuple[str, ...]:
+    return tuple(map(str, range(int(transducer.outputs.max()) + 1)))
+
+
+@given(transducers(symbols=("a", "b"), max_states=4))
+@settings(max_examples=25)
+def test_learns_the_machine_that_answers(transducer: Transducer) -> None:
+    outputs = transducer.outputs - transducer.outputs.min()
+    there = Transducer(transducer.semiautomaton, transducer.start, outputs)
+    learned = learn_by_queries(MachineModel(there, names(there)), there.symbols)
+    assert first_error(learned, there) is None
+    assert learned.num_states <= there.minimize().num_states + 1  # the start, of which nothing is asked
+
+
+def test_an_untrained_net_is_no_small_machine() -> None:
+    task = make_task("parity")
+    model = make_model("regular-gpt", task, d_model=8, num_heads=2)
+    with pytest.raises(ValueError, match="no machine agrees with it on 200 strings of 12 symbols after 2 rounds"):
+        learn_by_queries(model, task.symbols, num_strings=200, length=12, max_rounds=2)
+
+
+def test_strings_come_from_the_seed() -> None:
+    task = make_task("even-pairs")
+    model = MachineModel(task.transducer, task.classes)
+    before = torch.get_rng_state()
+    first, again = (learn_by_queries(model, task.symbols, num_strings=20, length=10) for _ in range(2))
+    assert first.equivalent(again)
+    assert torch.equal(before, torch.get_rng_state())

@@ -1,0 +1,181 @@
+"""Models that a certificate must not be fooled by, each a `SequenceModel`, and a task for them."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from lengthwise.automata import Semiautomaton, Transducer
+from lengthwise.models.base import ModelConfig, SequenceModel
+from lengthwise.ops.tree_attention import Tree, last_state, prefix_states
+from lengthwise.tasks.regular.parity import Parity
+
+
+class MultiplesOf3(Parity):
+    """Is the number of b a multiple of 3? On the strings of `Parity`: 1 and 2 are told apart by what follows only."""
+
+    name = "multiples-of-3"
+
+    @property
+    def transducer(self) -> Transducer:
+        return Transducer(Semiautomaton(np.array([[0, 1], [1, 2], [2, 0]]), ("a", "b")), 0, np.array([1, 0, 0]))
+
+    def solve(self, inputs):
+        return (inputs.cumsum(1) % 3 == 0).long()
+
+
+class Wrapped(SequenceModel):
+    """A model around another one; its tree, if it has one, stays in sight."""
+
+    name = "wrapped"
+    Config = ModelConfig
+
+    def __init__(self, inner: SequenceModel) -> None:
+        super().__init__()
+        self.config = ModelConfig()
+        self.inner = inner
+        self.readout = inner.readout
+
+    @property
+    def tree(self):
+        return self.inner.tree
+
+    def reset_parameters(self, generator):
+        self.inner.reset_parameters(generator)
+
+    def forward(self, inputs, perturb=None):
+        return self.inner(inputs, perturb)
+
+    def last_state(self, inputs, perturb=None):
+        return self.inner.last_state(inputs, perturb)
+
+
+class LabelsChange(Wrapped):
+    """From strings of `length` symbols on the classes change places."""
+
+    def __init__(self, inner: SequenceModel, length: int) -> None:
+        super().__init__(inner)
+        self.length = length
+
+    def forward(self, inputs, perturb=None):
+        logits = self.inner(inputs, perturb)
+        late = torch.arange(1, inputs.shape[1] + 1) >= self.length
+        return torch.where(late[:, None], logits.roll(1, -1), logits)
+
+    def last(self, inputs, perturb=None):
+        logits = self.inner.last(inputs, perturb)
+        return logits.roll(1, -1) if inputs.shape[1] >= self.length else logits
+
+
+class NoTree(Wrapped):
+    """The same answers, from a model that cannot be taken apart."""
+
+    tree = property()
+
+
+class WrongInBatches(Wrapped):
+    """Right wherever a string of `length` symbols or more is alone."""
+
+    def __init__(self, inner: SequenceModel, length: int) -> None:
+        super().__init__(inner)
+        self.length = length
+
+    def last(self, inputs, perturb=None):
+        logits = self.inner.last(inputs, perturb)
+        return logits if len(inputs) == 1 or inputs.shape[1] < self.length else logits.roll(1, -1)
+
+
+class Attention(SequenceModel):
+    """A start symbol, one head of uniform attention, one layer of ReLU without biases: parity of up to `most` b.
+
+    Attention gives k / (T + 1) and 1 / (T + 1) for k b among T symbols. A ReLU layer without biases then computes
+    z(k) / (T + 1) for any piecewise linear z, here the zigzag that is -1 at even and 1 at odd numbers up to `most`.
+    """
+
+    name = "attention"
+    Config = ModelConfig
+
+    def __init__(self, maximum: int) -> None:
+        super().__init__()
+        self.config = ModelConfig()
+        self.embedding = nn.Embedding(3, 2)
+        self.hidden = nn.Linear(2, maximum + 1, bias=False)
+        self.readout = nn.Linear(maximum + 1, 2, bias=False)
+        turns = torch.arange(maximum)
+        slopes = torch.where(turns % 2 == 0, 4.0, -4.0) - 2.0 * (turns == 0)
+        with torch.no_grad():
+            self.embedding.weight.copy_(torch.tensor([[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]))
+            self.hidden.weight.copy_(torch.stack([torch.ones(maximum + 1), -torch.arange(-1.0, maximum)], 1))
+            self.hidden.weight[0] = torch.tensor([0.0, 1.0])
+            self.readout.weight.copy_(torch.cat([-torch.ones(1), slopes]) * torch.tensor([[-1.0], [1.0]]))
+
+    def reset_parameters(self, generator):
+        for parameter in self.parameters():
+            nn.init.normal_(parameter, generator=generator)
+
+    def _states(self, inputs):
+        started = nn.functional.pad(inputs + 1, (1, 0))
+        counts = self.embedding(started).double().cumsum(1)
+        means = counts / torch.arange(1, started.shape[1] + 1)[:, None]
+        return torch.relu(self.hidden(means[:, 1:].to(self.hidden.weight.dtype)))
+
+    def forward(self, inputs, perturb=None):
+        return self.readout(self._states(inputs))
+
+    def last_state(self, inputs, perturb=None):
+        return self._states(inputs)[:, -1]
+
+
+class CountingLayer:
+    """A merge that adds."""
+
+    bias = torch.zeros(1, 2)
+
+    def normalize(self, states):
+        return states
+
+    def query(self, normed):
+        return torch.zeros_like(normed).unsqueeze(-2)
+
+    def key_value(self, normed):
+        return torch.zeros_like(normed).unsqueeze(-2), normed.unsqueeze(-2)
+
+    def output(self, newest, attended):
+        return 2 * attended
+
+
+class Multiples(nn.Module):
+    """Is a number a multiple of another?"""
+
+    def __init__(self, of: int) -> None:
+        super().__init__()
+        self.of = of
+
+    def forward(self, states):
+        rest = states[..., 0] % self.of
+        return torch.stack([(rest != 0).float(), (rest == 0).float()], -1)
+
+
+class Counter(SequenceModel):
+    """Its state is the number of b: no finite machine, though what it answers depends on a remainder."""
+
+    name = "counter"
+    Config = ModelConfig
+    accepts_pad = True
+
+    def __init__(self, of: int) -> None:
+        super().__init__()
+        self.config = ModelConfig()
+        self.readout = Multiples(of)
+
+    @property
+    def tree(self):
+        return Tree(torch.tensor([[0.0], [0.0], [1.0]]), [CountingLayer()], 2)
+
+    def reset_parameters(self, generator):
+        """There are none."""
+
+    def forward(self, inputs, perturb=None):
+        return self.readout(prefix_states(inputs + 1, self.tree, perturb))
+
+    def last_state(self, inputs, perturb=None):
+        return last_state(inputs + 1, self.tree, perturb)
