@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lengthwise.report.pages.run import MeasuredRun
-
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.report.pages.run import MeasuredRun
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
 from lengthwise.runs.journal import Probe
 from lengthwise.runs.spec import make_spec

@@ -1,11 +1,11 @@
 """What a page shows of a certificate: its machine, whole where it is small."""
 
 import pytest
-from lengthwise.report.pages.certificate import certificate_section
 
 from lengthwise.certification.certify import certify
 from lengthwise.constructions import construct
 from lengthwise.report.certificate import class_names
+from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.tasks import make_task
 
 pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("fewer_strings")]

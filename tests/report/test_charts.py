@@ -1,8 +1,8 @@
 import pytest
-from lengthwise.report.charts.curves import LOSS_FLOOR, LOSS_WINDOWS, accuracy_chart, loss_chart, side_by_side
-from lengthwise.report.tables.runs import RunRow, run_rows
 from synthetic_runs import synthetic_run
 
+from lengthwise.report.charts.curves import LOSS_FLOOR, LOSS_WINDOWS, accuracy_chart, loss_chart, side_by_side
+from lengthwise.report.tables.runs import RunRow, run_rows
 from lengthwise.training.loop import StepRecord
 
 

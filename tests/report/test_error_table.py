@@ -6,8 +6,6 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from lengthwise.report.pages.run import MeasuredRun, write_report
-from lengthwise.report.tables.errors import error_run_lines
 from rich.console import Console
 from synthetic_runs import PLAN, synthetic_run
 
@@ -18,6 +16,8 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
 from lengthwise.report.pages.results import cell_lines, markdown_page
+from lengthwise.report.pages.run import MeasuredRun, write_report
+from lengthwise.report.tables.errors import error_run_lines
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.terminal import print_results

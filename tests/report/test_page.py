@@ -4,9 +4,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from lengthwise.report.pages.run import write_report
 from synthetic_runs import MeasuredRun, synthetic_run
 
+from lengthwise.report.pages.run import write_report
 from lengthwise.runs.folder import RunFolder, RunStatus
 from lengthwise.runs.spec import make_spec
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lengthwise.report.tables.runs import as_csv, run_rows, summary_table, unbalanced_table
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.report.tables.runs import as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import as_toml, variations
 from lengthwise.runs.spec import make_spec
 from lengthwise.training.recipe import PRESETS

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.certification.proofs import one_hot
 from lengthwise.certification.certificate import Certificate, first_error
 from lengthwise.certification.certify import certify
+from lengthwise.certification.proofs import one_hot
 from lengthwise.certification.proofs.one_hot import NEVER_SEEN, compare_exact_traces, enumerate_states
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
