@@ -15,7 +15,6 @@ import numpy as np
 import torch
 import vl_convert
 from jaxtyping import Float
-from lengthwise.report.charts.curves import PALETTE, log_ticks
 from speed_page import ROOT, environment, parse_options, provenance, write_files
 from torch import Tensor
 
@@ -30,6 +29,7 @@ from lengthwise.constructions.looped import (
     timed_approximation,
 )
 from lengthwise.constructions.looped.approximation import loop_budget
+from lengthwise.report.charts.curves import PALETTE, log_ticks
 from lengthwise.report.tables.markdown import markdown_table
 
 BINS = (2, 3, 4, 6, 8, 12, 16)

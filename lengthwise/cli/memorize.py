@@ -22,7 +22,7 @@ def memorize(
     rational: Annotated[bool, Parameter(negative=(), help="W_h of rational numbers (integers, in fact).")] = False,
     robust: Annotated[bool, Parameter(negative=(), help="The widest margin of all nets of that dimension.")] = False,
     prove: Annotated[bool, Parameter(negative=(), help="Prove that no smaller dimension will do.")] = False,
-    at_most: Annotated[
+    max_dimension: Annotated[
         int | None, Parameter(converter=_count, help="No more dimensions than these; more than needed widen margins.")
     ] = None,
     budget: Annotated[int, Parameter(converter=_count, help="Linear programs, after which bounds are given.")] = 3_000,
@@ -44,9 +44,9 @@ def memorize(
     if rational and robust:
         raise ValueError("--robust: expected none next to --rational, whose integers are never rounded; leave one out")
     if rational:
-        found: Any = memorize_rationally(word, at_most=at_most, budget=budget)
+        found: Any = memorize_rationally(word, max_dimension=max_dimension, budget=budget)
     else:
-        found = memorize_word(word, robust=robust, at_most=at_most, budget=budget)
+        found = memorize_word(word, robust=robust, max_dimension=max_dimension, budget=budget)
     console = Console()
     lines = [*memorization_lines(found, console.width)]
     if prove:

@@ -45,7 +45,7 @@ def test_rational_matrices_are_integers(tmp_path: Path, capsys) -> None:
 def test_more_dimensions_for_the_margin(tmp_path: Path, capsys) -> None:
     out = str(tmp_path / "orbit.png")
     margins = []
-    for options in (["--robust"], ["--robust", "--at-most", "9"]):
+    for options in (["--robust"], ["--robust", "--max-dimension", "9"]):
         assert run("0010110111", *options, "--out", out) == 0
         text = capsys.readouterr().out
         margins.append(float(re.search(r"^margin: ([\d.]+)", text, flags=re.MULTILINE).group(1)))
@@ -85,10 +85,16 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
     [
         ([""], "word: expected at least one symbol, got none; give the word that is to be repeated"),
         (["".join(map(chr, range(200, 265)))], "word: expected at most 64 different symbols, got 65; use fewer"),
-        (["abacabad", "--at-most", "2"], "at_most: expected at least 3, which 'abacabad' needs, got 2; allow more"),
-        (["00000111", "--rational", "--at-most", "3"], "needs with a rational matrix (order 8 alone needs 4), got 3"),
+        (
+            ["abacabad", "--max-dimension", "2"],
+            "max_dimension: expected at least 3, which 'abacabad' needs, got 2; allow more",
+        ),
+        (
+            ["00000111", "--rational", "--max-dimension", "3"],
+            "needs with a rational matrix (order 8 alone needs 4), got 3",
+        ),
         (["ab", "--rational", "--robust"], "--robust: expected none next to --rational"),
-        (["ab", "--at-most", "x"], "--at-most: expected a whole number of at least 1, got x"),
+        (["ab", "--max-dimension", "x"], "--max-dimension: expected a whole number of at least 1, got x"),
         (["ab", "--budget", "0"], "--budget: expected a whole number of at least 1, got 0"),
         (["ab", "--out", "orbit.pdf"], "--out: expected a name that ends in .png or .svg, got 'orbit.pdf'"),
         ([], "WORD"),

@@ -47,15 +47,17 @@ class Memorization(NamedTuple):
     is_widest: bool = True
 
 
-def memorize(text: str, *, robust: bool = False, at_most: int | None = None, budget: int = BUDGET) -> Memorization:
+def memorize(
+    text: str, *, robust: bool = False, max_dimension: int | None = None, budget: int = BUDGET
+) -> Memorization:
     """The smallest generator of ``(text)^+`` with W_x = 0: sets of frequencies in order of dimension, a program each.
 
     Of the first set that can be read out the widest margin is taken; with `robust`, of all sets of dimension d_min, or
-    of all of dimension at most `at_most` if that is given. The restriction to W_h^p = 1 is none: averaging the logits
-    of any other W_h over steps that are p apart leaves frequencies k / p alone, and all inequalities strict.
+    of all of dimension up to `max_dimension` if that is given. The restriction to W_h^p = 1 loses nothing: averaging
+    the logits of any other W_h over steps that are p apart leaves frequencies k / p alone, and all inequalities strict.
 
     Raises:
-        ValueError: the text is no word (`parse_word`), or it needs more than `at_most` dimensions.
+        ValueError: the text is no word (`parse_word`), or it needs more than `max_dimension` dimensions.
 
     Example:
         >>> found = memorize("abacabad")
@@ -73,14 +75,16 @@ def memorize(text: str, *, robust: bool = False, at_most: int | None = None, bud
     smallest = _first(word, search)
     upper = dimension(smallest, word.period)
     lower = upper if search.is_complete else search.reached
-    if at_most is not None and at_most < lower:
-        raise ValueError(f"at_most: expected at least {lower}, which {word.text!r} needs, got {at_most}; allow more")
-    if at_most is not None and at_most < upper:
+    if max_dimension is not None and max_dimension < lower:
         raise ValueError(
-            f"at_most: expected at least {upper}, got {at_most}; whether {word.text!r} needs more than {lower} was not "
-            "settled within the budget"
+            f"max_dimension: expected at least {lower}, which {word.text!r} needs, got {max_dimension}; allow more"
         )
-    dimensions = range(upper, (at_most or upper) + 1) if robust else ()
+    if max_dimension is not None and max_dimension < upper:
+        raise ValueError(
+            f"max_dimension: expected at least {upper}, got {max_dimension}; whether {word.text!r} needs more than "
+            f"{lower} was not settled within the budget"
+        )
+    dimensions = range(upper, (max_dimension or upper) + 1) if robust else ()
     frequencies, best = _widest(word, smallest, wider, dimensions)
     generator = _assemble_weights(word, frequencies, best)
     margins = generator.margin(word.period), 1 / best.cost

@@ -65,7 +65,7 @@ class RationalMemorization(NamedTuple):
         return self.generator.dimension
 
 
-def memorize_rationally(text: str, *, at_most: int | None = None, budget: int = BUDGET) -> RationalMemorization:
+def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: int = BUDGET) -> RationalMemorization:
     """The smallest generator of ``(text)^+`` with W_x = 0 and a rational W_h: sets J of divisors, by their dimension.
 
     W_h is block-diagonal with the companion matrices of Phi_j, h_1 is the first unit vector of each block, and W_y is
@@ -73,7 +73,7 @@ def memorize_rationally(text: str, *, at_most: int | None = None, budget: int = 
     many divisors, or the budget of linear programs ends, the generator is `simplex`, which has all orders but 1.
 
     Raises:
-        ValueError: the text is no word (`parse_word`), or it needs more than `at_most` dimensions.
+        ValueError: the text is no word (`parse_word`), or it needs more than `max_dimension` dimensions.
 
     Example:
         >>> found = memorize_rationally("00000111")
@@ -85,15 +85,15 @@ def memorize_rationally(text: str, *, at_most: int | None = None, budget: int = 
     """
     word = parse_word(text)
     found = _search(word, budget)
-    if at_most is not None and at_most < found.lower:
+    if max_dimension is not None and max_dimension < found.lower:
         raise ValueError(
-            f"at_most: expected at least {found.lower}, which {word.text!r} needs with a rational matrix (order "
-            f"{word.period} alone needs {found.order_dimension}), got {at_most}; allow more, or real numbers"
+            f"max_dimension: expected at least {found.lower}, which {word.text!r} needs with a rational matrix (order "
+            f"{word.period} alone needs {found.order_dimension}), got {max_dimension}; allow more, or real numbers"
         )
-    if at_most is not None and at_most < found.dimension:
+    if max_dimension is not None and max_dimension < found.dimension:
         raise ValueError(
-            f"at_most: expected at least {found.dimension}, got {at_most}; whether {word.text!r} needs more than "
-            f"{found.lower} with a rational matrix was not settled within the budget"
+            f"max_dimension: expected at least {found.dimension}, got {max_dimension}; whether {word.text!r} needs "
+            f"more than {found.lower} with a rational matrix was not settled within the budget"
         )
     return found
 

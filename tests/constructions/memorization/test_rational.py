@@ -110,11 +110,12 @@ def test_integers_say_the_word_for_ever(text: str) -> None:
 
 def test_an_impossible_dimension_is_refused() -> None:
     sentence = (
-        r"at_most: expected at least 4, which '00000111' needs with a rational matrix \(order 8 alone needs 4\), got 3"
+        r"max_dimension: expected at least 4, which '00000111' needs with a rational matrix "
+        r"\(order 8 alone needs 4\), got 3"
     )
     with pytest.raises(ValueError, match=sentence):
-        memorize_rationally("00000111", at_most=3)
-    assert memorize_rationally("00000111", at_most=4).dimension == 4
+        memorize_rationally("00000111", max_dimension=3)
+    assert memorize_rationally("00000111", max_dimension=4).dimension == 4
 
 
 def test_a_search_that_is_given_up_gives_bounds() -> None:
@@ -123,7 +124,7 @@ def test_a_search_that_is_given_up_gives_bounds() -> None:
     assert (given_up.lower, given_up.dimension, given_up.programs) == (8, 14, 1)
     assert reads(given_up.generator, given_up.word, 60)
     with pytest.raises(ValueError, match=r"whether .* needs more than 8 with a rational matrix was not settled"):
-        memorize_rationally(text, budget=1, at_most=9)
+        memorize_rationally(text, budget=1, max_dimension=9)
 
 
 def test_a_period_of_too_many_divisors_gives_bounds() -> None:

@@ -191,7 +191,7 @@ def test_the_margin_is_as_promised(text: str) -> None:
 
 def test_more_dimensions_widen_the_margin() -> None:
     tight = memorize("0010110111", robust=True)
-    wide = memorize("0010110111", robust=True, at_most=9)
+    wide = memorize("0010110111", robust=True, max_dimension=9)
     assert tight.upper == wide.upper == tight.generator.dimension < wide.generator.dimension
     assert wide.margin > tight.margin
     assert reads(wide.generator, wide.word, 100)
@@ -228,7 +228,7 @@ def test_a_search_beyond_its_budget_gives_bounds() -> None:
     assert given_up.lower < given_up.upper == given_up.generator.dimension
     assert reads(given_up.generator, given_up.word, 100)
     with pytest.raises(ValueError, match=r"whether .* needs more than \d+ was not settled within the budget"):
-        memorize(text, budget=3, at_most=given_up.lower)
+        memorize(text, budget=3, max_dimension=given_up.lower)
 
 
 def test_a_search_ends_where_bounds_exclude_all_that_it_looks_at() -> None:
@@ -242,7 +242,8 @@ def test_a_search_ends_where_bounds_exclude_all_that_it_looks_at() -> None:
 
 
 def test_a_search_for_wider_margins_ends_with_the_budget() -> None:
-    tight, given_up = memorize("0010110111", budget=5), memorize("0010110111", robust=True, at_most=9, budget=5)
+    tight = memorize("0010110111", budget=5)
+    given_up = memorize("0010110111", robust=True, max_dimension=9, budget=5)
     assert tight.is_widest
     assert not given_up.is_widest
     assert given_up.margin >= tight.margin
@@ -264,8 +265,9 @@ def test_what_is_no_word_is_refused(text: str, sentence: str) -> None:
 
 
 def test_an_impossible_dimension_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"at_most: expected at least 3, which 'abacabad' needs, got 2; allow more"):
-        memorize("abacabad", at_most=2)
+    sentence = "max_dimension: expected at least 3, which 'abacabad' needs, got 2; allow more"
+    with pytest.raises(ValueError, match=sentence):
+        memorize("abacabad", max_dimension=2)
 
 
 @pytest.mark.slow
