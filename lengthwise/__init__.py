@@ -17,6 +17,7 @@ _HOME = {
     "length_curve": "lengthwise.evaluation.length_curve",
     "error_curve": "lengthwise.evaluation.error_curve",
     "certify": "lengthwise.certification.certify",
+    "machine_model": "lengthwise.certification.machine_model",
     "make_spec": "lengthwise.runs.spec",
     "execute": "lengthwise.runs.execute",
     "load_run": "lengthwise.runs.folder",
@@ -28,6 +29,7 @@ __all__ = ["__version__", *_HOME]  # names resolved by __getattr__ below
 
 if TYPE_CHECKING:
     from lengthwise.certification.certify import certify as certify
+    from lengthwise.certification.machine_model import machine_model as machine_model
     from lengthwise.constructions import CONSTRUCTIONS as CONSTRUCTIONS
     from lengthwise.constructions import construct as construct
     from lengthwise.evaluation.error_curve import error_curve as error_curve

@@ -29,13 +29,13 @@ from lengthwise.certification.certificate import (
     first_error,
 )
 from lengthwise.certification.counterexample import grade, shortest_error, shrunk_error
+from lengthwise.certification.evaluated_strings import EvaluatedStrings
 from lengthwise.certification.preconditions import check_model
 from lengthwise.certification.proofs.codes import Enumeration, enumerate_merges
 from lengthwise.certification.proofs.enclosures import MAX_BOUNDED, invariant_enclosures
 from lengthwise.certification.proofs.one_hot import OneHotMachine, enumerate_states
 from lengthwise.certification.strings import NUM_STRINGS, TESTED_LENGTHS, tested_strings
 from lengthwise.conventions import IGNORE, Diverged
-from lengthwise.extraction.evaluated_strings import EvaluatedStrings
 from lengthwise.extraction.recurrent import extract_recurrent
 from lengthwise.extraction.tree import Extraction, TreeModel, extract, radii
 from lengthwise.layers.codebook import Codebook, QuantizingLayer

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, cast, get_args
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Int64
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
@@ -13,6 +13,7 @@ from lengthwise.conventions import IGNORE, letting_overflow
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
+from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task
@@ -168,11 +169,6 @@ def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[
     """The model's answers to all prefixes; -1 from where on its states overflow."""
     with letting_overflow():
         return answers_of(model(inputs))
-
-
-def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
-    """The place of the largest logit; where not all of them are finite -1, an error, and no number by chance."""
-    return torch.where(logits.isfinite().all(-1), logits.argmax(-1), -1)
 
 
 def _independent(

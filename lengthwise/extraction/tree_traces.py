@@ -8,8 +8,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.evaluation.length_curve import answers_of
 from lengthwise.extraction.tree import MAX_MERGES_PER_CHUNK, Extraction, TreeModel, check_tree
+from lengthwise.ops.answers import answers_of
 from lengthwise.ops.tree_attention import merge_windows, num_levels
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 21

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from lengthwise.automata.lookup import StateLookup, TreeLookup
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.certificate import Certificate, machine_from_json
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import ModelConfig, Perturbation, SequenceModel
@@ -66,25 +65,6 @@ class MachineModel(SequenceModel):
             if isinstance(machine, TreeMachine)
             else StateLookup(machine.semiautomaton, machine.start)
         )
-
-    @classmethod
-    def from_certificate(cls, certificate: Certificate, *, streamed: bool = False) -> "MachineModel":
-        """The machine that was found in a model, in the model's place.
-
-        `streamed`: to be read symbol by symbol. A tree machine cannot be, but it is proved to answer every string as
-        the task's transducer does, wherever that asks for an answer, so that the transducer is taken.
-
-        Raises:
-            ValueError: the certificate's level is below ``extracted``: its machine, if it has one, is not proved right.
-        """
-        if not certificate.reaches("extracted"):
-            raise ValueError(
-                f"certificate: expected level extracted or proved, got {certificate.level}; no machine is proved right "
-                "there"
-            )
-        assert certificate.machine is not None
-        taken = certificate.transducer if streamed and certificate.is_of_tree else certificate.machine
-        return cls(machine_from_json(taken), certificate.classes)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Nothing is drawn: there are no parameters."""
@@ -165,7 +145,7 @@ class MachineModel(SequenceModel):
             return self.machine
         raise ValueError(
             "machine: expected a transducer to read symbol by symbol, got a tree machine, whose chunks shift with "
-            "every symbol; build a MachineModel of the transducer that it equals (from_certificate with streamed=True)"
+            "every symbol; build a MachineModel of the transducer that it equals"
         )
 
     def _strings(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None) -> Int64[np.ndarray, "B T"]:

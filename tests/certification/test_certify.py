@@ -5,17 +5,17 @@ import torch
 from last_symbol import LastSymbol, last_symbol_net
 from table_model import right_machine, table_model
 
-import lengthwise.extraction.evaluated_strings as reading_module
+import lengthwise.certification.evaluated_strings as reading_module
 import lengthwise.extraction.tree as extraction_module
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.certification.evaluated_strings import EvaluatedStrings
 from lengthwise.certification.proofs.enclosures import invariant_enclosures
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
-from lengthwise.extraction.evaluated_strings import EvaluatedStrings
 from lengthwise.extraction.tree import extract
-from lengthwise.extraction.tree_traces import build_trees, compare_traces, root_answers
+from lengthwise.extraction.tree_traces import build_trees, compare_traces
 from lengthwise.models import make_model
 from lengthwise.models.machine import MachineModel
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
@@ -142,23 +142,12 @@ def test_a_state_whose_answer_no_prototype_gives_is_in_no_class() -> None:
     assert seen.num_disagreements == 11
 
 
-def test_trees_are_grown_as_the_model_grows_them() -> None:
-    """Nodes over equal windows are one, and yet each root is the model's own state of the whole string."""
-    task = make_task("tomita", index=4)
-    for chunk_size, length in ((2, 1), (2, 37), (3, 100), (2, 500)):
-        model = make_model("regular-gpt", task, d_model=16, num_heads=4, chunk_size=chunk_size)
-        strings = task.sample(30, length, torch.Generator().manual_seed(length)).inputs
-        trees = build_trees(model, strings)
-        with torch.no_grad():
-            torch.testing.assert_close(trees.levels[-1].states[trees.roots], model.last_state(strings))
-            assert torch.equal(root_answers(model, [trees]), model.last(strings).argmax(-1))
-
-
 @pytest.mark.parametrize("config", [{"thickness": 2}, {"variant": "code"}, {}])
 def test_answers_to_many_symbols_are_the_models_own(config, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read off trees where these are followed, and from the model where they are others than its own."""
     monkeypatch.setattr(reading_module, "SYMBOLS_READ", 1_000)
-    model, task = make_model("regular-gpt", make_task("parity"), d_model=16, num_heads=4, **config), make_task("parity")
+    task = make_task("parity")
+    model = make_model("regular-gpt", task, d_model=16, num_heads=4, **config).double()  # no answer hangs on a bit
     strings = task.sample(200, 37, torch.Generator().manual_seed(0)).inputs
     with torch.no_grad():
         assert torch.equal(EvaluatedStrings(model, strings).grade(task).answers, model.last(strings).argmax(-1))

@@ -13,7 +13,6 @@ from lengthwise.conventions import IGNORE, PAD
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.length_curve import (
     LengthCurve,
-    answers_of,
     final_answers,
     length_curve,
     parse_protocol,
@@ -103,11 +102,6 @@ def test_strings_overflow_in_a_batch_where_they_do_alone() -> None:
     assert bool((overflows.diff(dim=1) >= 0).all())
     assert torch.equal(prefix_answers(model, strings), one_by_one)
     assert torch.equal(final_answers(model, strings), one_by_one[:, -1])
-
-
-def test_a_logit_that_is_not_finite_answers_nothing() -> None:
-    logits = torch.tensor([[0.0, 1.0], [math.inf, 0.0], [math.nan, 0.0]])
-    assert answers_of(logits).tolist() == [1, -1, -1]
 
 
 @pytest.mark.parametrize("protocol", ["independent", "one-pass"])

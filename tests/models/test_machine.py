@@ -14,6 +14,7 @@ from table_model import right_machine, table_model
 from lengthwise.automata import Transducer, library
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
 from lengthwise.certification.certify import certify
+from lengthwise.certification.machine_model import machine_model
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.extraction.tree import extract
@@ -167,7 +168,7 @@ def test_takes_the_place_of_the_net_it_was_found_in(chunk: int) -> None:
 def test_a_certified_machine_takes_the_place_of_its_model(name: str) -> None:
     task = make_task(name)
     certificate = certify(table_model(right_machine(task, 2), num_answers=len(task.classes)), task)
-    whole, streamed = (MachineModel.from_certificate(certificate, streamed=streamed) for streamed in (False, True))
+    whole, streamed = (machine_model(certificate, streamed=streamed) for streamed in (False, True))
     strings = torch.from_numpy(all_strings(2, 7))
     supervised = task.solve(strings) != IGNORE
     for model in (whole, streamed):
@@ -184,4 +185,4 @@ def test_a_machine_that_is_not_proved_takes_no_place() -> None:
     task = make_task("parity")
     refuted = certify(MachineModel(task.transducer, task.classes[::-1]), make_task("even-pairs"))
     with pytest.raises(ValueError, match="expected level extracted or proved, got refuted; no machine is proved"):
-        MachineModel.from_certificate(refuted)
+        machine_model(refuted)
