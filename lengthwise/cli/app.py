@@ -1,6 +1,7 @@
 """The command line: parsing only. Commands import what they need when they run, so that ``--help`` is quick."""
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,7 +45,7 @@ def demo(
     from rich.console import Console
 
     from lengthwise.experiments.base import EXPERIMENTS, parse_scale
-    from lengthwise.report.terminal import print_failures, print_results
+    from lengthwise.report.pages.terminal import print_failures, print_results
 
     console = Console()
     out = out if scale != "smoke" else out / "smoke"
@@ -88,7 +89,7 @@ def reproduce(
     from lengthwise.experiments.base import EXPERIMENTS, parse_scale
     from lengthwise.files import write_by_rename
     from lengthwise.report.pages.results import cell_lines, file_stem, markdown_page
-    from lengthwise.report.terminal import print_failures, print_grid
+    from lengthwise.report.pages.terminal import print_failures, print_grid
     from lengthwise.runs.pool import finished
     from lengthwise.runs.records import read_records, restore, with_earlier, write_records
 
@@ -118,7 +119,7 @@ def list_members() -> int:
     """List tasks, models, constructions, experiments and presets, with settings and the defaults of preset fast."""
     from rich.console import Console
 
-    from lengthwise.report.terminal import print_catalogue
+    from lengthwise.report.pages.terminal import print_catalogue
 
     print_catalogue(Console())
     return 0
@@ -186,8 +187,8 @@ def evaluate(
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
     from lengthwise.evaluation.plan import parse_lengths
     from lengthwise.files import write_by_rename
+    from lengthwise.report.pages.terminal import print_curve
     from lengthwise.report.tables.runs import curves_as_csv
-    from lengthwise.report.terminal import print_curve
     from lengthwise.runs.folder import load_run
 
     loaded = load_run(run)
@@ -284,7 +285,7 @@ def certify(
     """
     from lengthwise.certification.certificate import Certificate, parse_level
     from lengthwise.certification.verify import check as verify
-    from lengthwise.report.certificate import certificate_lines, checked_lines
+    from lengthwise.report.tables.certificate import certificate_lines, checked_lines
 
     minimum = parse_level(at_least)
     if check is not None:
@@ -346,7 +347,9 @@ app.command(memorize)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong."""
     try:
-        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]  # it shows the message alone
+            code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except (CycloptsError, ValueError) as error:
         code = _fail(str(error), 2)
     except KeyboardInterrupt:
@@ -361,6 +364,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    sys.stderr.write(f"lengthwise: {message}\n")
+
+
 def _fail(message: str, code: int) -> int:
     sys.stderr.write("".join(f"lengthwise: {line}\n" for line in message.splitlines()))
     return code
@@ -368,7 +375,7 @@ def _fail(message: str, code: int) -> int:
 
 def _run_experiment(experiment: Any, root: Path, workers: int, console: Any) -> Any:
     """Run an experiment's runs; returns what became of each."""
-    from lengthwise.report.terminal import progress_display
+    from lengthwise.report.pages.terminal import progress_display
     from lengthwise.runs.execute import stop_on_interrupt
     from lengthwise.runs.pool import execute_all
 
@@ -383,7 +390,7 @@ def _train(spec: Any, root: Path, longest: int) -> int:
     from rich.console import Console
 
     from lengthwise.evaluation.plan import EvaluationPlan
-    from lengthwise.report.terminal import print_results, progress_display
+    from lengthwise.report.pages.terminal import print_results, progress_display
     from lengthwise.runs.execute import execute, stop_on_interrupt
 
     plan = EvaluationPlan().up_to(longest)

@@ -38,7 +38,9 @@ def memorize(
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word
     from lengthwise.constructions.memorization.rational import memorize_rationally
-    from lengthwise.report.memorization import check_picture, memorization_lines, proof_line, write_picture
+    from lengthwise.report.charts.memorization import memorization_chart
+    from lengthwise.report.charts.pictures import check_picture, write_picture
+    from lengthwise.report.tables.memorization import memorization_lines, proof_line
 
     check_picture(out)
     if rational and robust:
@@ -53,7 +55,6 @@ def memorize(
         lines.append(proof_line(refute_below(found), found))
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True, markup=False)
-    if found.generator.dimension:
-        write_picture(found, out)
+    if found.generator.dimension and write_picture(memorization_chart(found).to_dict(), out):
         console.print(f"wrote {out}", highlight=False, soft_wrap=True, markup=False)
     return 0

@@ -19,7 +19,7 @@ from lengthwise.extraction.tree_traces import build_trees, compare_traces
 from lengthwise.models import make_model
 from lengthwise.models.machine import MachineModel
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
-from lengthwise.report.certificate import certificate_lines
+from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.tasks import make_task
 
 

@@ -17,10 +17,10 @@ from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
 from lengthwise.report.pages.results import cell_lines, markdown_page
 from lengthwise.report.pages.run import MeasuredRun, write_report
+from lengthwise.report.pages.terminal import print_results
 from lengthwise.report.tables.errors import error_run_lines
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
-from lengthwise.report.terminal import print_results
 from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import RunFolder, RunResult, load_run
 from lengthwise.runs.pool import Outcome

@@ -9,7 +9,7 @@ from rich.console import Console
 from synthetic_runs import synthetic_run
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
-from lengthwise.report.terminal import print_curve, print_grid, print_results
+from lengthwise.report.pages.terminal import print_curve, print_grid, print_results
 from lengthwise.runs.execute import Progress
 
 
@@ -62,7 +62,7 @@ def test_a_long_curve_shows_last_lowest_and_every_family() -> None:
 
 
 def test_progress_is_plain_lines_without_a_terminal() -> None:
-    from lengthwise.report.terminal import progress_display
+    from lengthwise.report.pages.terminal import progress_display
 
     screen = console(80)
     with progress_display(screen) as listener:

@@ -6,10 +6,10 @@ import altair as alt
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, Closure, machine_from_json
-from lengthwise.report.certificate import certificate_lines, class_names
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.charts.curves import HEIGHT, WIDTH
 from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_table
+from lengthwise.report.tables.certificate import certificate_lines, class_names
 from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.report.tables.runs import Table
 

@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from functools import cache
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 import altair as alt
-import vl_convert
 
+from lengthwise.report.charts.pictures import chart_library
 from lengthwise.report.tables.runs import Table
 
 
@@ -25,15 +24,17 @@ def html_page(
         title=escape(title),
         summary=escape(summary),
         sections="\n\n".join(f"<h2>{escape(heading)}</h2>\n{content}" for heading, content in sections.items()),
-        vega=_library_of_charts(),
-        charts=_specifications(charts),
+        scripts=_scripts(charts),
     )
 
 
-@cache
-def _library_of_charts() -> str:
-    """Bundling it takes a second: that is done once."""
-    return str(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # optional, but not in its stub
+def _scripts(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
+    """The chart library, the charts and what draws them; a sentence where there is no library."""
+    library = chart_library()
+    if library is None:
+        return html_note("The charts are missing: the chart library could not be started when this page was written.")
+    draw = Template(files("lengthwise.report.pages").joinpath("charts.js").read_text(encoding="utf-8"))
+    return f"<script>{library}</script>\n<script>\n{draw.substitute(charts=_specifications(charts))}</script>"
 
 
 def check_page(page: Path) -> None:

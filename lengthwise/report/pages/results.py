@@ -8,12 +8,12 @@ from lengthwise.certification.certificate import CLAIMS, Level
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
-from lengthwise.report.protocol import protocol_sentences
 from lengthwise.report.tables.cells import accuracies_scored, results_of, runs_text
 from lengthwise.report.tables.differences import differences
 from lengthwise.report.tables.errors import ABOUT_ERRORS, error_cell_lines
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING, percent, span
+from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import RunRow, run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import with_shallow_baselines

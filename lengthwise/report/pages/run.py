@@ -15,8 +15,8 @@ from lengthwise.report.charts.curves import LOSS_FLOOR, accuracy_chart, loss_cha
 from lengthwise.report.charts.pictures import picture
 from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
-from lengthwise.report.protocol import protocol_sentences
 from lengthwise.report.tables.numbers import percent, span
+from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import RunRow, Table, as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import as_toml, versions_of
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
@@ -84,14 +84,15 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     panels = _panels(results, [run.metrics for run in runs])
     accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels})
     loss = side_by_side({panel.title: panel.loss() for panel in panels})
-    beside = {
+    pictures = {
         "-accuracy.png": picture(accuracy.to_dict(), "png"),
         "-accuracy.svg": picture(accuracy.to_dict(), "svg"),
         "-loss.png": picture(loss.to_dict(), "png"),
-        ".csv": as_csv(results).encode(),
     }
-    contents = {page: _html(panels, page.stem).encode()}
-    contents |= {page.with_name(page.stem + ending): content for ending, content in beside.items()}
+    neighbors = {ending: content for ending, content in pictures.items() if content is not None}
+    neighbors[".csv"] = as_csv(results).encode()
+    contents = {page: _html(panels, [page.stem + ending for ending in neighbors]).encode()}
+    contents |= {page.with_name(page.stem + ending): content for ending, content in neighbors.items()}
     page.parent.mkdir(parents=True, exist_ok=True)
     for path, content in contents.items():
         write_by_rename(path, content)
@@ -140,7 +141,7 @@ def _panels(results: Sequence[RunResult], metrics: Sequence[Sequence[StepRecord]
     return panels
 
 
-def _html(panels: Sequence[_Panel], stem: str) -> str:
+def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
     results = [result for panel in panels for result in panel.results]
     rows = [row for panel in panels for row in panel.rows]
     charts = {f"accuracy-{index}": panel.accuracy(hover=True) for index, panel in enumerate(panels)}
@@ -155,9 +156,11 @@ def _html(panels: Sequence[_Panel], stem: str) -> str:
     sections = {
         "Results": _results(rows),
         **({"Certificates": certified} if certified else {}),
-        "Accuracy against length": html_note(_ACCURACY_NOTE + _links(stem, "-accuracy.png", "-accuracy.svg", ".csv"))
+        "Accuracy against length": html_note(
+            _ACCURACY_NOTE + _links(neighbors, "-accuracy.png", "-accuracy.svg", ".csv")
+        )
         + _figures(panels, "accuracy"),
-        "Training loss": html_note(_LOSS_NOTE + _FLOOR_NOTE * _reach_floor(panels) + _links(stem, "-loss.png"))
+        "Training loss": html_note(_LOSS_NOTE + _FLOOR_NOTE * _reach_floor(panels) + _links(neighbors, "-loss.png"))
         + _figures(panels, "loss"),
         "How it was measured": html_definitions(
             protocol_sentences(results, rows)
@@ -248,9 +251,12 @@ def _figures(panels: Sequence[_Panel], kind: str) -> str:
     return html_figures({f"{kind}-{index}": panel.title for index, panel in enumerate(panels)})
 
 
-def _links(stem: str, *endings: str) -> str:
-    links = (f"<a href='{quote(stem + ending)}'>{ending.rpartition('.')[2].upper()}</a>" for ending in endings)
-    return f"Next to this page: {', '.join(links)}."
+def _links(neighbors: Sequence[str], *endings: str) -> str:
+    """Links to the files next to the page that have one of these endings."""
+    links = [
+        f"<a href='{quote(name)}'>{name.rpartition('.')[2].upper()}</a>" for name in neighbors if name.endswith(endings)
+    ]
+    return f"Next to this page: {', '.join(links)}." if links else ""
 
 
 def _count(number: int, noun: str) -> str:

@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import tomli_w
+
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.spec import SECTIONS
 from lengthwise.tasks.base import TASKS
@@ -90,23 +92,8 @@ def as_toml(spec: Settings) -> str:
         [train]
         steps = 10
     """
-    tables = []
-    for section in SECTIONS:
-        tables += _toml_tables({key: value for key, value in spec[section].items() if key != "name"}, section)
-    return "\n\n".join(tables)
-
-
-def _toml_tables(settings: Settings, path: str) -> list[str]:
-    plain = [
-        f"{key} = {json.dumps(value, ensure_ascii=False)}"
-        for key, value in settings.items()
-        if not isinstance(value, Mapping)
-    ]
-    tables = ["\n".join([f"[{path}]", *plain])] if plain else []
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            tables += _toml_tables(value, f"{path}.{key}")
-    return tables
+    sections = {name: {key: value for key, value in spec[name].items() if key != "name"} for name in SECTIONS}
+    return tomli_w.dumps({name: settings for name, settings in sections.items() if settings}).rstrip()
 
 
 def _text(value: Any) -> str:

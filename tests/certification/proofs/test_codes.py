@@ -19,7 +19,7 @@ from lengthwise.extraction.tree import Extraction, extract
 from lengthwise.models import make_model
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.ops.tree_attention import merge_windows
-from lengthwise.report.certificate import certificate_lines
+from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.tasks import make_task
 from lengthwise.training.loop import train
 from lengthwise.training.recipe import Recipe

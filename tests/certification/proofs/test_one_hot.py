@@ -20,7 +20,7 @@ from lengthwise.extraction.tree import NotFinite
 from lengthwise.layers.recurrent_layer import MIN_PROBABILITY
 from lengthwise.models import make_model
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
-from lengthwise.report.certificate import certificate_lines
+from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.tasks import make_task
 
 SUM = make_task("sum", modulus=3)

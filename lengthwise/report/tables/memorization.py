@@ -1,8 +1,7 @@
-"""What is said and drawn of a word that was memorized: numbers in lines, the orbit with its decision regions."""
+"""A memorized word in lines of text: dimension, frequencies, margin, matrices, lifetime."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -136,25 +135,3 @@ def proof_line(certificates: Sequence[FarkasCertificate], found: Found) -> str:
         f"proof: no dimension below {found.lower} will do; largest sets of frequencies there: {len(certificates)}, "
         f"each refuted by a Farkas certificate that was verified ({kinds})"
     )
-
-
-def write_picture(found: Found, path: Path) -> None:
-    """Draw the orbit into a PNG or SVG file.
-
-    Raises:
-        ValueError: the name ends in neither .png nor .svg.
-    """
-    from lengthwise.files import write_by_rename
-    from lengthwise.report.charts.memorization import memorization_chart
-    from lengthwise.report.charts.pictures import picture
-
-    check_picture(path)
-    content = picture(memorization_chart(found).to_dict(), path.suffix[1:])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_by_rename(path, content)
-
-
-def check_picture(path: Path) -> None:
-    """Raise a ValueError unless `path` is named as a PNG or SVG file."""
-    if path.suffix not in (".png", ".svg"):
-        raise ValueError(f"--out: expected a name that ends in .png or .svg, got {path.name!r}")
