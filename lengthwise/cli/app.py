@@ -348,7 +348,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong."""
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning  # type: ignore[assignment]  # it shows the message alone
+            warnings.showwarning = _show_warning
             code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except (CycloptsError, ValueError) as error:
         code = _fail(str(error), 2)
