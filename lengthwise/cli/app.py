@@ -1,7 +1,6 @@
 """The command line: parsing only. Commands import what they need when they run, so that ``--help`` is quick."""
 
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from lengthwise import __version__
 from lengthwise.cli.memorize import memorize
+from lengthwise.cli.messages import one_line_warnings
 
 app = App(
     name="lengthwise",
@@ -55,7 +55,7 @@ def demo(
     failed = print_failures(console, outcomes)
     finished = [out / "runs" / outcome.spec.id for outcome in outcomes if outcome.result]
     if finished:
-        _write_report(console, finished, out / "report.html")
+        _write_report(finished, out / "report.html")
     return 1 if failed else 0
 
 
@@ -316,9 +316,7 @@ def report(
     out: Annotated[Path, Parameter(help="The page; charts and a CSV file appear next to it.")] = Path("report.html"),
 ) -> int:
     """Write one self-contained HTML page about finished runs, with PNG, SVG and CSV next to it."""
-    from rich.console import Console
-
-    _write_report(Console(), list(runs), out)
+    _write_report(list(runs), out)
     return 0
 
 
@@ -344,12 +342,11 @@ def analyze(
 app.command(memorize)
 
 
+@one_line_warnings()
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong."""
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except (CycloptsError, ValueError) as error:
         code = _fail(str(error), 2)
     except KeyboardInterrupt:
@@ -362,10 +359,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (RuntimeError, OSError) as error:
         code = _fail(str(error), 1)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    sys.stderr.write(f"lengthwise: {message}\n")
 
 
 def _fail(message: str, code: int) -> int:
@@ -393,17 +386,18 @@ def _train(spec: Any, root: Path, longest: int) -> int:
     from lengthwise.report.pages.terminal import print_results, progress_display
     from lengthwise.runs.execute import execute, stop_on_interrupt
 
-    plan = EvaluationPlan().up_to(longest)
     console = Console()
     with progress_display(console) as listener, stop_on_interrupt() as stop_requested:
-        result = execute(spec, root, plan, listener, stop_requested)
+        result = execute(spec, root, EvaluationPlan().up_to(longest), listener, stop_requested)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
     console.print(f"run folder: {root / spec.id}", soft_wrap=True)
     return 0
 
 
-def _write_report(console: Any, folders: Sequence[Path], page: Path) -> None:
+def _write_report(folders: Sequence[Path], page: Path) -> None:
+    from rich.console import Console
+
     from lengthwise.report.pages.run import read_measured, write_report
 
     for path in write_report([read_measured(folder) for folder in folders], page):
-        console.print(f"wrote {path}", soft_wrap=True)
+        Console().print(f"wrote {path}", soft_wrap=True)
