@@ -10,6 +10,7 @@ from cyclopts import App, CycloptsError, Parameter
 from lengthwise import __version__
 from lengthwise.cli.memorize import memorize
 from lengthwise.cli.messages import one_line_warnings
+from lengthwise.cli.report import write_report_of
 
 app = App(
     name="lengthwise",
@@ -55,7 +56,7 @@ def demo(
     failed = print_failures(console, outcomes)
     finished = [out / "runs" / outcome.spec.id for outcome in outcomes if outcome.result]
     if finished:
-        _write_report(finished, out / "report.html")
+        write_report_of(finished, out / "report.html")
     return 1 if failed else 0
 
 
@@ -316,7 +317,7 @@ def report(
     out: Annotated[Path, Parameter(help="The page; charts and a CSV file appear next to it.")] = Path("report.html"),
 ) -> int:
     """Write one self-contained HTML page about finished runs, with PNG, SVG and CSV next to it."""
-    _write_report(list(runs), out)
+    write_report_of(list(runs), out)
     return 0
 
 
@@ -392,12 +393,3 @@ def _train(spec: Any, root: Path, longest: int) -> int:
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
     console.print(f"run folder: {root / spec.id}", soft_wrap=True)
     return 0
-
-
-def _write_report(folders: Sequence[Path], page: Path) -> None:
-    from rich.console import Console
-
-    from lengthwise.report.pages.run import read_measured, write_report
-
-    for path in write_report([read_measured(folder) for folder in folders], page):
-        Console().print(f"wrote {path}", soft_wrap=True)
