@@ -1,7 +1,8 @@
 """Train short, prove long: sequence models that are right far beyond their training length."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lengthwise.registry import lazy_names
 
 __version__ = "0.1.0"
 
@@ -25,7 +26,7 @@ _HOME = {
     "load_compiled": "lengthwise.runs.compiled",
 }
 
-__all__ = ["__version__", *_HOME]  # names resolved by __getattr__ below
+__all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
     from lengthwise.certification.certify import certify as certify
@@ -46,9 +47,4 @@ if TYPE_CHECKING:
     from lengthwise.training.loop import train as train
     from lengthwise.training.recipe import Recipe as Recipe
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name from its home when it is first asked for, so that `import lengthwise` needs no torch."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+__getattr__ = lazy_names(__name__, _HOME)

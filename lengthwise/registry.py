@@ -1,10 +1,13 @@
-"""Registries: mappings from a public name to the member that bears it, filled by discovering a package."""
+"""Registries: mappings from a public name to the member that bears it, filled by discovering a package.
+
+And names of a package that are imported when they are first used.
+"""
 
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Member = TypeVar("Member")
 Registered = TypeVar("Registered")
@@ -21,6 +24,20 @@ def discover(package: str) -> None:
     root = importlib.import_module(package)
     for module in pkgutil.walk_packages(root.__path__, prefix=f"{package}."):
         importlib.import_module(module.name)
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of `package`: a name is imported from its home, a module, when it is first used.
+
+    So importing a package loads neither torch nor anything else that one of its names needs.
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(homes[name]), name)
+
+    return get
 
 
 class Registry(Mapping[str, Member], Generic[Member]):
@@ -81,8 +98,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
 def _same_definition(old: object, new: object) -> bool:
     """Whether one is the other, defined again (a notebook cell run twice)."""
-    indices = [(getattr(member, "__module__", None), getattr(member, "__qualname__", None)) for member in (old, new)]
-    return indices[0] == indices[1]
+    names = [(getattr(member, "__module__", None), getattr(member, "__qualname__", None)) for member in (old, new)]
+    return names[0] == names[1]
 
 
 class UnknownName(KeyError, ValueError):

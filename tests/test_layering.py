@@ -20,7 +20,7 @@ FLOORS = [
     {"ops", "automata"},
     {"registry", "conventions", "validation", "randomness", "threads", "files", "peak_memory"},
 ]
-"""From the roof down. A room imports from lower floors and from itself; rooms on one floor are strangers."""
+"""From the top down. A package imports from lower floors and from itself; packages on one floor are strangers."""
 
 GROUND = {
     "cli",
@@ -30,11 +30,11 @@ GROUND = {
     "validation",
     "randomness",
 }  # single files, which may know one another
-LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+LEVEL = {package: level for level, packages in enumerate(FLOORS) for package in packages}
 
 
-def imported_rooms(file: Path) -> set[str]:
-    rooms = set()
+def imported_packages(file: Path) -> set[str]:
+    packages = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         names = []
         if isinstance(node, ast.ImportFrom):
@@ -42,38 +42,51 @@ def imported_rooms(file: Path) -> set[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        rooms |= {name.split(".")[1] for name in names if name.startswith("lengthwise.")}
-    return rooms - {"__version__"}
+        packages |= {name.split(".")[1] for name in names if name.startswith("lengthwise.")}
+    return packages - {"__version__"}
 
 
 def test_imports_point_down() -> None:
     upward = []
     for file in sorted(PACKAGE.rglob("*.py")):
-        room = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if room == "__init__":
+        package = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if package == "__init__":
             continue
         upward += [
             f"{file.relative_to(PACKAGE)} imports {other}"
-            for other in imported_rooms(file) - {room}
-            if LEVEL[other] <= LEVEL[room] and not {room, other} <= GROUND
+            for other in imported_packages(file) - {package}
+            if LEVEL[other] <= LEVEL[package] and not {package, other} <= GROUND
         ]
     assert not upward
 
 
-def test_every_room_has_a_floor() -> None:
-    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert rooms - {"__init__"} <= set(LEVEL)
+def test_every_package_has_a_floor() -> None:
+    packages = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert packages - {"__init__"} <= set(LEVEL)
 
 
-def loaded_by(statement: str) -> set[str]:
-    code = f"import sys\n{statement}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+def loaded_by(*modules: str) -> set[str]:
+    """The top-level packages that a fresh process has loaded after it imported `modules`."""
+    code = f"import sys, {', '.join(modules)}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
-def test_automata_never_import_torch() -> None:
-    modules = [f"lengthwise.automata.{file.stem}" for file in sorted((PACKAGE / "automata").glob("[a-z]*.py"))]
-    assert "torch" not in loaded_by(f"import {', '.join(modules)}")
+def modules_below(folder: Path) -> list[str]:
+    files = sorted(folder.rglob("[a-z]*.py"))
+    return [".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts) for file in files]
+
+
+def test_automata_and_certificates_never_import_torch() -> None:
+    """A certificate is read and verified by people without torch."""
+    certificates = ["lengthwise.certification.certificate", "lengthwise.certification.verify"]
+    assert "torch" not in loaded_by(*modules_below(PACKAGE / "automata"), *certificates)
+
+
+def test_packages_import_without_torch() -> None:
+    """Only modules that need it load it: a torch-free module may stand in any package."""
+    packages = [f"lengthwise.{file.parent.name}" for file in PACKAGE.glob("*/__init__.py")]
+    assert "torch" not in loaded_by("lengthwise", *packages)
 
 
 def test_the_command_line_starts_without_torch_and_charts() -> None:
-    assert not {"torch", "altair", "pydantic"} & loaded_by("import lengthwise, lengthwise.cli.app")
+    assert not {"torch", "altair", "pydantic"} & loaded_by("lengthwise", "lengthwise.cli.app")

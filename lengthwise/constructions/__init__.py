@@ -1,10 +1,8 @@
-"""Constructions: finite machines, and words repeated indefinitely, as the weights of ordinary models.
+"""Constructions: finite machines, and words repeated indefinitely, as the weights of ordinary models."""
 
-Names are imported when they are first asked for: words are memorized without torch.
-"""
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from lengthwise.registry import lazy_names
 
 __all__ = ["CONSTRUCTIONS", "Construction", "construct"]
 
@@ -13,8 +11,4 @@ if TYPE_CHECKING:
     from lengthwise.constructions.base import Construction as Construction
     from lengthwise.constructions.base import construct as construct
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("lengthwise.constructions.base"), name)
+__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "lengthwise.constructions.base"))
