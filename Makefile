@@ -3,17 +3,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal
 
-.PHONY: demo test test-slow check format docs benchmark clean
+.PHONY: demo test quick test-cpus test-slow check format docs benchmark clean
 
 demo: $(VENV)/.ready
 	$(BIN)/lengthwise demo
 
 test: $(VENV)/.ready-test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m "not slow"
+	$(PYTEST) -m "not slow"
+
+# One case of each test that takes little time.
+quick: $(VENV)/.ready-test
+	$(PYTEST) -m quick tests
+
+# What compares floating-point numbers, with the kernels of other CPUs than this one.
+NUMERICS := tests/ops tests/layers tests/models tests/extraction tests/certification
+test-cpus: $(VENV)/.ready-test
+	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE $(PYTEST) -m "not slow" $(NUMERICS)
+	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow" $(NUMERICS)
 
 test-slow: $(VENV)/.ready-test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal -m slow
+	$(PYTEST) -m slow
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check

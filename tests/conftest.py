@@ -1,11 +1,13 @@
-"""Shared set-up of the tests: one torch thread, hypothesis without deadlines (a busy machine is no failure)."""
+"""Shared set-up of the tests: one torch thread, no deadlines (a busy machine is no failure), longest tests first."""
 
 import gc
+import os
 from collections.abc import Generator
 
 import jaxtyping
 import pytest
 import torch
+from cost import LIMIT, LONG, NOT_QUICK, cpu_seconds, deal, name_of, stop_fork_server
 from hypothesis import settings
 
 import lengthwise.certification.certify as certify_module
@@ -16,14 +18,24 @@ settings.register_profile("lengthwise", deadline=None, derandomize=True)
 settings.load_profile("lengthwise")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with many cases only the first checks shapes and types of all arguments: that takes a third longer."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Of a test with many cases only the first checks shapes and types of all arguments: that takes a third longer.
+
+    These are `quick`, too, unless they take long. What `-m` then leaves is dealt to the workers, longest tests first.
+    """
     seen = set()
     for item in items:
-        name, _, case = item.nodeid.partition("[")
-        if case and name in seen:
+        name = name_of(item.nodeid)
+        if name in seen:
             item.add_marker("unchecked")
+        elif name not in LONG and not name.startswith(NOT_QUICK) and "slow" not in item.keywords:
+            item.add_marker("quick")
         seen.add(name)
+    result = yield
+    num_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    items[:] = [items[index] for index in deal([item.nodeid for item in items], num_workers)]
+    return result
 
 
 def pytest_collection_finish() -> None:
@@ -40,6 +52,40 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
+
+
+STARTED = pytest.StashKey[float]()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[STARTED] = cpu_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "teardown" and STARTED in item.stash:
+        report.user_properties.append(("cpu_seconds", cpu_seconds() - item.stash[STARTED]))
+    return report
+
+
+def pytest_sessionfinish() -> None:
+    stop_fork_server()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """CPU seconds of all processes; tests that took more of them than they have a reason for. No test fails by them."""
+    seconds: dict[str, float] = {}
+    for report in terminalreporter.stats.get("", []):
+        for name, value in report.user_properties:
+            if name == "cpu_seconds":
+                seconds[report.nodeid] = value
+    for nodeid in sorted(seconds, key=seconds.__getitem__, reverse=True):
+        if seconds[nodeid] > LIMIT and name_of(nodeid) not in LONG:
+            terminalreporter.write_line(f"{nodeid} took {seconds[nodeid]:.1f} CPU s; give a reason in tests/cost.py")
+    terminalreporter.write_line(f"tests took {cpu_seconds():.0f} CPU s")
 
 
 @pytest.fixture

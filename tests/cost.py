@@ -1,0 +1,58 @@
+"""What tests cost: CPU seconds, those of child processes included, and the tests known to take many of them."""
+
+import os
+import resource
+import time
+from multiprocessing.forkserver import _forkserver
+from pathlib import Path
+
+LIMIT = 5.0
+"""CPU seconds above which a test needs a reason below. No test fails for its time: a report names those without one."""
+
+LONG: dict[str, str] = {}
+"""Tests that may take longer, each with the reason; they run first."""
+
+NOT_QUICK = ("tests/faults/", "tests/test_examples.py", "tests/contracts/test_experiment_contract.py")
+"""What `make quick` leaves out, besides `LONG`: these start processes, or train nets of every kind."""
+
+
+def name_of(nodeid: str) -> str:
+    """The test's name without its case: ``tests/ops/test_scan.py::test_forms[3-float32]`` without the brackets."""
+    return nodeid.partition("[")[0]
+
+
+def deal(nodeids: list[str], num_workers: int) -> list[int]:
+    """The order of the tests such that each worker's share, an equal slice of it, begins with its part of `LONG`.
+
+    pytest-xdist deals slices of the collection to its workers (``--dist=worksteal``).
+    """
+    long = [index for index, nodeid in enumerate(nodeids) if name_of(nodeid) in LONG]
+    short = [index for index, nodeid in enumerate(nodeids) if name_of(nodeid) not in LONG]
+    order, start = [], 0
+    for worker in range(num_workers):
+        share = long[worker::num_workers]
+        size = len(nodeids) * (worker + 1) // num_workers - len(nodeids) * worker // num_workers
+        stop = max(start, start + size - len(share))
+        order += share + short[start:stop]
+        start = stop
+    return order + short[start:]
+
+
+def cpu_seconds() -> float:
+    """Of this process, of its children that have ended, and of the fork server with all that it has started."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime + _fork_server_seconds()
+
+
+def _fork_server_seconds() -> float:
+    """From Linux's ``/proc``; elsewhere these seconds are counted when the tests end, and not test by test."""
+    status = Path(f"/proc/{_forkserver._forkserver_pid}/stat")
+    if not status.exists():
+        return 0.0
+    ticks = status.read_text(encoding="utf-8").rpartition(")")[2].split()[11:15]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def stop_fork_server() -> None:
+    """So that its CPU seconds are among those of the children that have ended."""
+    _forkserver._stop()
