@@ -9,6 +9,7 @@ from lengthwise.evaluation.error_curve import ErrorCurve, error_curve
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, Protocol, length_curve, longest_length
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask, VectorTask
+from lengthwise.validation import truncate
 
 Part = Literal["dense", "long", "structured"]
 
@@ -39,16 +40,18 @@ class EvaluationPlan(BaseModel):
             raise ValueError(f"dense: expected two lengths in order, got {self.dense}")
         return self
 
-    def up_to(self, longest: int) -> "EvaluationPlan":
-        """The plan without what is longer than `longest`."""
+    def up_to(self, max_length: int) -> "EvaluationPlan":
+        """The plan without what is longer than `max_length`."""
         low, high = self.dense
-        if longest < low:
-            raise ValueError(f"--longest: expected at least {low}, the first length that is measured, got {longest}")
+        if max_length < low:
+            raise ValueError(
+                f"max_length: expected at least {low}, the first length that is measured, got {max_length}"
+            )
         return self.model_copy(
             update={
-                "dense": (low, min(high, longest)),
-                "long": tuple(pair for pair in self.long if pair[0] <= longest),
-                "structured": tuple(pair for pair in self.structured if pair[0] <= longest),
+                "dense": (low, min(high, max_length)),
+                "long": tuple(pair for pair in self.long if pair[0] <= max_length),
+                "structured": tuple(pair for pair in self.structured if pair[0] <= max_length),
             }
         )
 
@@ -95,22 +98,30 @@ class EvaluationPlan(BaseModel):
 MAX_LENGTH = 10_000_000
 """Longer lengths are taken for a slip."""
 
+MAX_LENGTHS = 100_000
+"""More lengths are taken for a slip."""
+
 
 def parse_lengths(text: str) -> list[int]:
-    """Lengths from words like ``41-500,1000``; anything else is a ValueError.
+    """Lengths from words like ``41-500,1000``, in order and each once; anything else is a ValueError.
 
     Example:
-        >>> parse_lengths("2-4,10")
+        >>> parse_lengths("10,2-4,3")
         [2, 3, 4, 10]
     """
-    lengths: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.strip().partition("-")
-        if not low.isdecimal() or (dash and not high.isdecimal()):
-            raise ValueError(f"--lengths: expected lengths and ranges such as 41-500,1000, got {part.strip()!r}")
-        if dash and int(low) > int(high):
-            raise ValueError(f"--lengths: expected a range in order, got {part.strip()}; write {high}-{low}")
-        if int(high or low) > MAX_LENGTH:
-            raise ValueError(f"--lengths: expected lengths of at most {MAX_LENGTH:,}, got {part.strip()}")
-        lengths.extend(range(int(low), int(high or low) + 1))
-    return lengths
+    ranges = [_parse_range(part.strip()) for part in text.split(",")]
+    if (count := sum(map(len, ranges))) > MAX_LENGTHS:
+        raise ValueError(f"lengths: expected at most {MAX_LENGTHS:,}, got {count:,}; write a shorter range")
+    return sorted(set().union(*ranges))
+
+
+def _parse_range(part: str) -> range:
+    low, dash, high = part.partition("-")
+    digits = len(str(MAX_LENGTH))
+    if not low.isdecimal() or (dash and not high.isdecimal()):
+        raise ValueError(f"lengths: expected lengths and ranges such as 41-500,1000, got {truncate(repr(part))}")
+    if max(len(low), len(high)) > digits or int(high or low) > MAX_LENGTH:
+        raise ValueError(f"lengths: expected lengths of at most {MAX_LENGTH:,}, got {truncate(part)}")
+    if dash and int(low) > int(high):
+        raise ValueError(f"lengths: expected a range in order, got {part}; write {high}-{low}")
+    return range(int(low), int(high or low) + 1)

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, cast, get_args
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import MODELS
-from lengthwise.registry import Registry
+from lengthwise.registry import Registry, nearest
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
 Scale = Literal["smoke", "small", "paper"]
@@ -50,6 +50,17 @@ class Experiment(NamedTuple):
         """All runs, cell by cell, each once."""
         return list({spec.id: spec for cell in self.cells for spec in cell.specs}.values())
 
+    def select(self, row: str | None = None, column: str | None = None) -> "Experiment":
+        """The experiment with only the cells of a row, of a column, or of both; a name of none is a ValueError."""
+        cells = list(self.cells)
+        for axis, name in (("row", row), ("column", column)):
+            known = list(dict.fromkeys(getattr(cell, axis) for cell in cells))
+            if name is not None and name not in known:
+                names = ", ".join(map(repr, known))
+                raise ValueError(f"{axis}: no cell is in {axis} {name!r}{nearest(name, known)} (known: {names})")
+            cells = [cell for cell in cells if name is None or getattr(cell, axis) == name]
+        return self._replace(cells=cells)
+
 
 class ScaledSpecs(NamedTuple):
     """Makes the specifications of a cell at a scale: at `smoke` one seed and tiny sizes; `paper` is a ValueError."""
@@ -60,7 +71,7 @@ class ScaledSpecs(NamedTuple):
 
     def __call__(self, task: str, settings: Settings, *, preset: str | None = None) -> tuple[RunSpec, ...]:
         if self.scale == "paper":
-            raise ValueError("--scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
+            raise ValueError("scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
         smoke = self.scale == "smoke"
         seeds = self.seeds[:1] if smoke else self.seeds
         settings = at_smoke_scale(settings, self.model) if smoke else settings
@@ -78,7 +89,7 @@ def at_smoke_scale(settings: Settings, model: str) -> Settings:
 def parse_scale(name: str) -> Scale:
     """The scale of that name; an unknown one is a ValueError."""
     if name not in get_args(Scale):
-        raise ValueError(f"--scale: expected one of {', '.join(get_args(Scale))}, got {name!r}")
+        raise ValueError(f"scale: expected one of {', '.join(get_args(Scale))}, got {name!r}")
     return cast(Scale, name)
 
 

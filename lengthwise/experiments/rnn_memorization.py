@@ -55,7 +55,7 @@ SIZES = {
 def size_at(scale: Scale) -> Size:
     """The size of a scale; `"paper"` is a ValueError, as the note trains nothing."""
     if scale == "paper":
-        raise ValueError("--scale: the note trains nothing; use small, the real thing, or smoke")
+        raise ValueError("scale: the note trains nothing; use small, the real thing, or smoke")
     return SIZES[scale]
 
 

@@ -31,18 +31,20 @@ def requested_machine(
     """
     if (pattern is None) == (task is None):
         raise ValueError(
-            f"expected a regular expression or --task, got {'neither' if task is None else 'both'}; give one"
+            f"pattern: expected a regular expression or a task, got {'neither' if task is None else 'both'}; give one"
         )
     if task is not None:
         if alphabet is not None:
-            raise ValueError(f"--alphabet: expected none next to --task, got {alphabet!r}; a task has its own symbols")
+            raise ValueError(f"alphabet: expected none next to a task, got {alphabet!r}; a task has its own symbols")
         settings = parse_assignments(assignments)
         if foreign := sorted(settings.keys() - {"task"}):
-            raise ValueError(f"--set: expected settings of the task, as task.key=value, got {foreign[0]}; leave it out")
+            raise ValueError(
+                f"assignments: expected settings of the task, as task.key=value, got {foreign[0]}; leave it out"
+            )
         return make_task(task, **settings.get("task", {}))
     if assignments:
         raise ValueError(
-            f"--set: expected none next to an expression, got {assignments[0]}; settings are those of --task"
+            f"assignments: expected none next to an expression, got {assignments[0]}; only a task has settings"
         )
     return make_task("regex", pattern=pattern, **({} if alphabet is None else {"alphabet": alphabet}))
 

@@ -211,18 +211,27 @@ class _Clock:
         )
 
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a scheduler that wants its machine back, a connection that is lost."""
+
+
 @contextmanager
 def stop_on_interrupt() -> Iterator[StopRequested]:
-    """Turn the first Ctrl-C into a request that is honoured between steps; a second one interrupts at once."""
+    """Turn the first of `STOP_SIGNALS` into a request that is honored between steps; a second one interrupts at once.
+
+    A signal that the process was started to ignore, as by `nohup`, stays ignored.
+    """
     requested = threading.Event()
 
-    def on_interrupt(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         if requested.is_set():
             raise KeyboardInterrupt
         requested.set()
 
-    previous = signal.signal(signal.SIGINT, on_interrupt)
+    handled = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, on_signal) for number in handled}
     try:
         yield requested.is_set
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

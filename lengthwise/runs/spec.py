@@ -80,7 +80,9 @@ def make_spec(
             built[section] = validated(kind, _section(merged, section), path=section)
         except ValueError as error:
             problems.append(str(error))
-    problems += [f"{name}: not a section; give it as --{name}" for name in ("seed", "preset") if name in settings]
+    problems += [
+        f"{name}: no section; give it apart from the settings" for name in ("seed", "preset") if name in settings
+    ]
     if seed < 0:
         problems.append(f"seed: expected an integer of at least 0, got {seed}")
     if problems:
@@ -117,9 +119,11 @@ def read_settings(path: Path) -> Settings:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError(f"--config: there is no file {path}") from None
+        raise ValueError(f"{path}: expected a TOML file, but there is none") from None
+    except RecursionError:
+        raise ValueError(f"{path}: cannot be read as TOML: it is nested too deeply") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise ValueError(f"--config: {path} cannot be read as TOML: {error}") from None
+        raise ValueError(f"{path}: cannot be read as TOML: {error}") from None
 
 
 def parse_assignments(assignments: Iterable[str]) -> Settings:
@@ -135,9 +139,12 @@ def parse_assignments(assignments: Iterable[str]) -> Settings:
         keys = path.strip().split(".")
         if not equals or len(keys) < 2 or not all(keys):
             raise ValueError(
-                f"--set: expected section.key=value, got {truncate(repr(assignment))}; for one, --set train.steps=500"
+                f"assignments: expected section.key=value, got {truncate(repr(assignment))}; for one, train.steps=500"
             )
-        nested: Any = _parse_value(text.strip())
+        try:
+            nested: Any = _parse_value(text.strip())
+        except RecursionError:
+            raise ValueError(f"assignments: {path} is nested too deeply; write a flatter value") from None
         for key in reversed(keys):
             nested = {key: nested}
         settings = merge(settings, nested)

@@ -213,7 +213,7 @@ def test_plan_draws_independent_strings_for_recognition() -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "5-", "-5", "9-3", "1,,2", "1.5"])
 def test_bad_lengths_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="--lengths: expected"):
+    with pytest.raises(ValueError, match="lengths: expected"):
         parse_lengths(text)
 
 

@@ -150,3 +150,13 @@ def test_the_second_process_on_a_run_is_refused(tmp_path: Path) -> None:
     assert first.returncode == 0
     assert "Traceback" not in output
     assert (second.returncode, "another process is working on this run" in output) in [(2, True), (0, False)]
+
+
+def test_a_worker_killed_while_it_holds_what_is_shared_stops_no_parent(tmp_path: Path) -> None:
+    """As the system kills for want of memory; a parent that waits for the dead worker's locks never ends."""
+    script = Path(__file__).parent / "killed_worker.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.count("a worker process was killed") == 2, done.stderr
+    assert "stopped; finished work is kept" in done.stdout

@@ -1,0 +1,46 @@
+"""A script: `execute_all` whose worker is killed while it holds every lock that it shares with its parent."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from multiprocessing.synchronize import SemLock
+from pathlib import Path
+from typing import Any
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.runs import pool
+from lengthwise.runs.execute import Interrupted
+from lengthwise.runs.spec import make_spec
+
+
+def locks_of(shared: Any, depth: int = 3) -> Iterator[SemLock]:
+    """The locks that an object consists of, down to some depth."""
+    if isinstance(shared, SemLock):
+        yield shared
+    elif depth and hasattr(shared, "__dict__"):
+        for part in vars(shared).values():
+            yield from locks_of(part, depth - 1)
+
+
+def die(*_: Any) -> None:
+    """Take the place of a run."""
+    for shared in vars(pool).values():
+        for lock in locks_of(shared):
+            lock.acquire(block=False)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+pool._execute_in_worker = die  # in the workers too, which import this script
+
+if __name__ == "__main__":
+    settings = {"model": {"d_model": 8, "num_heads": 2}, "train": {"steps": 20, "batch_size": 4, "max_length": 8}}
+    specs = [make_spec("parity", "regular-gpt", settings, seed=seed) for seed in (0, 1)]
+    for wants_stop in (False, True):
+        try:
+            outcomes = pool.execute_all(
+                specs, Path(sys.argv[1]), EvaluationPlan(), print, num_workers=2, stop_requested=wants_stop.__bool__
+            )
+            sys.stdout.writelines(f"{outcome.reason}\n" for outcome in outcomes)
+        except Interrupted as error:
+            sys.stdout.write(f"{error}\n")
