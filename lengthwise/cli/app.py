@@ -89,8 +89,9 @@ def reproduce(
 
     from lengthwise.experiments.base import EXPERIMENTS, parse_scale
     from lengthwise.files import write_by_rename
-    from lengthwise.report.pages.results import cell_lines, file_stem, markdown_page
-    from lengthwise.report.pages.terminal import print_failures, print_grid
+    from lengthwise.report.pages.results import file_stem, markdown_page
+    from lengthwise.report.pages.terminal import print_failures, print_table
+    from lengthwise.report.tables.experiment import main_table
     from lengthwise.runs.pool import finished
     from lengthwise.runs.records import read_records, restore, with_earlier, write_records
 
@@ -105,7 +106,7 @@ def reproduce(
         outcomes = finished(experiment.specs, runs, experiment.plan)
     else:
         outcomes = _run_experiment(experiment, runs, workers, console)
-    print_grid(console, experiment.title, *cell_lines(experiment, outcomes))
+    print_table(console, experiment.title, main_table(experiment, outcomes))
     failed = print_failures(console, outcomes)
     page = pages / f"{stem}.md"
     found = [outcome.result for outcome in outcomes if outcome.result is not None]

@@ -15,10 +15,11 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
-from lengthwise.report.pages.results import cell_lines, markdown_page
+from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.pages.run import MeasuredRun, write_report
 from lengthwise.report.pages.terminal import print_results
-from lengthwise.report.tables.errors import error_run_lines
+from lengthwise.report.tables.errors import error_run_table
+from lengthwise.report.tables.experiment import cell_table
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.runs.execute import execute
@@ -52,17 +53,18 @@ def test_errors_are_divided_by_the_dimension_and_have_an_interval_over_runs() ->
     outcomes = [tree_outcome(0, (1.2, 0.4)), tree_outcome(1, (1.0, 0.8)), tree_outcome(2, (0.8, 0.6))]
     cell = Cell("trees", "R=1", tuple(outcome.spec for outcome in outcomes), "1.70e-03")
     experiment = Experiment("Title", "About.", [cell], TREE_PLAN, scored="error")
-    header, (line,) = cell_lines(experiment, outcomes)
+    header, (line,), _ = cell_table(experiment, outcomes)
     said = dict(zip(header, line, strict=True))
     assert said["error"] == "1.50e-01"  # the mean of 0.1, 0.2 and 0.15
     assert said["95 % interval"] == "2.58e-02 to 2.74e-01"  # 4.303 standard errors of 0.05 / sqrt(3)
     assert (said["lowest run"], said["over all"], said["mean predicted"]) == ("1.00e-01", "2.00e-01", "2.50e-01")
     assert (said["examples"], said["paper"]) == ("1", "1.70e-03")
     page = markdown_page("looped/table-2", "small", experiment, outcomes, TODAY)
-    assert "| trees | R=1 | 3 |" in page
-    assert "Squared error divided by the dimension" in page
+    assert "| trees | 1.50e-01 |" in page
+    assert "column R=1" in page
+    assert "*error*: squared error of the last answer" in page
     assert "Accuracy" not in page
-    _, (missing,) = cell_lines(experiment, [Outcome(outcome.spec, None, "stopped") for outcome in outcomes])
+    _, (missing,), _ = cell_table(experiment, [Outcome(outcome.spec, None, "stopped") for outcome in outcomes])
     assert missing[:4] == ("trees", "R=1", "0 of 3", "-")
     assert len(missing) == len(header)
 
@@ -75,7 +77,7 @@ def test_runs_that_answer_with_numbers_keep_their_errors(tmp_path: Path) -> None
     assert not any(curve.points for curve in result.curves)
     assert result.probes == ()
     assert RunFolder(tmp_path / spec.id).read_result() == result
-    _, (line,) = error_run_lines([result])
+    _, (line,), _ = error_run_table([result])
     assert line[:5] == ("decision-tree depth=2 dims=4 max_points=6", "looped-transformer", "0", "20", "5")
     run = load_run(tmp_path / spec.id)
     with pytest.raises(ValueError, match="task: decision-tree reads vectors, and no text"):
@@ -90,7 +92,7 @@ def test_results_with_accuracies_are_written_as_before_there_were_errors() -> No
     assert "errors" not in result.model_dump(mode="json")
 
 
-def test_accuracies_stand_beside_the_best_cheap_predictor() -> None:
+def test_accuracies_stand_next_to_the_best_shallow_baseline() -> None:
     settings = {"task": {"max_length": 5, "alphabet": 4}, "train": {"min_length": 5, "max_length": 5}}
     outcomes = []
     for seed, right in enumerate((970, 980, 990)):
@@ -112,7 +114,7 @@ def test_accuracies_stand_beside_the_best_cheap_predictor() -> None:
     _, _, section = page.partition("## Next to answers that solve nothing")
     assert "| LCS (5) | one | two | +0.00 | +0.00 to +0.00 | - |" in section
     assert max(rates.values()) < 0.95
-    assert "| LCS (5) | one | 98.00 % | 95.36 % to 100 % |" in section
+    assert "| LCS (5) | one | 98.00\xa0% | 95.36\xa0% to 100\xa0% |" in section
     assert section.count("| yes |") == 2
     results = [outcome.result for outcome in outcomes if outcome.result]
     (sentence,) = shallow_baseline_sentences(results)

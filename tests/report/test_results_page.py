@@ -4,10 +4,13 @@ from datetime import date
 
 from synthetic_runs import PLAN, synthetic_run
 
+from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
-from lengthwise.report.pages.results import cell_lines, markdown_page
+from lengthwise.report.pages.results import markdown_page
+from lengthwise.report.tables.experiment import cell_table, detail_table, main_table
+from lengthwise.report.tables.levels import LEVELS
 from lengthwise.runs.journal import Probe
 from lengthwise.runs.pool import Outcome
 from lengthwise.runs.spec import make_spec
@@ -28,7 +31,7 @@ def half_right_at_50(length: int, num_strings: int) -> int:
 
 def test_a_cell_shows_mean_extremes_and_how_many_seeds_are_solved() -> None:
     outcomes = [outcome(0), outcome(1, num_correct=half_right_at_50), outcome(2)]
-    header, (line,) = cell_lines(experiment_with(outcomes), outcomes)
+    header, (line,), _ = cell_table(experiment_with(outcomes), outcomes)
     said = dict(zip(header, line, strict=True))
     assert said["mean"] == "99.16 %"  # one of 3 x 20 points is 50 %
     assert said["best run"] == "100 %"
@@ -46,7 +49,7 @@ def test_a_solved_run_whose_last_probe_erred_has_no_step() -> None:
     one = outcome(0)
     probes = (*one.result.probes, Probe(1500, 0.9, 4.5))
     one = one._replace(result=one.result.model_copy(update={"probes": probes}))
-    header, (line,) = cell_lines(experiment_with([one]), [one])
+    header, (line,), _ = cell_table(experiment_with([one]), [one])
     said = dict(zip(header, line, strict=True))
     assert (said["solved"], said["at step"]) == ("1 of 1", "-")
 
@@ -54,11 +57,11 @@ def test_a_solved_run_whose_last_probe_erred_has_no_step() -> None:
 def test_a_window_scores_its_lengths_only() -> None:
     one = outcome(0, num_correct=half_right_at_50)
     cells = [Cell(str(window), "C=2", (one.spec,), "", window) for window in ((41, 49), (50, 50))]
-    header, lines = cell_lines(Experiment("Title", "About.", cells, PLAN), [one])
+    header, lines, _ = cell_table(Experiment("Title", "About.", cells, PLAN), [one])
     assert [dict(zip(header, line, strict=True))["mean"] for line in lines] == ["100 %", "50.00 %"]
 
 
-def test_the_best_test_stands_beside_what_guesses_would_give() -> None:
+def test_the_best_test_stands_next_to_what_guesses_would_give() -> None:
     tests = {0: (0.5, 0.75), 1: (1.0, 0.25)}
     outcomes = []
     for seed, found in tests.items():
@@ -66,15 +69,15 @@ def test_the_best_test_stands_beside_what_guesses_would_give() -> None:
         one = outcome(seed)
         outcomes.append(one._replace(result=one.result.model_copy(update={"probes": probes})))
     experiment = experiment_with(outcomes)._replace(best_test=True)
-    header, (line,) = cell_lines(experiment, outcomes)
+    header, (line,), _ = cell_table(experiment, outcomes)
     said = dict(zip(header, line, strict=True))
     assert said["best test"] == "87.50 %"
     assert 50 < float(said["guesses"].removesuffix(" %")) < 55  # the better of two tests of 128 guesses
     page = markdown_page("linear-rnn/table-2", "small", experiment, outcomes, date(2026, 1, 2))
     assert "which selects on test data" in page
-    header, (line,) = cell_lines(experiment, [o._replace(result=None, reason="failed") for o in outcomes])
+    header, (line,), _ = cell_table(experiment, [o._replace(result=None, reason="failed") for o in outcomes])
     assert len(header) == len(line)
-    header, (line,) = cell_lines(experiment_with(outcomes), outcomes)
+    header, (line,), _ = cell_table(experiment_with(outcomes), outcomes)
     assert "best test" not in header
 
 
@@ -90,7 +93,7 @@ def test_all_lengths_count_where_the_experiment_says_so() -> None:
     done = Outcome(spec, synthetic_run().result.model_copy(update={"run_id": spec.id, "dense": dense}))
     said = {}
     for scored in ("balanced", "legal"):
-        header, (line,) = cell_lines(Experiment("T", "A.", [Cell("D", "C", (spec,))], PLAN, scored), [done])
+        header, (line,), _ = cell_table(Experiment("T", "A.", [Cell("D", "C", (spec,))], PLAN, scored), [done])
         said[scored] = dict(zip(header, line, strict=True))
     assert (said["balanced"]["mean"], said["balanced"]["chance"]) == ("50.00 %", "50.00 %")
     assert (said["legal"]["mean"], said["legal"]["chance"]) == ("75.00 %", "75.00 %")
@@ -98,7 +101,7 @@ def test_all_lengths_count_where_the_experiment_says_so() -> None:
 
 def test_long_lengths_show_the_lowest_seed() -> None:
     outcomes = [outcome(0), outcome(1, num_correct=lambda length, n: n // 4 if length == 1_000 else n)]
-    header, (line,) = cell_lines(experiment_with(outcomes), outcomes)
+    header, (line,), _ = cell_table(experiment_with(outcomes), outcomes)
     assert dict(zip(header, line, strict=True))["1,000"] == "25.00 %"
 
 
@@ -106,14 +109,56 @@ def test_failed_runs_stay_visible_with_their_reason() -> None:
     done, failed = outcome(0), Outcome(make_spec("parity", "regular-gpt", {}, seed=1), None, "Diverged: at step 7")
     experiment = experiment_with([done, failed])
     page = markdown_page("name", "small", experiment, [done, failed], date(2026, 11, 21))
-    assert "| Parity | C=2 | 1 of 2 | 41-60 | 100 % |" in page
+    assert "| Parity | 100\xa0% |" in page
+    assert "runs 1 of 2" in page
     assert f"- {failed.spec.id}: Diverged: at step 7" in page
     assert "- date: 2026-11-21" in page
 
 
 def test_a_cell_without_any_run_is_empty_not_missing() -> None:
     failed = Outcome(make_spec("parity", "regular-gpt", {}), None, "ValueError: no")
-    header, (line,) = cell_lines(experiment_with([failed]), [failed])
+    header, (line,), _ = cell_table(experiment_with([failed]), [failed])
     assert len(line) == len(header)
     assert line[:5] == ("Parity", "C=2", "0 of 1", "41-60", "-")
     assert markdown_page("name", "small", experiment_with([failed]), [failed], date(2026, 1, 1))
+
+
+def test_the_table_of_a_page_has_eight_columns_and_the_folded_one_all_others() -> None:
+    outcomes = [outcome(0), outcome(1)]
+    for best_test in (False, True):
+        experiment = experiment_with(outcomes)._replace(best_test=best_test)
+        experiment = experiment._replace(cells=[experiment.cells[0], experiment.cells[0]._replace(column="C=3")])
+        table, details = main_table(experiment, outcomes), detail_table(experiment, outcomes)
+        assert len(table.header) <= 8
+        assert table.header[:3] == ("row", "column", "mean")
+        assert {"chance", "paper"} <= set(table.header)
+        shown = {*table.header, *details.header, *dict(details.shared)}
+        assert shown == set(cell_table(experiment, outcomes).without_empty().header)
+        page = markdown_page("name", "small", experiment, outcomes, date(2026, 1, 1))
+        assert page.index("| row | column | mean |") < page.index("```console") < page.index("<details")
+
+
+def certified(seed: int, level: str, reason: str) -> Outcome:
+    certificate = Certificate.model_construct(level=level, reason=reason)
+    one = outcome(seed)
+    return one._replace(result=one.result.model_copy(update={"certificate": certificate}))
+
+
+def test_reasons_stand_once_with_their_cells_and_levels_are_explained() -> None:
+    outcomes = [
+        certified(0, "proved", ""),
+        certified(1, "extracted", "merges: expected at most 700, got 1,080"),
+        certified(2, "extracted", "merges: expected at most 524, got 812"),
+        certified(3, "tested", "no machine was found"),
+    ]
+    cells = [Cell(name, "C=2", (done.spec,), "") for name, done in zip("ABCD", outcomes, strict=True)]
+    plan = PLAN.model_copy(update={"certificate": True})
+    page = markdown_page("name", "small", Experiment("T", "A.", cells, plan), outcomes, date(2026, 1, 1))
+    section = page.partition("## Certificates")[2]
+    assert "- merges: expected at most 524-700, got 812-1,080: B (1); C (1)" in section
+    assert "- no machine was found: D (1)" in section
+    assert "| row | proved | extracted | tested |" in section
+    assert "| B |  | 1 |  |" in section
+    for level in ("proved", "extracted", "tested"):
+        assert f"- *{level}*: {LEVELS[level]}\n" in section
+    assert "*refuted*" not in section

@@ -13,8 +13,8 @@ from lengthwise.files import write_by_rename
 from lengthwise.report.charts.analysis import cluster_chart, element_chart, field_chart, flip_chart, level_chart
 from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.tables.numbers import NOTHING, percent
-from lengthwise.report.tables.runs import Table
 from lengthwise.report.tables.settings import task_in
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import Run, versions
 
 

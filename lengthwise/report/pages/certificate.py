@@ -11,7 +11,7 @@ from lengthwise.report.charts.curves import HEIGHT, WIDTH
 from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_table
 from lengthwise.report.tables.certificate import certificate_lines, class_names
 from lengthwise.report.tables.numbers import NOTHING
-from lengthwise.report.tables.runs import Table
+from lengthwise.report.tables.table import Table
 
 LARGEST_TABLE = 30
 """Classes or states, and symbols, of the largest machine whose table is shown whole."""

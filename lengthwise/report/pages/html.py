@@ -10,7 +10,7 @@ from string import Template
 import altair as alt
 
 from lengthwise.report.charts.pictures import chart_library
-from lengthwise.report.tables.runs import Table
+from lengthwise.report.tables.table import Table
 
 
 def html_page(

@@ -17,9 +17,10 @@ from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.protocol import protocol_sentences
-from lengthwise.report.tables.runs import RunRow, Table, as_csv, run_rows, summary_table, unbalanced_table
+from lengthwise.report.tables.runs import RunRow, as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import as_toml, versions_of
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.training.loop import StepRecord
 

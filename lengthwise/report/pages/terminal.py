@@ -14,11 +14,12 @@ from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
-from lengthwise.report.tables.errors import error_run_lines
+from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import flat
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
@@ -75,18 +76,16 @@ class _PlainLines:
 
 def print_results(console: Console, results: Sequence[RunResult], title: str) -> None:
     """A line for each run; below it what all lines share, and unbalanced lengths apart."""
-    header, lines = error_run_lines(results)
-    if lines:
-        print_grid(console, f"{title}: squared error / dimension of the inputs", header, lines)
+    errors = error_run_table(results)
+    if errors.lines:
+        print_table(console, f"{title}: squared error / dimension of the inputs", errors)
     results = [result for result in results if result.errors is None]
     if not results:
         return
     rows = run_rows(results)
     for heading, table in ((title, summary_table(rows)), ("Lengths that one class has alone", unbalanced_table(rows))):
         if table is not None:
-            print_grid(console, heading, table.header, table.lines)
-            for name, text in table.shared:
-                console.print(f"  {name}: {text}", highlight=False, soft_wrap=True)
+            print_table(console, heading, table)
     measured = [result for result in results if result.long.points]
     for plan in sorted({", ".join(f"{count} at {n:,}" for n, count in result.plan.long) for result in measured}):
         console.print(f"  strings at long lengths: {plan}", highlight=False, soft_wrap=True)
@@ -165,6 +164,13 @@ def print_catalogue(console: Console) -> None:
     others = "recurrent for models that read symbol by symbol, plain for transformers"
     presets = f"Presets: {', '.join(PRESETS)}; by default fast; {others}"
     console.print(presets, highlight=False)
+
+
+def print_table(console: Console, title: str, table: Table) -> None:
+    """A table as `print_grid` shows it, and below it a line for each thing that all its rows share."""
+    print_grid(console, title, table.header, table.lines)
+    for name, text in table.shared:
+        console.print(f"  {name}: {text}", highlight=False, soft_wrap=True)
 
 
 def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:

@@ -8,26 +8,33 @@ from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import last_error, results_of, runs_text
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.settings import model_of, task_of
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
 
-Line = tuple[str, ...]
+MAIN_COLUMNS = ("row", "column", "error", "95 % interval", "mean predicted", "paper")
+"""The columns that a reader comes for."""
 
-ABOUT_ERRORS = (
-    "Squared error divided by the dimension of the inputs, as the paper has it. *Error*: of the last answer, which all "
-    "other examples precede, the mean over runs; *95 % interval*: Student's, over runs. *Over all*: the mean over all "
-    "positions of a prompt. *Mean predicted*: the error of the best constant answer."
-)
+COLUMNS = {
+    "error": "squared error of the last answer, which all other examples precede, divided by the dimension of the "
+    "inputs, as in the paper; the mean over runs",
+    "95 % interval": "Student's, over runs",
+    "lowest run": "the lowest error of any run",
+    "over all": "the mean error over all positions of a prompt",
+    "mean predicted": "the error of the best constant answer",
+    "CPU s": "CPU seconds of training",
+}
+"""What the columns say."""
 
 
-def error_cell_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> tuple[Line, list[Line]]:
-    """Header and one line for each cell whose runs have errors."""
+def error_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """One line for each cell: the squared errors of its runs."""
     header = ("row", "column", "runs", "examples", "error", "95 % interval", "lowest run", "over all", "mean predicted")
     lines = [_cell_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
-    return (*header, "steps", "CPU s", "paper"), lines
+    return Table((*header, "steps", "CPU s", "paper"), tuple(lines))
 
 
-def _cell_line(cell: Cell, results: Sequence[RunResult]) -> Line:
+def _cell_line(cell: Cell, results: Sequence[RunResult]) -> tuple[str, ...]:
     runs = runs_text(cell, results)
     curves = [result.errors for result in results if result.errors is not None]
     if not curves:
@@ -50,10 +57,10 @@ def _cell_line(cell: Cell, results: Sequence[RunResult]) -> Line:
     )
 
 
-def error_run_lines(results: Sequence[RunResult]) -> tuple[Line, list[Line]]:
-    """Header and one line for each run that has errors: of the last answer, with its bootstrap interval."""
+def error_run_table(results: Sequence[RunResult]) -> Table:
+    """One line for each run that has errors: of the last answer, with its bootstrap interval."""
     header = ("task", "model", "seed", "prompts", "examples", "error", "5 to 95 %", "over all", "mean predicted")
-    lines: list[Line] = []
+    lines: list[tuple[str, ...]] = []
     for result in results:
         if (curve := result.errors) is None:
             continue
@@ -61,7 +68,7 @@ def error_run_lines(results: Sequence[RunResult]) -> tuple[Line, list[Line]]:
         error, low, high, mean, baseline = (_error(number / curve.input_dim) for number in numbers)
         start = (task_of(result), model_of(result), str(result.spec["seed"]), f"{curve.num_prompts:,}")
         lines.append((*start, str(curve.last.num_examples), error, f"{low} to {high}", mean, baseline))
-    return header, lines
+    return Table(header, tuple(lines))
 
 
 def _error(number: float) -> str:

@@ -1,12 +1,30 @@
-"""Tables in Markdown."""
+"""Tables and folded parts in Markdown."""
 
 from collections.abc import Iterable, Sequence
 
+from lengthwise.report.tables.table import Table
+
 
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table; bars in cells are escaped."""
+    """A table; bars in cells are escaped, and a percentage stays in one piece."""
     return "\n".join(_line(cells) for cells in (header, ["---"] * len(header), *lines))
 
 
+def table_paragraphs(table: Table) -> list[str]:
+    """The table, and a sentence on what all its rows share."""
+    shared = "; ".join(f"{name} {text}" for name, text in table.shared)
+    return [markdown_table(table.header, table.lines), *([f"In every row: {shared}."] if shared else [])]
+
+
+def definitions(pairs: Iterable[tuple[str, str]]) -> str:
+    """A list of terms and what they mean."""
+    return "\n".join(f"- *{term}*: {meaning}" for term, meaning in pairs)
+
+
+def folded(title: str, paragraphs: Iterable[str]) -> str:
+    """Paragraphs under a title that opens on a click, here and where the file is read on a code host."""
+    return "\n\n".join([f'<details markdown="1"><summary>{title}</summary>', *paragraphs, "</details>"])
+
+
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+    return "| " + " | ".join(cell.replace("|", r"\|").replace(" %", "\N{NO-BREAK SPACE}%") for cell in cells) + " |"

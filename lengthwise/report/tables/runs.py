@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.settings import model_of, task_of, variations
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
 
 CSV_COLUMNS = (
@@ -47,14 +48,6 @@ class RunRow(NamedTuple):
     def lowest_structured(self) -> LengthPoint | None:
         """The first point of structured strings with the lowest accuracy."""
         return min(self.structured, key=lambda point: point.accuracy, default=None)
-
-
-class Table(NamedTuple):
-    """Text in rows and columns, and what would be the same in every row: (name, value) instead of a column."""
-
-    header: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
-    shared: tuple[tuple[str, str], ...] = ()
 
 
 class _Column(NamedTuple):
@@ -147,16 +140,10 @@ def curves_as_csv(curves: Iterable[tuple[str, Mapping[str, Any], LengthCurve]]) 
 
 
 def _table(columns: Iterable[_Column], rows: Sequence[RunRow]) -> Table:
-    kept: list[tuple[str, list[str]]] = []
-    shared: list[tuple[str, str]] = []
-    for column in columns:
-        texts = [column.text(row) for row in rows]
-        if column.foldable and len(set(texts)) == 1:
-            shared.append((column.name, texts[0]))
-        else:
-            kept.append((column.name, texts))
-    lines = tuple(zip(*(texts for _, texts in kept), strict=True))
-    return Table(tuple(name for name, _ in kept), lines, tuple((name, text) for name, text in shared if text))
+    columns = list(columns)
+    lines = tuple(tuple(column.text(row) for column in columns) for row in rows)
+    table = Table(tuple(column.name for column in columns), lines)
+    return table.folded([column.name for column in columns if column.foldable])
 
 
 def _long_column(length: int) -> _Column:

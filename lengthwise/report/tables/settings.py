@@ -64,7 +64,10 @@ def task_in(spec: Settings) -> str:
     settings = dict(spec["task"])
     name = str(settings.pop("name"))
     fields = TASKS[name].model_fields if name in TASKS else {}
-    telling = {key: value for key, value in settings.items() if key not in fields or value != fields[key].default}
+    # As text, since a specification read from JSON has lists where defaults are tuples.
+    telling = {
+        key: value for key, value in settings.items() if key not in fields or _text(value) != _text(fields[key].default)
+    }
     return " ".join([name, *(f"{key}={_text(value)}" for key, value in telling.items())])
 
 

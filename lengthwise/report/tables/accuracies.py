@@ -1,0 +1,126 @@
+"""Accuracies of the cells of an experiment."""
+
+import math
+from collections.abc import Sequence
+
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
+from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.tables.cells import accuracies_scored, results_of, runs_text
+from lengthwise.report.tables.numbers import NOTHING, percent, span
+from lengthwise.report.tables.runs import run_rows
+from lengthwise.report.tables.table import Table
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.pool import Outcome
+
+COLUMNS = {
+    "mean": "mean over runs and lengths of the accuracy of the final answer",
+    "lowest": "the lowest accuracy of any run at any length",
+    "best run": "the highest mean over lengths of any run",
+    "solved": "runs without a single error at the lengths scored",
+    "chance": "what the best constant answer scores, the mean over lengths",
+    "structured": "the lowest accuracy of any run on structured strings (in brackets: of the best constant answer)",
+    "at step": (
+        "of the solved runs, the step from which on they made no error on a fixed probe of other strings of 48 to 500 "
+        f"symbols (or of the task's longest below), taken every {PROBE_EVERY} steps (-: the last probe erred)"
+    ),
+    "after CPU s": "the CPU seconds of training up to that step",
+    "CPU s": "CPU seconds of training",
+    "best test": (
+        f"the mean over runs of the best of the tests that were taken every {TEST_EVERY:,} steps, each on "
+        f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the longest that the task has below): the "
+        "paper's rule, which selects on test data"
+    ),
+    "guesses": "what that rule is expected to give a net that knows nothing but the most frequent answer",
+}
+"""What the columns say."""
+
+
+def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """One line for each cell: over its runs, mean and extremes of the accuracy at the lengths scored (see `COLUMNS`).
+
+    A long length is a column of its own and shows the lowest run.
+    """
+    long = [f"{length:,}" for length, _ in experiment.plan.long]
+    best = ("best test", "guesses") if experiment.best_test else ()
+    header = (
+        *("row", "column", "runs", "lengths", "mean", "best run", "lowest", "solved", "at step", "after CPU s"),
+        *long,
+        *("structured", "chance", "steps", "CPU s", *best, "paper"),
+    )
+    lines = [_cell_line(cell, results_of(cell, outcomes), experiment) for cell in experiment.cells]
+    return Table(header, tuple(lines))
+
+
+def main_columns(experiment: Experiment) -> tuple[str, ...]:
+    """The columns that a reader comes for, eight at most; the paper's rule of selection takes the place of lengths."""
+    if experiment.best_test:
+        return ("row", "column", "mean", "solved", "best test", "guesses", "chance", "paper")
+    longest = [f"{max(length for length, _ in experiment.plan.long):,}"] if experiment.plan.long else []
+    return ("row", "column", "mean", "lowest", *longest, "solved", "chance", "paper")
+
+
+def about_accuracies(table: Table) -> list[tuple[str, str]]:
+    """(column, what it says) for each column of a table that needs a sentence."""
+    long = ", ".join(name for name in table.header if name.replace(",", "").isdecimal())
+    return [
+        *((name, COLUMNS[name]) for name in table.header if name in COLUMNS),
+        *([(long, "the lowest accuracy of any run at that length")] if long else []),
+    ]
+
+
+def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -> tuple[str, ...]:
+    low, high = cell.window or experiment.plan.dense
+    start = (cell.row, cell.column, runs_text(cell, results), span([low, high]))
+    if not results:
+        blanks = 10 + len(experiment.plan.long) + 2 * experiment.best_test
+        return (*start, *[NOTHING] * blanks, cell.published)
+    rows = run_rows(results)
+    curves = [accuracies_scored(result, cell, experiment) for result in results]
+    means = [curve.mean() for curve in curves]
+    solved = [result for result, curve in zip(results, curves, strict=True) if curve.min() == 1.0]
+    solved_at = [probe for result in solved if (probe := result.flawless_from)]
+    return (
+        *start,
+        percent(sum(means) / len(means)),
+        percent(max(means)),
+        percent(min(curve.min() for curve in curves)),
+        f"{len(solved)} of {len(rows)}",
+        span([probe.step for probe in solved_at]),
+        span([round(probe.cpu_seconds) for probe in solved_at]),
+        *(_lowest([row.long[n] for row in rows if n in row.long]) for n, _ in experiment.plan.long),
+        _lowest_and_chance([point for row in rows for point in row.structured]),
+        percent(max(_chance(curve) for curve in curves)),
+        span([row.steps for row in rows]),
+        span([round(result.training.cpu_seconds) for result in results]),
+        *(_best_tests(results) if experiment.best_test else ()),
+        cell.published,
+    )
+
+
+def _best_tests(results: Sequence[RunResult]) -> tuple[str, str]:
+    """The mean over runs of each one's best test, and what that is expected to be for guesses or a constant answer."""
+    tests = [result.fresh_tests for result in results]
+    if not all(tests):
+        return NOTHING, NOTHING
+    best = [max(accuracies) for accuracies in tests]
+    guesses = [
+        best_of_guesses(result.dense.points[-1].baseline, len(accuracies))
+        for result, accuracies in zip(results, tests, strict=True)
+    ]
+    return percent(sum(best) / len(best)), percent(sum(guesses) / len(guesses))
+
+
+def _chance(curve: LengthCurve) -> float:
+    """The mean score of the best constant answer at each length."""
+    return sum(point.baseline for point in curve.points) / len(curve.points) if curve.points else math.nan
+
+
+def _lowest(points: Sequence[LengthPoint]) -> str:
+    return percent(min(point.accuracy for point in points)) if points else NOTHING
+
+
+def _lowest_and_chance(points: Sequence[LengthPoint]) -> str:
+    """Structured strings share few answers, so that a constant one may score high."""
+    lowest = min(points, key=lambda point: (point.accuracy, point.baseline), default=None)
+    return f"{percent(lowest.accuracy)} ({percent(lowest.baseline)})" if lowest else NOTHING

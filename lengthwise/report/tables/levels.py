@@ -1,0 +1,98 @@
+"""Levels of certificates: what each says, and how many runs of an experiment's cells have it."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from lengthwise.certification.certificate import Certificate
+from lengthwise.experiments.base import Experiment
+from lengthwise.report.tables.cells import results_of
+from lengthwise.report.tables.numbers import NOTHING, span
+from lengthwise.report.tables.table import Table
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.pool import Outcome
+
+LEVELS = {
+    "proved": "the float32 net itself is proved right at every length",
+    "bounded": "the float32 net itself is proved right up to the length that is named",
+    "extracted": (
+        "a finite machine read off the net is proved right at every length, and the net was seen to follow it; nothing "
+        "is proved of the net"
+    ),
+    "tested": "no wrong answer was found; nothing is proved",
+    "refuted": "the net answers a string wrongly, which is named",
+}
+"""What each level says, highest first."""
+
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
+    """(level, what it says) of those that occur, highest first."""
+    occurring = set(levels)
+    return [(level, sentence) for level, sentence in LEVELS.items() if level in occurring]
+
+
+def level_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """One line for each cell: how many of its runs have which certificate, and the lengths of the shortest errors."""
+    lines = []
+    for cell in experiment.cells:
+        certificates = _certificates(results_of(cell, outcomes))
+        counts = [sum(certificate.level == level for certificate in certificates) for level in LEVELS]
+        errors = [len(c.counterexample.string) for c in certificates if c.counterexample]
+        lines.append((cell.row, cell.column, *(str(count) if count else "" for count in counts), span(errors)))
+    return _table(("row", "column", *LEVELS, "shortest error"), lines)
+
+
+def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    """(why certificates are not higher, of which cells and how many runs each); numbers in reasons become spans."""
+    texts: dict[str, list[str]] = defaultdict(list)
+    cells: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    one_column = len({cell.column for cell in experiment.cells}) == 1
+    for cell in experiment.cells:
+        for certificate in _certificates(results_of(cell, outcomes)):
+            if certificate.level not in ("proved", "refuted"):
+                skeleton = _NUMBER.sub("#", certificate.reason)
+                texts[skeleton].append(certificate.reason)
+                cells[skeleton][cell.row if one_column else f"{cell.row}, {cell.column}"] += 1
+    return [
+        (_merged(texts[skeleton]), "; ".join(f"{name} ({count})" for name, count in runs.items()))
+        for skeleton, runs in cells.items()
+    ]
+
+
+def _merged(sentences: Sequence[str]) -> str:
+    """Sentences that differ in their numbers only, as one in which these are spans.
+
+    Example:
+        >>> _merged(["at most 7 merges, got 1,080", "at most 5 merges, got 812"])
+        'at most 5-7 merges, got 812-1,080'
+    """
+    columns = iter(zip(*(_NUMBER.findall(sentence) for sentence in sentences), strict=True))
+
+    def spanned(_: re.Match[str]) -> str:
+        numbers = sorted(next(columns), key=lambda text: float(text.replace(",", "")))
+        return numbers[0] if numbers[0] == numbers[-1] else f"{numbers[0]}-{numbers[-1]}"
+
+    return _NUMBER.sub(spanned, sentences[0])
+
+
+def machine_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """One line for each cell: the sizes of the machines, and what a certificate costs."""
+    lines = []
+    for cell in experiment.cells:
+        certificates = _certificates(results_of(cell, outcomes))
+        sizes = [len(certificate.machine["outputs"]) for certificate in certificates if certificate.machine]
+        gaps = [c.closure.gap for c in certificates if c.closure and c.closure.gap is not None]
+        seconds = span([round(certificate.seconds) for certificate in certificates])
+        lines.append((cell.row, cell.column, span(sizes), f"{min(gaps):.1f}" if gaps else NOTHING, seconds))
+    return _table(("row", "column", "classes", "states apart", "CPU s"), lines)
+
+
+def _certificates(results: Sequence[RunResult]) -> list[Certificate]:
+    return [result.certificate for result in results if result.certificate]
+
+
+def _table(header: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> Table:
+    """The table without empty columns, and without that of the cells' columns where there is only one."""
+    return Table(header, tuple(lines)).without_empty().folded(["column"])._replace(shared=())

@@ -1,0 +1,54 @@
+"""Text in rows and columns."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from lengthwise.report.tables.numbers import NOTHING
+
+
+class Table(NamedTuple):
+    """Cells of text under a header; `shared` holds (column, text) of columns that say the same in every row."""
+
+    header: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    shared: tuple[tuple[str, str], ...] = ()
+
+    def columns(self, names: Sequence[str]) -> "Table":
+        """Those of the named columns that the table has, in the order of the names.
+
+        Example:
+            >>> Table(("a", "b", "c"), (("1", "2", "3"),)).columns(["c", "a", "z"]).lines
+            (('3', '1'),)
+        """
+        kept = [self.header.index(name) for name in names if name in self.header]
+        lines = tuple(tuple(line[index] for index in kept) for line in self.lines)
+        return self._replace(header=tuple(self.header[index] for index in kept), lines=lines)
+
+    def without_empty(self) -> "Table":
+        """The columns in which some row says something; all where there are no rows.
+
+        Example:
+            >>> Table(("a", "b"), (("1", "-"), ("2", ""))).without_empty().header
+            ('a',)
+        """
+        filled = [
+            name
+            for index, name in enumerate(self.header)
+            if not self.lines or any(line[index] not in ("", NOTHING) for line in self.lines)
+        ]
+        return self.columns(filled)
+
+    def folded(self, foldable: Collection[str]) -> "Table":
+        """Those of the foldable columns that say the same in every row move to `shared`.
+
+        Example:
+            >>> Table(("a", "b"), (("1", "2"), ("3", "2"))).folded(["a", "b"])
+            Table(header=('a',), lines=(('1',), ('3',)), shared=(('b', '2'),))
+        """
+        same = {
+            name: texts.pop()
+            for index, name in enumerate(self.header)
+            if name in foldable and len(texts := {line[index] for line in self.lines}) == 1
+        }
+        rest = self.columns([name for name in self.header if name not in same])
+        return rest._replace(shared=self.shared + tuple((name, text) for name, text in same.items() if text))
