@@ -53,11 +53,13 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
 
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
-    """The columns that a reader comes for, eight at most; the paper's rule of selection takes the place of lengths."""
+    """The columns that a reader comes for, eight at most: the longest length, the paper's selection, or the best run."""
     if experiment.best_test:
         return ("row", "column", "mean", "solved", "best test", "guesses", "chance", "paper")
-    longest = [f"{max(length for length, _ in experiment.plan.long):,}"] if experiment.plan.long else []
-    return ("row", "column", "mean", "lowest", *longest, "solved", "chance", "paper")
+    if not experiment.plan.long:
+        return ("row", "column", "mean", "best run", "lowest", "solved", "chance", "paper")
+    longest = f"{max(length for length, _ in experiment.plan.long):,}"
+    return ("row", "column", "mean", "lowest", longest, "solved", "chance", "paper")
 
 
 def about_accuracies(table: Table) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """Tables and folded parts in Markdown."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from lengthwise.report.tables.table import Table
@@ -27,4 +28,8 @@ def folded(title: str, paragraphs: Iterable[str]) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|").replace(" %", "\N{NO-BREAK SPACE}%") for cell in cells) + " |"
+    return "| " + " | ".join(_SPACE_IN_NUMBERS.sub(_UNBROKEN, cell.replace("|", r"\|")) for cell in cells) + " |"
+
+
+_SPACE_IN_NUMBERS = re.compile(r"(?<=\d) (?=%)|(?<=\d) (?=/ \d)|(?<=\d /) (?=\d)")
+_UNBROKEN = "\N{NO-BREAK SPACE}"
