@@ -53,7 +53,7 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
 
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
-    """The columns that a reader comes for, eight at most: the longest length, the paper's selection, or the best run."""
+    """The columns that a reader comes for, eight at most; of the longest length, the best test or the best run one."""
     if experiment.best_test:
         return ("row", "column", "mean", "solved", "best test", "guesses", "chance", "paper")
     if not experiment.plan.long:
