@@ -21,6 +21,8 @@ LOOPED = (ROOT / "docs" / "looped.md").read_text(encoding="utf-8")
 MEMORIZATION = (ROOT / "docs" / "memorization.md").read_text(encoding="utf-8")
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SMOKE = {
+    "draw_a_machine.py": ["--steps", "3"],
+    "refuted_and_proved.py": ["--steps", "3", "--longest", "100"],
     "train_and_measure.py": ["--steps", "3", "--longest", "300"],
     "your_own_task.py": ["--steps", "3"],
 }
