@@ -124,14 +124,16 @@ def test_is_right_on_long_strings(construction: Construction, dtype: torch.dtype
     construction.model.float()
 
 
-def test_a_pad_is_no_symbol(construction: Construction) -> None:
+def test_a_pad_is_no_symbol_or_rejected(construction: Construction) -> None:
     model = construction.model
-    if not model.accepts_pad:
-        return
     strings = torch.randint(len(construction.target.symbols), (64, 30), generator=torch.Generator().manual_seed(0))
     padded = torch.full((64, 45), PAD)
     indices = torch.rand(64, 45, generator=torch.Generator().manual_seed(1)).argsort(1)[:, :30].sort(1).values
     padded.scatter_(1, indices, strings)
+    if not model.accepts_pad:
+        with pytest.raises(ValueError, match="inputs: expected"):
+            model.last(padded)
+        return
     with torch.no_grad():
         assert torch.equal(model.last(padded), model.last(strings))
 

@@ -9,6 +9,7 @@ from lengthwise.models import MODELS, RecurrentModel, SequenceModel, make_model
 from lengthwise.tasks import make_task
 
 NAMES = list(MODELS)
+RECURRENT = [name for name in NAMES if issubclass(MODELS[name], RecurrentModel)]
 LENGTHS = (1, 2, 7, 63)
 
 
@@ -155,10 +156,9 @@ def test_presets_change_settings_that_exist(name: str) -> None:
         MODELS[name].Config(**changes)
 
 
+@pytest.mark.parametrize("name", RECURRENT)
 @pytest.mark.unchecked
 def test_steps_refuse_states_of_other_strings(name: str) -> None:
-    if not issubclass(MODELS[name], RecurrentModel):
-        return
     model = make(name)
     state = model.initial_state(2)
     for wrong in (state[:1], state[:, 1:], state[0]):
@@ -187,11 +187,10 @@ def test_documents_its_source(name: str) -> None:
     assert "Differs from the source:" in doc
 
 
+@pytest.mark.parametrize("name", RECURRENT)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_steps_give_what_forward_gives(name: str, length: int) -> None:
     """Values and gradients, where a model reads symbol by symbol."""
-    if not issubclass(MODELS[name], RecurrentModel):
-        return
     model, inputs = make(name).double(), draw(length)
     state, logits = model.initial_state(len(inputs)), []
     for token in inputs.unbind(1):
@@ -208,10 +207,9 @@ def test_steps_give_what_forward_gives(name: str, length: int) -> None:
     )
 
 
+@pytest.mark.parametrize("name", RECURRENT)
 @pytest.mark.parametrize("foreign", [3, PAD])
 def test_steps_refuse_foreign_symbols(name: str, foreign: int) -> None:
-    if not issubclass(MODELS[name], RecurrentModel):
-        return
     model = make(name)
     with pytest.raises(ValueError, match="inputs: expected"):
         model.step(torch.tensor([0, foreign]), model.initial_state(2))
