@@ -1,0 +1,41 @@
+"""Tests are dealt longest first, and those known to take long exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import cost
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).parent.parent
+
+
+@given(st.lists(st.booleans(), max_size=40), st.integers(1, 9))
+def test_every_worker_begins_with_its_part_of_the_long_tests(is_long: list[bool], num_workers: int) -> None:
+    nodeids = [f"{'long' if long else 'short'}[{index}]" for index, long in enumerate(is_long)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost, "LONG", {"long": "trains"})
+        order = cost.deal(nodeids, num_workers)
+    assert sorted(order) == list(range(len(nodeids)))
+    ends = [len(nodeids) * worker // num_workers for worker in range(num_workers + 1)]
+    shares = [[is_long[index] for index in order[start:stop]] for start, stop in zip(ends, ends[1:], strict=False)]
+    num_long = [sum(share) for share in shares]
+    if sum(is_long) * 2 * num_workers <= len(is_long):
+        assert max(num_long) - min(num_long) <= 1
+        assert all(share == sorted(share, reverse=True) for share in shares)
+
+
+@pytest.mark.parametrize("name", cost.LONG)
+def test_long_tests_exist(name: str) -> None:
+    file, _, function = name.partition("::")
+    assert re.search(rf"^def {function}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_seconds_of_children_count() -> None:
+    code = "import time; sum(range(10**6)); print(time.process_time())"
+    before = cost.cpu_seconds()
+    child = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert cost.cpu_seconds() - before >= child - 0.01  # a tick of the kernel's clock
