@@ -30,9 +30,11 @@ class TableLayer:
         self.chunk = chunk
         self.table = torch.tensor(machine.table)
         self.width = machine.num_classes + 1
-        self.bias = torch.where(torch.eye(chunk, dtype=torch.bool), 0.0, -1e9)
         self.scatter, self.drift = scatter, drift
         self.fault_level, self.fault = fault_level, fault
+
+    def window_bias(self):
+        return torch.where(torch.eye(self.chunk, dtype=torch.bool), 0.0, -1e9)
 
     def normalize(self, states):
         return states

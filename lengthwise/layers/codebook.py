@@ -74,9 +74,8 @@ class QuantizingLayer:
     layer: TreeLayer
     codebook: Codebook
 
-    @property
-    def bias(self) -> Float[Tensor, "H C"]:
-        return self.layer.bias
+    def window_bias(self) -> Float[Tensor, "H C"]:
+        return self.layer.window_bias()
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         return self.layer.normalize(states)

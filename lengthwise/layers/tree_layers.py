@@ -63,6 +63,9 @@ class TreeAttentionLayer(nn.Module):
                 nn.init.zeros_(linear.bias)
         nn.init.zeros_(self.bias)
 
+    def window_bias(self) -> Float[Tensor, "H C"]:
+        return self.bias
+
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]:
         return torch.unflatten(self.to_query(normed), -1, (self.num_heads, -1))
 

@@ -49,8 +49,9 @@ class TreeLayer(Protocol):
     ``keys[j], values[j] = key_value(n_j)``.
     """
 
-    @property
-    def bias(self) -> Float[Tensor, "H C"]: ...
+    # Methods only: since Python 3.12, `isinstance` looks up the members of a protocol in the class and in the object's
+    # own dictionary, where a module's parameters and submodules are not.
+    def window_bias(self) -> Float[Tensor, "H C"]: ...
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]: ...
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]: ...
     def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]: ...
@@ -128,7 +129,7 @@ def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[T
     normed = layer.normalize(windows)
     keys, values = layer.key_value(normed)
     newest = layer.query(normed[..., -1, :])
-    attended = attend(newest, keys.unbind(-3)[::-1], values.unbind(-3)[::-1], layer.bias)
+    attended = attend(newest, keys.unbind(-3)[::-1], values.unbind(-3)[::-1], layer.window_bias())
     return layer.output(windows[..., -1, :], attended)
 
 
@@ -149,7 +150,7 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
             states = torch.cat([raw, states[:, pads:]], 1)
         for layer in tree.layers:
             normed = layer.normalize(states)
-            attended = attend_masked(layer.query(normed), *layer.key_value(normed), layer.bias, chunk**level)
+            attended = attend_masked(layer.query(normed), *layer.key_value(normed), layer.window_bias(), chunk**level)
             states = layer.output(states, attended)
         answers.append(states[:, pads:][:, _read_after(level, chunk)[1]])
     return torch.cat(answers, 1)
@@ -307,7 +308,7 @@ def _slide(
         layer.query(normed[:, reach:]),
         [key[:, start : start + length] for start in starts],
         [value[:, start : start + length] for start in starts],
-        layer.bias,
+        layer.window_bias(),
     )
     return layer.output(states, attended)
 
@@ -319,7 +320,7 @@ def _merge_gathered(
     normed = layer.normalize(rows)
     key, value = layer.key_value(normed)
     attended = attend(
-        layer.query(normed)[window[0]], [key[codes] for codes in window], [value[codes] for codes in window], layer.bias
+        layer.query(normed)[window[0]], [key[codes] for codes in window], [value[codes] for codes in window], layer.window_bias()
     )
     return layer.output(rows[window[0]], attended)
 

@@ -207,7 +207,7 @@ def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
     size = torch.tensor(query.center.shape[-1] ** -0.5, dtype=torch.float64)
     scores = [
         (query * key.unflatten(heads)).sum(-1).scaled(size).shifted(bias[:, None])
-        for key, bias in zip(keys, layer.bias.double().T, strict=True)
+        for key, bias in zip(keys, layer.window_bias().double().T, strict=True)
     ]
     mixed = _mixed(scores, [value.unflatten(heads) for value in values]).flatten()
     merged = mixed.with_remainder_as_inputs(inputs).linear(layer.to_output.weight)
