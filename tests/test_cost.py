@@ -1,5 +1,6 @@
 """Tests are dealt longest first, and those known to take long exist."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ def test_every_worker_begins_with_its_part_of_the_long_tests(is_long: list[bool]
         order = cost.deal(nodeids, num_workers)
     assert sorted(order) == list(range(len(nodeids)))
     ends = [len(nodeids) * worker // num_workers for worker in range(num_workers + 1)]
-    shares = [[is_long[index] for index in order[start:stop]] for start, stop in zip(ends, ends[1:], strict=False)]
+    shares = [[is_long[index] for index in order[start:stop]] for start, stop in itertools.pairwise(ends)]
     num_long = [sum(share) for share in shares]
     if sum(is_long) * 2 * num_workers <= len(is_long):
         assert max(num_long) - min(num_long) <= 1

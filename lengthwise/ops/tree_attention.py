@@ -320,7 +320,10 @@ def _merge_gathered(
     normed = layer.normalize(rows)
     key, value = layer.key_value(normed)
     attended = attend(
-        layer.query(normed)[window[0]], [key[codes] for codes in window], [value[codes] for codes in window], layer.window_bias()
+        layer.query(normed)[window[0]],
+        [key[codes] for codes in window],
+        [value[codes] for codes in window],
+        layer.window_bias(),
     )
     return layer.output(rows[window[0]], attended)
 
