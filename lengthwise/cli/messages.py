@@ -1,10 +1,65 @@
-"""What a command says on standard error."""
+"""Sentences on standard error: library arguments under the names of their flags, warnings, and unknown options."""
 
+import inspect
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from cyclopts import CycloptsError, UnknownOptionError
+
+OTHER_NAMES = {"num_strings": "strings", "max_length": "longest", "picture": "out", "page": "out", "level": "at_least"}
+"""What arguments of the library are called on the command line, where a command has such an option."""
+
+
+def with_flag(message: str, command: Callable[..., Any]) -> str:
+    """A message of the library, which names its argument first, with the flag that sets that argument.
+
+    Example:
+        >>> def evaluate(*, strings): ...
+        >>> with_flag("num_strings: expected 1 or more, got 0; raise it", evaluate)
+        '--strings: expected 1 or more, got 0; raise it'
+    """
+    argument, colon, rest = message.partition(":")
+    name = OTHER_NAMES.get(argument, argument)
+    options = {
+        option.rstrip("_")
+        for option, parameter in inspect.signature(command).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    return f"--{name.replace('_', '-')}{colon}{rest}" if name in options else message
+
+
+def refusal(error: CycloptsError) -> str:
+    """What is wrong with the words of a command, and the way out where an unknown option is a setting."""
+    if not isinstance(error, UnknownOptionError):
+        return str(error)
+    words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]
+    option = error.token.keyword or error.token.value.partition("=")[0]
+    value = words[words.index(option) + 1] if option in words[:-1] else "VALUE"
+    if option == "--device":
+        return "--device: no such option; runs are on the CPU for now, a core each (see --workers of reproduce)"
+    if section := _section_of(option.removeprefix("--").replace("-", "_")):
+        setting = f"{section}.{option.removeprefix('--').replace('-', '_')}={value}"
+        return f"{option}: no such option; it is a setting, use --set {setting}"
+    return str(error)
+
+
+def _section_of(name: str) -> str:
+    """The section of settings, of training, of a model or of a task, that has one of this name; empty if none has."""
+    from lengthwise.training.recipe import Recipe
+
+    if name in Recipe.model_fields:
+        return "train"
+    from lengthwise.models.base import MODELS
+    from lengthwise.tasks.base import TASKS
+
+    if any(name in model.Config.model_fields for model in MODELS.values()):
+        return "model"
+    if any(name in task.model_fields for task in TASKS.values()):
+        return "task"
+    return ""
 
 
 @contextmanager

@@ -188,8 +188,8 @@ def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) ->
         (["[^a]", "--to", "rnn"], "got one that holds no string of one symbol or more"),
         (["abc", "--alphabet", "ab", "--to", "rnn"], "alphabet: 'abc' names 'c', which 'ab' lacks; add"),
         (["ab", "--to", "rn"], "unknown construction 'rn'; did you mean 'rnn'?"),
-        (["ab", "--to", "rnn", "--chunk-size", "3"], "chunk_size: rnn takes no such option (known: none)"),
-        (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "chunk_size: expected at least 2, got 1"),
+        (["ab", "--to", "rnn", "--chunk-size", "3"], "--chunk-size: rnn takes no such option (known: none)"),
+        (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "--chunk-size: expected at least 2, got 1"),
         (
             ["ab", "--to", "regular-gpt", "--chunk-size", "x"],
             "--chunk-size: expected a whole number of at least 0, got x",
@@ -197,7 +197,7 @@ def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) ->
         (["--to", "rnn"], "expected a regular expression or a task, got neither"),
         (["ab", "--task", "parity", "--to", "rnn"], "expected a regular expression or a task, got both"),
         (["ab", "--set", "task.p=0.3", "--to", "rnn"], "expected none next to an expression, got task.p=0.3"),
-        (["--task", "parity", "--alphabet", "ab", "--to", "rnn"], "alphabet: expected none next to a task, got 'ab'"),
+        (["--task", "parity", "--alphabet", "ab", "--to", "rnn"], "--alphabet: expected none next to a task, got 'ab'"),
         (["--task", "parity", "--set", "model.d=3", "--to", "rnn"], "expected settings of the task"),
         (
             ["--task", "tomita", "--set", "task.index=8", "--to", "rnn"],
@@ -253,12 +253,19 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (["train", "parity"], "parameter MODEL requires an argument"),
         (["trian", "parity"], "trian"),
-        (["train", "parity", "regular-gpt", "--sed", "5"], "--sed"),
+        (["train", "parity", "regular-gpt", "--sed", "5"], "Unknown option: --sed. Did you mean --seed?"),
+        (
+            ["train", "parity", "regular-gpt", "--steps", "100"],
+            "--steps: no such option; it is a setting, use --set train.steps=100",
+        ),
+        (["train", "parity", "regular-gpt", "--d-model=8"], "use --set model.d_model=8"),
+        (["train", "word-problem", "gru", "--group", "A5"], "use --set task.group=A5"),
+        (["train", "parity", "regular-gpt", "--device", "cuda"], "--device: no such option; runs are on the CPU"),
         (["evaluate", "nowhere"], "nowhere: expected a run folder"),
         (["predict", "nowhere", "ab"], "nowhere: expected a run folder"),
         (["analyze", "nowhere"], "nowhere: expected a run folder"),
         (["report", "nowhere"], "nowhere: expected a run folder"),
-        (["demo", "--scale", "huge"], "scale: expected one of smoke, small, paper, got 'huge'"),
+        (["demo", "--scale", "huge"], "--scale: expected one of smoke, small, paper, got 'huge'"),
         (["train", "parity", "regular-gpt", "--seed", "1.5"], "--seed: expected a whole number of at least 0, got 1.5"),
         (
             ["train", "parity", "regular-gpt", "--set", "train.optimizer.learning_rate=inf"],
@@ -268,8 +275,8 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             ["train", "parity", "regular-gpt", "--set", "train.optimizer=3"],
             "train.optimizer: expected a section of settings",
         ),
-        (["train", "parity", "regular-gpt", "--longest", "5"], "expected at least 41, the first length"),
-        (["demo", "--scale", "smoke", "--workers", "0"], "workers: expected at least 1, got 0"),
+        (["train", "parity", "regular-gpt", "--longest", "5"], "--longest: expected at least 41"),
+        (["demo", "--scale", "smoke", "--workers", "0"], "--workers: expected at least 1, got 0"),
     ],
 )
 def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_path, monkeypatch) -> None:
@@ -285,16 +292,16 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["evaluate", "{run}", "--lengths", "99999999999"], "lengths: expected lengths of at most 10,000,000"),
+        (["evaluate", "{run}", "--lengths", "99999999999"], "--lengths: expected lengths of at most 10,000,000"),
         (["predict", "{run}", "ab", "abcb"], "string 2: text: 'c' at position 3 is no symbol of parity; use only a b"),
         (["predict", "{run}", ""], "wants at least one of the symbols a b, got ''"),
         (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
         (["analyze", "{run}", "--length", "0"], "no strings of length 0"),
-        (["analyze", "{run}", "--out", "page.pdf"], "page: expected a name that ends in .html, got 'page.pdf'"),
-        (["evaluate", "{run}", "--lengths", "5-x"], "lengths: expected lengths and ranges"),
+        (["analyze", "{run}", "--out", "page.pdf"], "--out: expected a name that ends in .html, got 'page.pdf'"),
+        (["evaluate", "{run}", "--lengths", "5-x"], "--lengths: expected lengths and ranges"),
         (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
-        (["evaluate", "{run}", "--strings", "0"], "num_strings: expected 1 to 1,000,000, got 0"),
-        (["evaluate", "{run}", "--strings", "9" * 20], "num_strings: expected 1 to 1,000,000, got 999"),
+        (["evaluate", "{run}", "--strings", "0"], "--strings: expected 1 to 1,000,000, got 0"),
+        (["evaluate", "{run}", "--strings", "9" * 20], "--strings: expected 1 to 1,000,000, got 999"),
     ],
 )
 def test_mistakes_about_a_run(arguments, sentence, trained, capsys) -> None:

@@ -87,7 +87,7 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
         (["".join(map(chr, range(200, 265)))], "word: expected at most 64 different symbols, got 65; use fewer"),
         (
             ["abacabad", "--max-dimension", "2"],
-            "max_dimension: expected at least 3, which 'abacabad' needs, got 2; allow more",
+            "--max-dimension: expected at least 3, which 'abacabad' needs, got 2; allow more",
         ),
         (
             ["00000111", "--rational", "--max-dimension", "3"],
@@ -96,7 +96,7 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
         (["ab", "--rational", "--robust"], "--robust: expected none next to --rational"),
         (["ab", "--max-dimension", "x"], "--max-dimension: expected a whole number of at least 1, got x"),
         (["ab", "--budget", "0"], "--budget: expected a whole number of at least 1, got 0"),
-        (["ab", "--out", "orbit.pdf"], "picture: expected a name that ends in .png or .svg, got 'orbit.pdf'"),
+        (["ab", "--out", "orbit.pdf"], "--out: expected a name that ends in .png or .svg, got 'orbit.pdf'"),
         ([], "WORD"),
     ],
 )

@@ -1,0 +1,83 @@
+"""Commands that write weights down instead of training them: compile, memorize."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from lengthwise.cli.options import count, whole_number
+from lengthwise.cli.streams import Output
+
+
+def compile_machine(
+    pattern: Annotated[str | None, Parameter(help="Regular expression; or give --task.")] = None,
+    /,
+    *,
+    to: Annotated[str, Parameter(help="Construction; see `lengthwise list constructions`.")],
+    alphabet: Annotated[str | None, Parameter(help="The symbols, if not just those the expression names.")] = None,
+    task: Annotated[str | None, Parameter(help="Name of a task that a finite machine solves.")] = None,
+    set_: Annotated[
+        tuple[str, ...], Parameter(name="--set", negative=(), help="A setting of the task, as task.key=value.")
+    ] = (),
+    chunk_size: Annotated[
+        int | None, Parameter(converter=whole_number, help="States merged into one (regular-gpt; 2 if not given).")
+    ] = None,
+    out: Annotated[Path, Parameter(help="Folder for the model.")] = Path("compiled"),
+) -> int:
+    """Write down weights that are right at every length, for a regular expression or for a task's machine."""
+    from lengthwise.constructions import construct
+    from lengthwise.runs.compiled import requested_machine, save_compiled
+
+    options = {} if chunk_size is None else {"chunk_size": chunk_size}
+    compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
+    save_compiled(compiled, out)
+    console = Output()
+    for line in (*compiled.about, f"wrote {out}"):
+        console.print_line(line)
+    return 0
+
+
+def memorize(
+    word: Annotated[str, Parameter(allow_leading_hyphen=True, help="What is to be repeated indefinitely.")],
+    /,
+    *,
+    rational: Annotated[bool, Parameter(negative=(), help="W_h of rational numbers (integers, in fact).")] = False,
+    robust: Annotated[bool, Parameter(negative=(), help="The widest margin of all nets of that dimension.")] = False,
+    prove: Annotated[bool, Parameter(negative=(), help="Prove that no smaller dimension will do.")] = False,
+    max_dimension: Annotated[
+        int | None, Parameter(converter=count, help="No more dimensions than these; more than needed widen margins.")
+    ] = None,
+    budget: Annotated[int, Parameter(converter=count, help="Linear programs, after which bounds are given.")] = 3_000,
+    out: Annotated[Path, Parameter(help="The picture, PNG or SVG.")] = Path("memorize.png"),
+) -> int:
+    """Write down the smallest linear RNN that repeats a word indefinitely, and draw its orbit.
+
+    It has W_x = 0, and no smaller one has, not even with a W_h of another order than the word's period; prove verifies
+    that without trust in the linear programs.
+    """
+    from lengthwise.constructions.memorization.farkas import refute_below
+    from lengthwise.constructions.memorization.memorize import memorize as memorize_word
+    from lengthwise.constructions.memorization.rational import memorize_rationally
+    from lengthwise.report.charts.memorization import memorization_chart
+    from lengthwise.report.charts.pictures import check_picture, write_picture
+    from lengthwise.report.tables.memorization import memorization_lines, proof_line
+
+    check_picture(out)
+    if rational and robust:
+        raise ValueError("--robust: expected none next to --rational, whose integers are never rounded; leave one out")
+    if rational:
+        net: Any = memorize_rationally(word, max_dimension=max_dimension, budget=budget)
+    else:
+        net = memorize_word(word, robust=robust, max_dimension=max_dimension, budget=budget)
+    console = Output()
+    lines = [*memorization_lines(net, console.width)]
+    if prove:
+        lines.append(proof_line(refute_below(net), net))
+    if net.generator.dimension and write_picture(memorization_chart(net).to_dict(), out):
+        lines.append(f"wrote {out}")
+    for line in lines:
+        console.print_line(line)
+    return 0
+
+
+COMMANDS = {"compile": compile_machine, "memorize": memorize}

@@ -1,0 +1,34 @@
+"""Options that several commands share."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+
+def whole_number(kind: Any, tokens: Sequence[Any]) -> int:
+    """A whole number of at least 0; cyclopts would round 1.5."""
+    text = tokens[0].value
+    if not text.isdecimal() or len(text) > MAX_DIGITS:
+        raise ValueError(f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 0, got {text}")
+    return int(text)
+
+
+def count(kind: Any, tokens: Sequence[Any]) -> int:
+    """A whole number of at least 1."""
+    text = tokens[0].value
+    if not text.isdecimal() or len(text) > MAX_DIGITS or int(text) < 1:
+        raise ValueError(f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 1, got {text}")
+    return int(text)
+
+
+MAX_DIGITS = 1_000
+"""Python converts no number of more than 4,300 digits."""
+
+Root = Annotated[Path, Parameter(help="Folder in which runs are kept.")]
+Seed = Annotated[int, Parameter(converter=whole_number, help="Seed of parameters, data and noise.")]
+StringSeed = Annotated[int, Parameter(converter=whole_number, help="Seed of the strings.")]
+Longest = Annotated[int, Parameter(converter=whole_number, help="Measure up to this length.")]
+Workers = Annotated[int, Parameter(converter=whole_number, help="Runs run at a time, one core each.")]
+TrainedRun = Annotated[Path, Parameter(help="Folder of a trained run.")]

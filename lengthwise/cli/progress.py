@@ -1,0 +1,35 @@
+"""Runs that are watched: their progress is shown, and they stop, with a checkpoint, when they are asked to."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lengthwise.cli.streams import Output
+from lengthwise.experiments.base import Experiment
+from lengthwise.report.pages.terminal import progress_display
+from lengthwise.runs.execute import Listener, Progress, StopRequested, stop_on_interrupt
+from lengthwise.runs.pool import Outcome, execute_all
+
+
+@contextmanager
+def watched(console: Output) -> Iterator[tuple[Listener, StopRequested]]:
+    """Show progress, and say when to stop: after Ctrl-C, or when nobody reads the output any more."""
+    hung_up = threading.Event()
+    with progress_display(console) as listener, stop_on_interrupt() as interrupted:
+
+        def show(progress: Progress) -> None:
+            try:
+                listener(progress)
+            except BrokenPipeError:
+                hung_up.set()
+
+        yield show, lambda: interrupted() or hung_up.is_set()
+
+
+def run_experiment(experiment: Experiment, root: Path, workers: int, console: Output) -> list[Outcome]:
+    """Run all runs of an experiment; returns what became of each."""
+    with watched(console) as (listener, stop_requested):
+        return execute_all(
+            experiment.specs, root, experiment.plan, listener, num_workers=workers, stop_requested=stop_requested
+        )

@@ -1,0 +1,66 @@
+"""Standard streams as a shell may hand them over: closed, full, ASCII only, or read by a process that hung up."""
+
+import io
+import os
+import sys
+from contextlib import suppress
+
+from rich.console import Console
+
+
+class Output(Console):
+    """Standard output. Where its reader hung up, printing raises BrokenPipeError; a plain Console ends the process."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+    def print_line(self, text: str) -> None:
+        """Print a line as it is: neither wrapped nor colored."""
+        self.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def open_streams() -> bool:
+    """Prepare standard output and error; whether there is an output to write to.
+
+    A closed descriptor is given to the null device: else the next file that is opened would get its number, and what is
+    printed. Characters that the encoding of a stream lacks are written as backslash escapes.
+    """
+    closed = [descriptor for descriptor in range(3) if not _is_open(descriptor)]
+    for _ in closed:
+        os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+        say("standard output: expected an open stream, got a closed one; redirect it, to /dev/null for one", 2)
+        return False
+    return True
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def say(message: str, code: int) -> int:
+    """Write each line of a message to standard error, and return the exit code that goes with it."""
+    with suppress(OSError):  # if nobody can hear it, the exit code still tells
+        sys.stderr.write("".join(f"lengthwise: {line}\n" for line in message.splitlines()))
+    return code
+
+
+def flush(code: int) -> int:
+    """Write out what standard output still holds; returns the exit code, 1 where a command's output was lost."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's own flush would fail again
+        if code == 0 and not isinstance(error, BrokenPipeError):
+            return say(f"standard output: {error.strerror}; free some space or redirect it", 1)
+    return code
