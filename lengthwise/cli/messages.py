@@ -9,7 +9,14 @@ from typing import Any
 
 from cyclopts import CycloptsError, UnknownOptionError
 
-OTHER_NAMES = {"num_strings": "strings", "max_length": "longest", "picture": "out", "page": "out", "level": "at_least"}
+OTHER_NAMES = {
+    "num_strings": "strings",
+    "num_workers": "workers",
+    "max_length": "longest",
+    "picture": "out",
+    "page": "out",
+    "level": "at_least",
+}
 """What arguments of the library are called on the command line, where a command has such an option."""
 
 

@@ -4,7 +4,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,33 +25,33 @@ def run(*arguments: str) -> int:
 
 
 @pytest.fixture
-def nobody_reads(monkeypatch, capsys) -> Iterator[None]:
-    """Standard output is a pipe whose reader has hung up."""
+def hang_up(monkeypatch) -> Iterator[Callable[[], None]]:
+    """Call it in a test, after pytest's own capturing began: then standard output is a pipe that nobody reads."""
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as pipe:
-        monkeypatch.setattr(sys, "stdout", pipe)
-        yield
+        yield lambda: monkeypatch.setattr(sys, "stdout", pipe)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["--version"], ["list"]])
-@pytest.mark.usefixtures("nobody_reads")
-def test_a_reader_that_hangs_up_has_seen_enough(arguments: list[str], capsys) -> None:
+def test_a_reader_that_hangs_up_has_seen_enough(arguments: list[str], hang_up, capsys) -> None:
+    hang_up()
     assert run(*arguments) == 0
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr() == ("", "")
 
 
-def test_a_reader_that_hangs_up_stops_training_with_a_checkpoint(tmp_path: Path, nobody_reads, capsys) -> None:
+def test_a_reader_that_hangs_up_stops_training_with_a_checkpoint(tmp_path: Path, hang_up, capsys) -> None:
+    hang_up()
     assert run(*TRAIN, "--runs", str(tmp_path)) == 1
     error = capsys.readouterr().err
     assert error.startswith("lengthwise: stopped at step 10 of 30; `lengthwise resume ")
     assert list(tmp_path.glob("*/checkpoint.safetensors"))
 
 
-def test_measurements_are_written_before_they_are_printed(tmp_path: Path, monkeypatch, capsys, request) -> None:
+def test_measurements_are_written_before_they_are_printed(tmp_path: Path, hang_up) -> None:
     assert run(*TRAIN, "--runs", str(tmp_path)) == 0
     (folder,) = tmp_path.glob("parity-*")
-    request.getfixturevalue("nobody_reads")
+    hang_up()
     points = tmp_path / "points.csv"
     assert run("evaluate", str(folder), "--lengths", "3-5", "--strings", "4", "--csv", str(points)) == 0
     assert len(points.read_text().splitlines()) == 4
