@@ -9,7 +9,11 @@ from typing import Any
 
 
 def write_by_rename(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
+    """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
+
+    Raises:
+        OSError: the file cannot be written, for a full disk say; the sentence names it.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with draft.open("wb") as file:
@@ -17,6 +21,8 @@ def write_by_rename(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
+    except OSError as error:
+        raise OSError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         draft.unlink(missing_ok=True)
 
@@ -50,11 +56,15 @@ def parse_json_text(text: str) -> dict[str, Any]:
     """The inverse of `json_text`; a text that is no JSON object, or whose content has changed, is a ValueError."""
     try:
         content = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        if not isinstance(content, dict):
+            raise ValueError("expected a JSON object, got something else")
+        digest = content.pop("digest", None)
+        is_same = digest == _digest(content)
+    except json.JSONDecodeError as error:
         raise ValueError(f"expected JSON, got something else: {error}") from None
-    if not isinstance(content, dict):
-        raise ValueError("expected a JSON object, got something else")
-    if content.pop("digest", None) != _digest(content):
+    except RecursionError:
+        raise ValueError("expected JSON, got something that is nested too deeply") from None
+    if not is_same:
         raise ValueError("its contents have changed")
     return content
 

@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -15,12 +15,12 @@ from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy,
 from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, versions
-from lengthwise.runs.journal import Probe
+from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.spec import RunSpec
 from lengthwise.tasks.base import SymbolTask, VectorTask
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
-from lengthwise.training.loop import TrainingState, training_steps
+from lengthwise.training.loop import StepRecord, TrainingState, training_steps
 
 
 class Progress(NamedTuple):
@@ -53,7 +53,7 @@ def execute(
     A run that is finished under the same plan is only read; under another plan it is measured again, and the new result
     replaces the old.
 
-    `stop_requested` is asked between steps; when it says yes, a checkpoint is saved and `Interrupted` raised (see
+    `stop_requested` is called between steps; where it is True, a checkpoint is saved and `Interrupted` raised (see
     `stop_on_interrupt`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint. Weights and
     metrics of an interrupted and continued run equal the uninterrupted one's.
     """
@@ -61,26 +61,36 @@ def execute(
     folder = RunFolder(Path(root) / spec.id)
     with one_thread():
         folder.create(spec)
-    with folder.locked(), one_thread():
-        result = _earlier_result(folder)
-        if result is not None and result.plan == plan:
-            listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps, "already finished"))
-            return result
-        state = TrainingState(spec.make_model(), spec.recipe)
-        status = _train(state, spec, folder, listener, stop_requested)
-        result = _measure(state, spec, folder, plan, status, listener, stop_requested)
-        folder.write_result(result)
-        listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps))
-        return result
+        result = _finished(folder, plan)
+        if result is None:
+            with folder.locked():
+                _set_unreadable_result_aside(folder)
+                state = TrainingState(spec.make_model(), spec.recipe)
+                status = _train(state, spec, folder, listener, stop_requested)
+                result = _measure(state, spec, folder, plan, status, listener, stop_requested)
+                folder.write_result(result)
+            note = ""
+        else:
+            note = "already finished"
+    listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps, note))
+    return result
 
 
-def _earlier_result(folder: RunFolder) -> RunResult | None:
-    """The result, or None where there is none; one of another version is set aside, to be measured again."""
+def _finished(folder: RunFolder, plan: EvaluationPlan) -> RunResult | None:
+    """The run's own result under this plan, None where there is none; nothing is written, not even a lock."""
     try:
-        return folder.read_result()
+        result = folder.read_result()
+    except ValueError:
+        return None
+    return result if result is not None and result.plan == plan else None
+
+
+def _set_unreadable_result_aside(folder: RunFolder) -> None:
+    """Make way for a new result where that of another version or run stands."""
+    try:
+        folder.read_result()
     except ValueError:
         folder.set_result_aside()
-        return None
 
 
 def _earlier_status(folder: RunFolder) -> RunStatus:
@@ -94,40 +104,76 @@ def _earlier_status(folder: RunFolder) -> RunStatus:
 def _train(
     state: TrainingState, spec: RunSpec, folder: RunFolder, listener: Listener, stop_requested: StopRequested
 ) -> RunStatus:
+    """Train from the checkpoint, or from the start; the status of the trained run, all of which is saved."""
+    clock = _Clock(_go_on(state, spec, folder))
+    saved = state.step
+    try:
+        with folder.metrics.appending() as metrics, folder.probes.appending() as probes:
+            record = _Record(state, spec, folder, metrics, probes, clock)
+            for step in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
+                record.add(step)
+                if step.step % spec.recipe.checkpoint_every == 0:
+                    record.save("training")
+                    saved = step.step
+                try:
+                    if step.step % 10 == 0 or step.step == spec.recipe.steps:
+                        listener(Progress(spec.id, "training", step.step, spec.recipe.steps, f"loss {step.loss:.4f}"))
+                    stop = "stopped" if stop_requested() else ""
+                except OSError as error:  # whoever followed the progress is gone
+                    stop = f"stopped, as progress cannot be reported ({error.strerror}),"
+                if stop:
+                    record.save("interrupted")
+                    raise Interrupted(f"{stop} at step {step.step} of {spec.recipe.steps}; {_way_on(folder)}")
+            return record.save("trained")
+    except Diverged as error:
+        folder.write_status(clock.status("diverged", state.step, str(error)))
+        raise
+    except OSError as error:
+        raise OSError(f"{error.strerror or error}; step {saved} is kept in {folder.path}; {_way_on(folder)}") from None
+
+
+def _go_on(state: TrainingState, spec: RunSpec, folder: RunFolder) -> RunStatus:
+    """Bring the state to the checkpoint, where there is one, and the journals with it; how far the run had come."""
+    status = RunStatus()
     if folder.checkpoint.exists():
         load_checkpoint(state, folder.checkpoint, spec.id)
+        status = _earlier_status(folder)
+        folder.check_journals(status, state.step)
     folder.metrics.keep(state.step)
     folder.probes.keep(state.step)
-    clock = _Clock(_earlier_status(folder) if state.step else RunStatus())
-    with ExitStack() as open_files:
-        files = (folder.metrics.path, folder.probes.path)
-        metrics, probes = (open_files.enter_context(path.open("a", encoding="utf-8")) for path in files)
+    return status
 
-        def checkpoint(status: str) -> RunStatus:
-            metrics.flush()
-            probes.flush()
-            save_checkpoint(state, folder.checkpoint, spec.id)
-            now = clock.status(status, state.step)
-            folder.write_status(now)
-            return now
 
-        try:
-            for record in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
-                metrics.write(folder.metrics.line(record))
-                if record.step % PROBE_EVERY == 0 and isinstance(spec.task, SymbolTask):
-                    probes.write(folder.probes.line(_probe(state, spec.task, clock)))
-                if record.step % spec.recipe.checkpoint_every == 0:
-                    checkpoint("training")
-                if record.step % 10 == 0 or record.step == spec.recipe.steps:
-                    listener(Progress(spec.id, "training", record.step, spec.recipe.steps, f"loss {record.loss:.4f}"))
-                if stop_requested():
-                    checkpoint("interrupted")
-                    way_on = f"`lengthwise resume {folder.path}` goes on"
-                    raise Interrupted(f"stopped at step {state.step} of {spec.recipe.steps}; {way_on}")
-        except Diverged as error:
-            folder.write_status(clock.status("diverged", state.step, str(error)))
-            raise
-        return checkpoint("trained")
+def _way_on(folder: RunFolder) -> str:
+    return f"`lengthwise resume {folder.path}` goes on"
+
+
+class _Record(NamedTuple):
+    """All that training leaves on disk."""
+
+    state: TrainingState
+    spec: RunSpec
+    folder: RunFolder
+    metrics: JournalWriter[StepRecord]
+    probes: JournalWriter[Probe]
+    clock: "_Clock"
+
+    def add(self, step: StepRecord) -> None:
+        """Write down a step, and every so often how the weights would do."""
+        self.metrics.write(step)
+        if step.step % PROBE_EVERY == 0 and isinstance(self.spec.task, SymbolTask):
+            self.probes.write(_probe(self.state, self.spec.task, self.clock))
+
+    def save(self, status: str) -> RunStatus:
+        """Save a checkpoint. Journals are on disk before it, so that none is behind it after a power cut."""
+        journals = {
+            self.folder.metrics.path.name: self.metrics.sync(),
+            self.folder.probes.path.name: self.probes.sync(),
+        }
+        save_checkpoint(self.state, self.folder.checkpoint, self.spec.id)
+        now = self.clock.status(status, self.state.step).model_copy(update={"journals": journals})
+        self.folder.write_status(now)
+        return now
 
 
 def _probe(state: TrainingState, task: SymbolTask, clock: "_Clock") -> Probe:

@@ -21,18 +21,23 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.files import read_json, write_json
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import UnknownName
-from lengthwise.runs.journal import Journal, Probe
-from lengthwise.runs.spec import SECTIONS, RunSpec, spec_from_json
+from lengthwise.runs.journal import WAY_OUT, Journal, Probe
+from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
+from lengthwise.tasks.base import SymbolTask
 from lengthwise.training.checkpoint import load_weights
 from lengthwise.training.loop import StepRecord
 from lengthwise.validation import validated
 
 
 class RunStatus(BaseModel):
-    """How far a run has come; times add up over interruptions."""
+    """How far a run has come; times add up over interruptions.
+
+    `journals` holds the digest of each journal up to `step`, by its name.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,6 +46,7 @@ class RunStatus(BaseModel):
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     message: str = ""
+    journals: dict[str, str] = Field(default_factory=dict)
 
 
 NOT_MEASURED = LengthCurve(protocol="independent", points=())
@@ -118,11 +124,13 @@ class RunFolder(NamedTuple):
         return Journal(self.path / "probes.jsonl", Probe)
 
     def create(self, spec: RunSpec) -> None:
-        """Make the folder and write down the specification, again where the file is damaged."""
+        """Make the folder and write down the specification, again where the file is damaged or another run's."""
         self.path.mkdir(parents=True, exist_ok=True)
         try:
-            self.read_spec()
+            is_own = self.read_spec().id == spec.id
         except ValueError:
+            is_own = False
+        if not is_own:
             self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": versions()})
 
     @contextmanager
@@ -163,16 +171,45 @@ class RunFolder(NamedTuple):
         self._write("state.json", status.model_dump(mode="json"))
 
     def read_result(self) -> RunResult | None:
-        """The result, or None where the run is not finished."""
-        if not (self.path / "result.json").exists():
+        """The result, or None where the run is not finished.
+
+        Raises:
+            ValueError: it is damaged, of another version, or the result of another run.
+        """
+        path = self.path / "result.json"
+        if not path.exists():
             return None
         try:
-            return RunResult(**self._read("result.json"))
+            result = RunResult(**self._read(path.name))
         except ValidationError as error:
             raise ValueError(
-                f"{self.path / 'result.json'}: not a result of this version ({error.error_count()} problems); "
-                + _WAY_OUT
+                f"{path}: not a result of this version ({error.error_count()} problems); {_WAY_OUT}"
             ) from None
+        spec = self.read_spec()
+        if result.run_id != spec.id or identity(result.spec) != identity(spec.to_json()):
+            raise ValueError(f"{path}: expected the result of {spec.id}, got that of {result.run_id}; {_WAY_OUT}")
+        return result
+
+    def check_journals(self, status: RunStatus, step: int) -> None:
+        """Check that the journals are those of the first `step` steps of this run, as far as `status` tells.
+
+        Raises:
+            ValueError: entries are missing, or are those of another run.
+        """
+        self.metrics.check(step)
+        if isinstance(self.read_spec().task, SymbolTask):
+            self.probes.check(step, PROBE_EVERY)
+        for journal in (self.metrics, self.probes):
+            expected = status.journals.get(journal.path.name)
+            if expected is not None and journal.digest(status.step) != expected:
+                raise ValueError(f"{journal.path}: its contents have changed, or are another run's; {WAY_OUT}")
+
+    def read_metrics(self) -> list[StepRecord]:
+        """What each step reported; of a finished run, checked. None are left of a run that was taken from records."""
+        result = self.read_result()
+        if result is not None and (self.checkpoint.exists() or self.metrics.path.exists()):
+            self.check_journals(result.training, result.training.step)
+        return self.metrics.read()
 
     def set_result_aside(self) -> None:
         """Keep a result that cannot be read under another name."""
@@ -207,9 +244,14 @@ class Run(NamedTuple):
     steps_done: int
 
     @property
+    def is_trained(self) -> bool:
+        """Whether the weights are those after the last step; others are partial."""
+        return self.steps_done == self.spec.recipe.steps
+
+    @property
     def metrics(self) -> list[StepRecord]:
         """What each step of training reported."""
-        return self.folder.metrics.read()
+        return self.folder.read_metrics()
 
     @property
     def result(self) -> RunResult | None:
@@ -218,9 +260,11 @@ class Run(NamedTuple):
 
 
 def load_run(path: str | Path) -> Run:
-    """Read a run from its folder; a folder that is missing, damaged or has no checkpoint yet is a ValueError."""
+    """Read a run from its folder; a folder that is missing, damaged or has no checkpoint is a ValueError."""
     folder = RunFolder(Path(path))
     spec = folder.read_spec()
+    if not folder.checkpoint.exists() and folder.read_result() is not None:
+        raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {WAY_OUT}")
     model = spec.make_model()
     steps_done = load_weights(model, folder.checkpoint, spec.id)
     model.eval()

@@ -1,8 +1,12 @@
 """Files with one JSON object on each line, written while a run trains and cut back to its checkpoint on resuming."""
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
+from io import BufferedWriter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -32,6 +36,8 @@ class Probe(NamedTuple):
 
 E = TypeVar("E", bound=Entry)
 
+WAY_OUT = "move the run's folder away to train the run again"
+
 
 @dataclass(frozen=True)
 class Journal(Generic[E]):
@@ -42,23 +48,52 @@ class Journal(Generic[E]):
 
     def read(self) -> list[E]:
         """All entries; a last line cut short by a crash is left out, other damage is a ValueError."""
-        if not self.path.exists():
+        try:
+            lines = self.path.read_bytes().splitlines()
+        except FileNotFoundError:
             return []
-        lines = self.path.read_bytes().splitlines()
+        except OSError as error:
+            raise ValueError(f"{self.path}: cannot be read: {error.strerror}; {WAY_OUT}") from None
         entries = []
         for number, line in enumerate(lines, start=1):
             try:
                 entries.append(self._parse(line))
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, RecursionError):
                 if number == len(lines):
                     break
-                raise ValueError(f"{self.path}: damaged at line {number}; move it away to go on without it") from None
+                raise ValueError(f"{self.path}: damaged at line {number}; {WAY_OUT}") from None
         return entries
+
+    def check(self, steps: int, every: int = 1) -> None:
+        """Check that there is an entry for each step up to `steps`, or for each one that `every` divides.
+
+        Raises:
+            ValueError: entries are missing: the file was cut back, or is that of another run.
+        """
+        found = [entry.step for entry in self.read() if entry.step <= steps]
+        expected = [*range(every, steps + 1, every)]
+        if found != expected:
+            got = len(found) if len(found) != len(expected) else "those of other steps"
+            raise ValueError(
+                f"{self.path}: expected {len(expected)} entries up to step {steps}, in order, got {got}; {WAY_OUT}"
+            )
+
+    def digest(self, steps: int) -> str:
+        """A hash of the entries up to `steps`, by which those of another run are told."""
+        return _hash(self._lines(steps)).hexdigest()
 
     def keep(self, steps: int) -> None:
         """Drop the entries of steps after the checkpoint: they will be made again."""
-        kept = (self.line(entry) for entry in self.read() if entry.step <= steps)
-        write_by_rename(self.path, "".join(kept).encode())
+        write_by_rename(self.path, self._lines(steps))
+
+    @contextmanager
+    def appending(self) -> Iterator["JournalWriter[E]"]:
+        """The file, open for more entries."""
+        with self.path.open("ab") as file:
+            yield JournalWriter(file, _hash(self.path.read_bytes()))
+
+    def _lines(self, steps: int) -> bytes:
+        return "".join(self.line(entry) for entry in self.read() if entry.step <= steps).encode()
 
     @staticmethod
     def line(entry: E) -> str:
@@ -76,3 +111,27 @@ class Journal(Generic[E]):
         """Each field's value, and what it is where nothing is given (for most, not even None)."""
         defaults: dict[str, Any] = getattr(entry, "_field_defaults", {})
         return [(value, defaults.get(name, ...)) for name, value in entry._asdict().items()]
+
+
+@dataclass(frozen=True)
+class JournalWriter(Generic[E]):
+    """Adds entries to a journal, and keeps the hash of all that it holds."""
+
+    file: BufferedWriter
+    hash: blake2b
+
+    def write(self, entry: E) -> None:
+        """Add an entry; it is on disk after the next `sync`."""
+        line = Journal.line(entry).encode()
+        self.file.write(line)
+        self.hash.update(line)
+
+    def sync(self) -> str:
+        """Bring all entries to the disk, where they outlast a power cut; return their `Journal.digest`."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        return self.hash.hexdigest()
+
+
+def _hash(content: bytes) -> blake2b:
+    return blake2b(content, digest_size=8)

@@ -39,9 +39,8 @@ class RunSpec(NamedTuple):
     @property
     def id(self) -> str:
         """Readable, and unique by a hash of all that changes a number (how often to save does not)."""
-        specification = self.to_json()
-        del specification["train"]["checkpoint_every"]
-        digest = blake2b(json.dumps(specification, sort_keys=True).encode(), digest_size=5).hexdigest()
+        specification = json.dumps(identity(self.to_json()), sort_keys=True)
+        digest = blake2b(specification.encode(), digest_size=5).hexdigest()
         return f"{self.task.name}-{self.model_name}-seed{self.seed}-{digest}"
 
     def make_model(self) -> SequenceModel:
@@ -98,6 +97,12 @@ def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
     """The inverse of `RunSpec.to_json`."""
     sections = {section: dict(settings[section]) for section in SECTIONS}
     return make_spec(sections["task"].pop("name"), sections["model"].pop("name"), sections, seed=settings["seed"])
+
+
+def identity(specification: Mapping[str, Any]) -> Settings:
+    """The part of a specification that changes a number: all but how often to save."""
+    train = {name: value for name, value in specification["train"].items() if name != "checkpoint_every"}
+    return {**specification, "train": train}
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:

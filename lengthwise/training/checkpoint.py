@@ -74,19 +74,20 @@ def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str,
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no checkpoint; train the run first") from None
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path}: damaged checkpoint ({error}); move it away to train afresh") from None
+        raise ValueError(f"{path}: damaged checkpoint ({error}); move {path.parent} away to train again") from None
     if metadata.pop("digest", None) != _digest(tensors, metadata):
-        raise ValueError(f"{path}: damaged checkpoint (its contents have changed); move it away to train afresh")
+        raise ValueError(
+            f"{path}: damaged checkpoint (its contents have changed); move {path.parent} away to train again"
+        )
     if metadata["fingerprint"] != fingerprint:
         raise ValueError(
-            f"{path}: this checkpoint belongs to another specification, {metadata['fingerprint']}; move it away to "
-            "train afresh"
+            f"{path}: this checkpoint belongs to another specification, {metadata['fingerprint']}; move {path.parent} "
+            "away to train again"
         )
     saved = {name: tensor.shape for name, tensor in tensors.items() if name.startswith("weights.")}
     if saved != {f"weights.{name}": tensor.shape for name, tensor in model.state_dict().items()}:
         raise ValueError(
-            f"{path}: its weights are those of another version of {model.name}; move the run's folder away to train "
-            "afresh"
+            f"{path}: its weights are those of another version of {model.name}; move {path.parent} away to train again"
         )
     return tensors, metadata
 

@@ -58,6 +58,7 @@ def test_states_that_overflow_are_errors() -> None:
 
 def test_a_run_keeps_its_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lengthwise.runs.execute.PROBE_EVERY", 2)
+    monkeypatch.setattr("lengthwise.runs.folder.PROBE_EVERY", 2)
     monkeypatch.setattr("lengthwise.runs.execute.TEST_EVERY", 4)
     sizes = {"model": {"d_model": 4}, "train": {"steps": 9, "batch_size": 4, "min_length": 1, "max_length": 6}}
     result = execute(make_spec("parity", "rnn", sizes), tmp_path, SMOKE_PLAN)

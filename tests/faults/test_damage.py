@@ -114,6 +114,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(limit: int, tmp_path: Path) -> 
     assert failed.returncode == 1, failed.stderr
     assert "Traceback" not in failed.stdout + failed.stderr
     assert len(failed.stderr.splitlines()) == 1
-    assert "File too large" in failed.stderr
+    assert "cannot be written: File too large" in failed.stderr
+    assert "run.json: " in failed.stderr or "is kept in" in failed.stderr or "result.json: " in failed.stderr
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -44,7 +44,7 @@ def read_measured(path: Path) -> MeasuredRun:
     result = folder.read_result()
     if result is not None and folder.certificate.exists():
         result = result.model_copy(update={"certificate": _own_certificate(folder.certificate, result)})
-    return MeasuredRun(folder, folder.metrics.read(), result)
+    return MeasuredRun(folder, folder.read_metrics(), result)
 
 
 def _own_certificate(path: Path, result: RunResult) -> Certificate:

@@ -1,0 +1,29 @@
+"""Signals that ask a run to stop."""
+
+import signal
+
+import pytest
+
+from lengthwise.runs.execute import stop_on_interrupt
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_asks_and_the_second_insists(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with stop_on_interrupt() as stop_requested:
+        assert not stop_requested()
+        signal.raise_signal(number)
+        assert stop_requested()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_interrupt() as stop_requested:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop_requested()
+    finally:
+        signal.signal(signal.SIGHUP, before)
