@@ -26,9 +26,10 @@ from lengthwise.models import make_model
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import last_state
 from lengthwise.peak_memory import peak_megabytes
+from lengthwise.presets import PRESETS
 from lengthwise.tasks.base import RegularTask
 from lengthwise.training.loop import TrainingState, training_steps
-from lengthwise.training.recipe import PRESETS, Recipe
+from lengthwise.training.recipe import Recipe
 
 BATCH = 128
 DENSE_UP_TO = {"masked definition": 200, "plain dense mask": 500}
@@ -151,7 +152,7 @@ def steps_and_forwards(quick: bool) -> list[Measurement]:
             for what, measure in (("training step", training_step), ("forward", forward)):
                 cost = measure(length, width, form, 1 if quick else repeats)
                 found.append(quoted(Measurement(what, form, width, length, cost)))
-    recipes = {"preset fast": PRESETS["fast"], "preset fast, bare": PRESETS["plain"]}
+    recipes = {"preset fast": PRESETS["fast"].train, "preset fast, bare": PRESETS["plain"]}
     for name, changes in recipes.items():
         for length in lengths[64]:
             cost = recipe_step(length, 2 if quick else max(4, 2000 // length), changes)

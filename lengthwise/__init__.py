@@ -11,6 +11,7 @@ _HOME = {
     "MODELS": "lengthwise.models.base",
     "CONSTRUCTIONS": "lengthwise.constructions",
     "EXPERIMENTS": "lengthwise.experiments",
+    "PRESETS": "lengthwise.presets.base",
     "make_task": "lengthwise.tasks.base",
     "make_model": "lengthwise.models.base",
     "Recipe": "lengthwise.training.recipe",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from lengthwise.experiments import EXPERIMENTS as EXPERIMENTS
     from lengthwise.models.base import MODELS as MODELS
     from lengthwise.models.base import make_model as make_model
+    from lengthwise.presets.base import PRESETS as PRESETS
     from lengthwise.runs.compiled import load_compiled as load_compiled
     from lengthwise.runs.execute import execute as execute
     from lengthwise.runs.folder import load_run as load_run

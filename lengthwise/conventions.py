@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 IGNORE = -100
-"""Target where nothing is asked (integer targets; NaN in float targets)."""
+"""Target of an unsupervised position (integer targets; NaN in float targets)."""
 
 PAD = -1
-"""Input id of "no symbol": legal only for models that declare `accepts_pad`."""
+"""Input id of "no symbol": legal only for models that accept pads (`lengthwise.models.capabilities.AcceptsPads`)."""
 
 
 class Diverged(RuntimeError):

@@ -6,6 +6,7 @@ from torch import nn
 
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.models.base import ModelConfig, SequenceModel
+from lengthwise.models.capabilities import AcceptsPads
 from lengthwise.ops.tree_attention import Tree, last_state, prefix_states
 from lengthwise.tasks.regular.parity import Parity
 
@@ -42,11 +43,11 @@ class Wrapped(SequenceModel):
     def reset_parameters(self, generator):
         self.inner.reset_parameters(generator)
 
-    def forward(self, inputs, perturb=None):
-        return self.inner(inputs, perturb)
+    def forward(self, inputs):
+        return self.inner(inputs)
 
-    def last_state(self, inputs, perturb=None):
-        return self.inner.last_state(inputs, perturb)
+    def last_state(self, inputs):
+        return self.inner.last_state(inputs)
 
 
 class LabelsChange(Wrapped):
@@ -56,13 +57,13 @@ class LabelsChange(Wrapped):
         super().__init__(inner)
         self.length = length
 
-    def forward(self, inputs, perturb=None):
-        logits = self.inner(inputs, perturb)
+    def forward(self, inputs):
+        logits = self.inner(inputs)
         late = torch.arange(1, inputs.shape[1] + 1) >= self.length
         return torch.where(late[:, None], logits.roll(1, -1), logits)
 
-    def last(self, inputs, perturb=None):
-        logits = self.inner.last(inputs, perturb)
+    def last(self, inputs):
+        logits = self.inner.last(inputs)
         return logits.roll(1, -1) if inputs.shape[1] >= self.length else logits
 
 
@@ -79,8 +80,8 @@ class WrongInBatches(Wrapped):
         super().__init__(inner)
         self.length = length
 
-    def last(self, inputs, perturb=None):
-        logits = self.inner.last(inputs, perturb)
+    def last(self, inputs):
+        logits = self.inner.last(inputs)
         return logits if len(inputs) == 1 or inputs.shape[1] < self.length else logits.roll(1, -1)
 
 
@@ -118,10 +119,10 @@ class Attention(SequenceModel):
         means = counts / torch.arange(1, started.shape[1] + 1)[:, None]
         return torch.relu(self.hidden(means[:, 1:].to(self.hidden.weight.dtype)))
 
-    def forward(self, inputs, perturb=None):
+    def forward(self, inputs):
         return self.readout(self._states(inputs))
 
-    def last_state(self, inputs, perturb=None):
+    def last_state(self, inputs):
         return self._states(inputs)[:, -1]
 
 
@@ -156,12 +157,11 @@ class Multiples(nn.Module):
         return torch.stack([(rest != 0).float(), (rest == 0).float()], -1)
 
 
-class Counter(SequenceModel):
+class Counter(AcceptsPads, SequenceModel):
     """Its state is the number of b: no finite machine, though what it answers depends on a remainder."""
 
     name = "counter"
     Config = ModelConfig
-    accepts_pad = True
 
     def __init__(self, of: int) -> None:
         super().__init__()
@@ -175,8 +175,8 @@ class Counter(SequenceModel):
     def reset_parameters(self, generator):
         """There are none."""
 
-    def forward(self, inputs, perturb=None):
-        return self.readout(prefix_states(inputs + 1, self.tree, perturb))
+    def forward(self, inputs):
+        return self.readout(prefix_states(inputs + 1, self.tree))
 
-    def last_state(self, inputs, perturb=None):
-        return last_state(inputs + 1, self.tree, perturb)
+    def last_state(self, inputs):
+        return last_state(inputs + 1, self.tree)

@@ -8,6 +8,7 @@ from torch import nn
 
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
 from lengthwise.models.base import ModelConfig, SequenceModel
+from lengthwise.models.capabilities import AcceptsPads
 from lengthwise.ops.tree_attention import Tree, last_state, prefix_states
 from lengthwise.tasks.base import RegularTask
 
@@ -73,12 +74,11 @@ class TableReadout(nn.Module):
         return self.logits[states[..., :-1].argmax(-1)]
 
 
-class TableModel(SequenceModel):
+class TableModel(AcceptsPads, SequenceModel):
     """As `TableLayer` says; every answer of the machine must be a class of the task, or 0 where it asks nothing."""
 
     name = "table"
     Config = ModelConfig
-    accepts_pad = True
 
     def __init__(self, machine: TreeMachine, num_answers: int, layer: TableLayer) -> None:
         super().__init__()
@@ -94,11 +94,11 @@ class TableModel(SequenceModel):
     def reset_parameters(self, generator):
         """There are none."""
 
-    def forward(self, inputs, perturb=None):
-        return self.readout(prefix_states(inputs + 1, self.tree, perturb))
+    def forward(self, inputs):
+        return self.readout(prefix_states(inputs + 1, self.tree))
 
-    def last_state(self, inputs, perturb=None):
-        return last_state(inputs + 1, self.tree, perturb)
+    def last_state(self, inputs):
+        return last_state(inputs + 1, self.tree)
 
 
 def with_separate_leaves(machine: TreeMachine) -> TreeMachine:

@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 from lengthwise.registry import lazy_names
 
-__all__ = ["MODELS", "Perturbation", "RecurrentModel", "SequenceModel", "make_model"]
+__all__ = ["MODELS", "RecurrentModel", "SequenceModel", "make_model"]
 
 if TYPE_CHECKING:
     from lengthwise.models.base import MODELS as MODELS
-    from lengthwise.models.base import Perturbation as Perturbation
     from lengthwise.models.base import RecurrentModel as RecurrentModel
     from lengthwise.models.base import SequenceModel as SequenceModel
     from lengthwise.models.base import make_model as make_model

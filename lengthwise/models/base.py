@@ -1,9 +1,8 @@
 """The contract of a model, and how one is made from its name for a task's alphabet."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -11,16 +10,14 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
-from lengthwise.conventions import PAD, counting_from
+from lengthwise.conventions import counting_from
+from lengthwise.models.capabilities import AcceptsVectors, check_symbols
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry
 from lengthwise.validation import validated
 
-Perturbation = Callable[[Tensor], Tensor]
-"""What training does to hidden states (for one, adding noise); returns a tensor of the same shape."""
-
 Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
-"""Ids of symbols or, for models that accept them, vectors."""
+"""Ids of symbols or, for models that accept vectors, the vectors."""
 
 
 class ModelConfig(BaseModel):
@@ -40,92 +37,47 @@ class SequenceModel(nn.Module, ABC):
     """A model that answers every prefix of a sequence of any length T >= 1.
 
     Built as ``Model(config, vocab_size=..., num_classes=..., generator=...)``, its parameters drawn from `generator`.
-    Its answers are what the module `readout` makes of hidden states. Class attributes say what it accepts:
-    `accepts_pad`, whether inputs may hold `PAD` ("no symbol"); `accepts_perturbation`, whether `perturb` may be given,
-    which the model applies to the hidden states it passes on; `accepts_vectors`, whether it can be made with
-    `input_dim` instead of `vocab_size`, for inputs [B, T, input_dim] of real numbers.
-    `default_preset` names the training preset for it; `presets` holds, for names of presets, what they change in the
-    model's configuration.
+    Its answers are what the module `readout` makes of hidden states. `default_preset` names the recipe that trains it
+    where none is chosen. What only some models can do is in the classes of `lengthwise.models.capabilities`, which a
+    model inherits before this one.
     """
 
     name: ClassVar[str]
     Config: ClassVar[type[ModelConfig]]
-    accepts_pad: ClassVar[bool] = False
-    accepts_perturbation: ClassVar[bool] = False
-    accepts_vectors: ClassVar[bool] = False
-    default_preset: ClassVar[str] = "fast"
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+    default_preset: ClassVar[str] = "recurrent"
     config: ModelConfig
     readout: nn.Module
-
-    @property
-    def hidden_matrices(self) -> Sequence[nn.Parameter]:
-        """The weight matrices between hidden states, which the optimizer `"muon"` treats apart; none by default."""
-        return ()
-
-    @property
-    def pad_block(self) -> int:
-        """Training inserts pads in blocks of so many; more than 1 for models that read their input in chunks."""
-        return 1
-
-    def set_progress(self, share: float) -> None:
-        """Told by training, before each step, which share of its steps is done; does nothing by default."""
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again."""
 
     @abstractmethod
-    def forward(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
+    def forward(self, inputs: Inputs) -> Float[Tensor, "B T Y"]:
         """Logits at every position: position t answers the prefix that ends at t."""
 
     @abstractmethod
-    def last_state(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
+    def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
         """The hidden state that the answer for the whole string is read from, as cheaply as the model can."""
 
-    def logits_at(
-        self, inputs: Inputs, indices: Int64[Tensor, " B"], perturb: Perturbation | None = None
-    ) -> Float[Tensor, "B Y"]:
-        """The same numbers as ``forward(inputs)`` at one place of each row, as cheaply as the model can."""
-        logits: Tensor = self(inputs, perturb)
+    def logits_at(self, inputs: Inputs, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
+        """The same numbers as ``forward(inputs)`` at one position of each row, as cheaply as the model can."""
+        logits: Tensor = self(inputs)
         return logits[torch.arange(len(indices)), indices]
 
     def last_states(
-        self, batches: Sequence[Int64[Tensor, "_ _"] | Float[Tensor, "_ _ _"]], perturb: Perturbation | None = None
+        self, batches: Sequence[Int64[Tensor, "_ _"] | Float[Tensor, "_ _ _"]]
     ) -> list[Float[Tensor, "_ D"]]:
         """`last_state` of several batches, each of its own size and length, as cheaply as the model can."""
-        return [self.last_state(inputs, perturb) for inputs in batches]
+        return [self.last_state(inputs) for inputs in batches]
 
     def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
-        """Raise a ValueError unless these are strings of the symbols 0 ... num_symbols - 1, or pads where accepted."""
-        if not inputs.shape[1]:
-            raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
-        lowest = PAD if self.accepts_pad else 0
-        if inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
-            pad = f" or the pad {PAD}" if self.accepts_pad else ""
-            raise ValueError(
-                f"inputs: expected symbol ids in 0..{num_symbols - 1}{pad}, got ids in "
-                f"{int(inputs.min())}..{int(inputs.max())}; encode strings with the model's own task"
-            )
+        """Raise a ValueError unless these are strings of the symbols 0 ... num_symbols - 1."""
+        check_symbols(inputs, num_symbols, accepts_pads=False)
 
-    def check_vectors(self, inputs: Float[Tensor, "B T V"], input_dim: int) -> None:
-        """Raise a ValueError unless these are sequences of vectors of `input_dim` finite numbers."""
-        if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[1]:
-            raise ValueError(
-                f"inputs: expected shape [B, T, {input_dim}] with T of at least 1, got {list(inputs.shape)}; sample "
-                "them from the model's own task"
-            )
-        if not inputs.isfinite().all():
-            raise ValueError("inputs: expected finite numbers, got some that are not; look for what made them so")
-
-    def reject_perturbation(self, perturb: Perturbation | None) -> None:
-        """Raise a ValueError where noise is given to a model that takes none."""
-        if perturb is not None:
-            raise ValueError(f"perturb: expected None, as {self.name} takes no noise on its states; set it to 0")
-
-    def last(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B Y"]:
+    def last(self, inputs: Inputs) -> Float[Tensor, "B Y"]:
         """The same numbers as ``forward(inputs)[:, -1]``, from `last_state`."""
-        logits: Tensor = self.readout(self.last_state(inputs, perturb))
+        logits: Tensor = self.readout(self.last_state(inputs))
         return logits
 
 
@@ -135,8 +87,6 @@ class RecurrentModel(SequenceModel):
     Answers are what `readout` makes of that state. With ``state = initial_state(B)``, the logits of the t-th call
     ``logits, state = step(inputs[:, t], state)`` are ``forward(inputs)[:, t]``; memory does not grow with the length.
     """
-
-    default_preset: ClassVar[str] = "recurrent"
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
@@ -159,20 +109,18 @@ class RecurrentModel(SequenceModel):
             )
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
-        """The states at every position, some positions at a time; here one by one, by `step`."""
+        """The states at every position, chunk by chunk; here one by one, by `step`."""
         state = self.initial_state(len(inputs))
         for t, token in enumerate(inputs.unbind(1)):
             with counting_from(t):
                 _, state = self.step(token, state)
             yield state[:, None]
 
-    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        self.reject_perturbation(perturb)
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         logits: Tensor = self.readout(torch.cat(list(self.states(inputs)), 1))
         return logits
 
-    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
-        self.reject_perturbation(perturb)
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
         for states in self.states(inputs):
             last = states[:, -1]
         return last
@@ -195,7 +143,7 @@ MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")
 
 @runtime_checkable
 class Alphabet(Protocol):
-    """What a model needs to know of a task over symbols: these, and its answers."""
+    """What a model needs to know about a task over symbols: its symbols and its answers."""
 
     @property
     def symbols(self) -> tuple[str, ...]: ...
@@ -205,7 +153,7 @@ class Alphabet(Protocol):
 
 @runtime_checkable
 class Vectors(Protocol):
-    """What a model needs to know of a task whose inputs are vectors; its answers are single numbers."""
+    """What a model needs to know about a task whose inputs are vectors; its answers are single numbers."""
 
     @property
     def input_dim(self) -> int: ...
@@ -241,7 +189,7 @@ def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: 
 
 
 def check_accepts_vectors(model: type[SequenceModel]) -> None:
-    """Refuse a model that reads only symbols."""
-    if not model.accepts_vectors:
-        able = ", ".join(name for name in MODELS if MODELS[name].accepts_vectors)
+    """Raise a ValueError where a model reads only symbols."""
+    if not issubclass(model, AcceptsVectors):
+        able = ", ".join(name for name in MODELS if issubclass(MODELS[name], AcceptsVectors))
         raise ValueError(f"model: {model.name} reads symbols, and this task has vectors; choose from {able}")

@@ -1,7 +1,6 @@
 """The linear recurrent network with block-diagonal, input-dependent transitions."""
 
 from collections.abc import Iterator, Sequence
-from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -13,7 +12,8 @@ from lengthwise.conventions import counting_from
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
-from lengthwise.models.base import MODELS, ModelConfig, Perturbation, RecurrentModel, check_divides_width
+from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, check_divides_width
+from lengthwise.models.capabilities import FollowsTraining
 from lengthwise.ops.block_recurrence import check_features, recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
@@ -65,7 +65,7 @@ class BlockLinearRNNConfig(ModelConfig):
 
 
 @MODELS.register("block-linear-rnn")
-class BlockLinearRNN(RecurrentModel):
+class BlockLinearRNN(FollowsTraining, RecurrentModel):
     """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
 
     The first layer reads the embedded symbols, normalized, or, without hidden units, as they are; each further one the
@@ -82,12 +82,6 @@ class BlockLinearRNN(RecurrentModel):
 
     Config = BlockLinearRNNConfig
     config: BlockLinearRNNConfig
-    presets = MappingProxyType(
-        {
-            "fan2024": {"columns": "rescaled", "read": "last"},
-            "machine": {"d_model": 128, "block_dim": 128, "hidden": 0, "read": "mixture"},
-        }
-    )
 
     def __init__(
         self,
@@ -127,10 +121,10 @@ class BlockLinearRNN(RecurrentModel):
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
 
-    def set_progress(self, share: float) -> None:
-        """Let the temperature of the columns follow the share of training that is done."""
-        fallen = max(0.0, (share - 0.4) / 0.5)
-        temperature = self.config.end_temperature**fallen if share < 0.9 else 0.0
+    def set_progress(self, fraction: float) -> None:
+        """Let the temperature of the columns follow the fraction of training that is done."""
+        fallen = max(0.0, (fraction - 0.4) / 0.5)
+        temperature = self.config.end_temperature**fallen if fraction < 0.9 else 0.0
         for layer in self._layers():
             layer.temperature.fill_(temperature)
 
@@ -155,10 +149,9 @@ class BlockLinearRNN(RecurrentModel):
             latest = [states[:, -1] for states in found]
             yield torch.cat([states.flatten(2) for states in found], 2)
 
-    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
         if self.config.num_layers > 1:
-            return super().last_state(inputs, perturb)
-        self.reject_perturbation(perturb)
+            return super().last_state(inputs)
         (state,) = self._split(self.initial_state(len(inputs)))
         tables = self._tables()
         for start, tokens in self._parts(inputs):

@@ -1,9 +1,7 @@
 """What transformers share: everything but their stack of layers."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int64
@@ -13,7 +11,8 @@ from torch import Tensor, nn
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.read_in import SymbolReadIn, VectorReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
-from lengthwise.models.base import Inputs, ModelConfig, Perturbation, SequenceModel, check_divides_width
+from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, check_divides_width
+from lengthwise.models.capabilities import AcceptsPads, AcceptsVectors, HasHiddenMatrices
 
 
 class CausalTransformerConfig(ModelConfig):
@@ -35,21 +34,7 @@ class CausalTransformerConfig(ModelConfig):
         return self
 
 
-PUBLISHED_SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "xu2024": {"d_model": 256, "num_heads": 4},
-        "xu2024-in-context": {
-            "d_model": 256,
-            "num_heads": 8,
-            "learned_positions": 203,
-            "initialization": "gpt2",
-        },
-    }
-)
-"""What all models of Xu and Sato (2024) share, by the preset that trains them."""
-
-
-class CausalTransformer(SequenceModel):
+class CausalTransformer(AcceptsPads, AcceptsVectors, HasHiddenMatrices, SequenceModel):
     """A read-in, layers of causal attention, a LayerNorm and a linear read-out.
 
     Made for symbols (`vocab_size`), of which pads at the end are none, or for vectors (`input_dim`). Attention is
@@ -57,8 +42,6 @@ class CausalTransformer(SequenceModel):
     and says how they follow one another (`states`, `states_at`).
     """
 
-    accepts_pad: ClassVar[bool] = True
-    accepts_vectors: ClassVar[bool] = True
     default_preset: ClassVar[str] = "plain"
     config: CausalTransformerConfig
     layers: nn.ModuleList
@@ -92,7 +75,7 @@ class CausalTransformer(SequenceModel):
 
     @abstractmethod
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        """`states` at one place of each row, as cheaply as the layers can."""
+        """`states` at one position of each row, as cheaply as the layers can."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again; norms start at 1 and 0."""
@@ -124,8 +107,7 @@ class CausalTransformer(SequenceModel):
         """The matrices of all layers."""
         return [parameter for parameter in self.layers.parameters() if parameter.ndim == 2]
 
-    def forward(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        self.reject_perturbation(perturb)
+    def forward(self, inputs: Inputs) -> Float[Tensor, "B T Y"]:
         logits: Tensor = self.readout(self.states(self._read(inputs)))
         return logits
 
@@ -133,14 +115,11 @@ class CausalTransformer(SequenceModel):
         self,
         inputs: Inputs,
         indices: Int64[Tensor, " B"],
-        perturb: Perturbation | None = None,
     ) -> Float[Tensor, "B Y"]:
-        self.reject_perturbation(perturb)
         logits: Tensor = self.readout(self.states_at(self._read(inputs), indices))
         return logits
 
-    def last_state(self, inputs: Inputs, perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
-        self.reject_perturbation(perturb)
+    def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
         return self.states_at(self._read(inputs), inputs.new_full((len(inputs),), inputs.shape[1] - 1).long())
 
     def _read(self, inputs: Inputs) -> Float[Tensor, "B T D"]:

@@ -1,6 +1,5 @@
 """RegularGPT whose states are moved to finitely many codes, so that its merges are a table."""
 
-from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -8,6 +7,7 @@ from pydantic import Field, model_validator
 
 from lengthwise.layers.codebook import Codebook, QuantizingLayer
 from lengthwise.models.base import MODELS
+from lengthwise.models.capabilities import QuantizesStates
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 from lengthwise.ops.tree_attention import Tree
 
@@ -39,7 +39,7 @@ class CodebookGPTConfig(RegularGPTConfig):
 
 
 @MODELS.register("codebook-gpt")
-class CodebookGPT(RegularGPT):
+class CodebookGPT(QuantizesStates, RegularGPT):
     """A RegularGPT that becomes a finite machine while it is trained: merged states are moved to the nearest code.
 
     It begins as a RegularGPT. After the share `quantize_after` of training its states are closed into classes
@@ -54,7 +54,6 @@ class CodebookGPT(RegularGPT):
     Config = CodebookGPTConfig
     config: CodebookGPTConfig
     codebook: Codebook
-    presets = MappingProxyType({})  # not those of the paper's net, which is another variant
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again, and forget the codes."""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from lengthwise.conventions import Tie
 from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
+from lengthwise.models.capabilities import HasHiddenMatrices
 
 Ties = Literal["lowest", "error"]
 
@@ -26,7 +27,7 @@ class LinearRNNGeneratorConfig(ModelConfig):
 
 
 @MODELS.register("linear-rnn-generator")
-class LinearRNNGenerator(RecurrentModel):
+class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` makes x_{i+1} the argmax of y_i.
 
     As every model it answers strings that are given to it. To generate, its classes are its symbols, in the same

@@ -3,7 +3,6 @@
 import copy
 import math
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -15,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from lengthwise.layers.timestep import ConstantScales, LoopScales, TimestepScales
 from lengthwise.layers.transformer_layer import LayerKind, Scales, TransformerLayer
 from lengthwise.models.base import MODELS
-from lengthwise.models.causal_transformer import PUBLISHED_SIZES, CausalTransformer, CausalTransformerConfig
+from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
 from lengthwise.validation import validated
 
 Variant = Literal["timestep", "control", "code", "code-in-context"]
@@ -68,12 +67,6 @@ class LoopedTransformer(CausalTransformer):
 
     Config = LoopedTransformerConfig
     config: LoopedTransformerConfig
-    presets = MappingProxyType(
-        {
-            "xu2024": PUBLISHED_SIZES["xu2024"],
-            "xu2024-in-context": {**PUBLISHED_SIZES["xu2024-in-context"], "num_loops": 12, "injection": "input"},
-        }
-    )
 
     def __init__(
         self, config: LoopedTransformerConfig, *, generator: torch.Generator | None = None, **sizes: Any

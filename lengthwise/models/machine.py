@@ -16,7 +16,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.files import write_by_rename
-from lengthwise.models.base import ModelConfig, Perturbation, SequenceModel
+from lengthwise.models.base import ModelConfig, SequenceModel
 
 _KINDS: dict[str, type[TreeMachine] | type[Transducer]] = {"tree-machine": TreeMachine, "transducer": Transducer}
 
@@ -58,7 +58,7 @@ class MachineModel(SequenceModel):
             )
         self.machine = machine
         self.classes = tuple(classes)
-        self.accepts_pad = isinstance(machine, TreeMachine)  # type: ignore[misc]  # the machine decides, not the class
+        self.accepts_pad = isinstance(machine, TreeMachine)
         self.readout = Scores(machine.outputs, len(classes))
         self._lookup: TreeLookup | StateLookup = (
             TreeLookup(machine)
@@ -69,15 +69,15 @@ class MachineModel(SequenceModel):
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Nothing is drawn: there are no parameters."""
 
-    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        strings = self._strings(inputs, perturb)
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        strings = self._strings(inputs)
         lookup = self._lookup
         numbers = lookup.prefix_classes(strings) if isinstance(lookup, TreeLookup) else lookup.run(strings)
         logits: Tensor = self.readout(_hidden(numbers, inputs))
         return logits
 
-    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B 1"]:
-        strings = self._strings(inputs, perturb)
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B 1"]:
+        strings = self._strings(inputs)
         lookup = self._lookup
         return _hidden(
             lookup.final_classes(strings) if isinstance(lookup, TreeLookup) else lookup.final_states(strings), inputs
@@ -100,7 +100,7 @@ class MachineModel(SequenceModel):
             ValueError: a symbol is foreign; the machine is a tree machine.
         """
         machine = self._transducer()
-        self._strings(token[:, None], None)
+        self._strings(token[:, None])
         following = torch.from_numpy(machine.semiautomaton.table[state.numpy(force=True), token.numpy(force=True)])
         following = following.to(state.device)
         return self.readout.scores[following], following
@@ -148,11 +148,7 @@ class MachineModel(SequenceModel):
             "every symbol; build a MachineModel of the transducer that it equals"
         )
 
-    def _strings(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None) -> Int64[np.ndarray, "B T"]:
-        if perturb is not None:
-            raise ValueError(
-                "perturb: expected None, got a function; a snapped model has no states that could be moved"
-            )
+    def _strings(self, inputs: Int64[Tensor, "B T"]) -> Int64[np.ndarray, "B T"]:
         if not inputs.shape[1]:
             raise ValueError("inputs: expected strings of length 1 or more, got length 0; give at least one symbol")
         low, high = (int(bound) for bound in inputs.aminmax()) if len(inputs) else (0, 0)

@@ -1,7 +1,6 @@
 """RegularGPT: one attention layer applied log_C T times over a tree whose leaves are the symbols."""
 
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
@@ -11,7 +10,8 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import PAD
 from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
-from lengthwise.models.base import MODELS, ModelConfig, Perturbation, SequenceModel, check_divides_width
+from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, check_divides_width
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices
 from lengthwise.ops.tree_attention import PadRule, Tree, last_state, last_states, masked_states, prefix_states
 
 
@@ -61,7 +61,7 @@ _VARIANTS = {
 
 
 @MODELS.register("regular-gpt")
-class RegularGPT(SequenceModel):
+class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, SequenceModel):
     """A transformer with weight sharing, adaptive depth and sliding-dilated attention.
 
     The state of a window is the layer's value on the states of its C parts (`lengthwise.ops.tree_attention`); the
@@ -77,10 +77,8 @@ class RegularGPT(SequenceModel):
 
     Config = RegularGPTConfig
     config: RegularGPTConfig
-    accepts_pad: ClassVar[bool] = True
-    accepts_perturbation: ClassVar[bool] = True
+    default_preset: ClassVar[str] = "fast"
     readout: nn.Sequential
-    presets = MappingProxyType({"chi2023": {"d_model": 256, "num_heads": 8, "variant": "code"}})
 
     def __init__(
         self, config: RegularGPTConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
@@ -139,18 +137,16 @@ class RegularGPT(SequenceModel):
         """The function that the parameters stand for, as `lengthwise.ops.tree_attention` takes it."""
         return Tree(self.embedding.weight, list(self.layers), self.config.chunk_size, self._variant.pad_rule)  # type: ignore[arg-type]
 
-    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(prefix_states(self._ids(inputs), self.tree, perturb))
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        logits: Tensor = self.readout(prefix_states(self._ids(inputs), self.tree, self.perturb))
         return logits
 
-    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B D"]:
-        return last_state(self._ids(inputs), self.tree, perturb)
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
+        return last_state(self._ids(inputs), self.tree, self.perturb)
 
-    def last_states(
-        self, batches: Sequence[Int64[Tensor, "_ _"]], perturb: Perturbation | None = None
-    ) -> list[Float[Tensor, "_ D"]]:
+    def last_states(self, batches: Sequence[Int64[Tensor, "_ _"]]) -> list[Float[Tensor, "_ D"]]:
         """`last_state` of several batches, whose trees grow side by side."""
-        return last_states([self._ids(inputs) for inputs in batches], self.tree, perturb)
+        return last_states([self._ids(inputs) for inputs in batches], self.tree, self.perturb)
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         """The same numbers as `forward`, by the masked definition of eq. (1); for small T."""

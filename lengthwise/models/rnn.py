@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
+from lengthwise.models.capabilities import HasHiddenMatrices
 
 MAX_POSITIONS_PER_CHUNK = 1024
 """States of so many positions are held at a time where only the last one is expected."""
@@ -24,7 +25,7 @@ class RNNConfig(ModelConfig):
 
 
 @MODELS.register("rnn")
-class RNN(RecurrentModel):
+class RNN(HasHiddenMatrices, RecurrentModel):
     """Elman's simple recurrent network: x_t = f(W_h x_{t-1} + W_x e_t), logits W_o x_t + b_o.
 
     e_t is the one-hot vector of symbol t, f is ReLU or tanh, and x_0 is learned. `step` is the definition; `forward`

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lengthwise.conventions import counting_from
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer, hidden_layer_readout
-from lengthwise.models.base import ModelConfig, Perturbation, RecurrentModel
+from lengthwise.models.base import ModelConfig, RecurrentModel
 from lengthwise.ops.block_recurrence import check_features
 
 
@@ -84,14 +84,12 @@ class StackedRNN(RecurrentModel):
         ((_, state),) = self._parts(token[:, None], state)
         return self.readout(state), state
 
-    def forward(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B T Y"]:
-        self.reject_perturbation(perturb)
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         self.check_inputs(inputs, self.embedding.num_embeddings)
         parts = self._parts(inputs, self.initial_state(len(inputs)))
         return torch.cat([self.readout(features) for features, _ in parts], 1)
 
-    def last_state(self, inputs: Int64[Tensor, "B T"], perturb: Perturbation | None = None) -> Float[Tensor, "B Z"]:
-        self.reject_perturbation(perturb)
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Z"]:
         self.check_inputs(inputs, self.embedding.num_embeddings)
         for _, state in self._parts(inputs, self.initial_state(len(inputs))):
             last = state

@@ -1,6 +1,5 @@
 """The causal transformer: layers with weights of their own, one on another."""
 
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.base import MODELS
-from lengthwise.models.causal_transformer import PUBLISHED_SIZES, CausalTransformer, CausalTransformerConfig
+from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
 
 
 class TransformerConfig(CausalTransformerConfig):
@@ -30,7 +29,6 @@ class Transformer(CausalTransformer):
 
     Config = TransformerConfig
     config: TransformerConfig
-    presets = MappingProxyType({name: {**sizes, "num_layers": 12} for name, sizes in PUBLISHED_SIZES.items()})
 
     def __init__(self, config: TransformerConfig, *, generator: torch.Generator | None = None, **sizes: Any) -> None:
         super().__init__(config, **sizes)

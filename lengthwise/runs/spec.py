@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors
+from lengthwise.presets.base import PRESETS
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import TASKS, SymbolTask, VectorTask
 from lengthwise.training.loop import check_model, check_task, training_lengths
-from lengthwise.training.recipe import PRESETS, Recipe
+from lengthwise.training.recipe import Recipe
 from lengthwise.validation import dump_named, quoted, truncate, validated
 
 SECTIONS = ("task", "model", "train")
@@ -61,12 +62,10 @@ def make_spec(
         (10, 128)
     """
     task_class, model_class = TASKS[task], MODELS[model]
-    preset = model_class.default_preset if preset is None else preset
-    if preset not in PRESETS:
-        raise ValueError(f"preset: unknown preset {preset!r}{nearest(preset, PRESETS)} (known: {', '.join(PRESETS)})")
+    recipe = PRESETS[model_class.default_preset if preset is None else preset]
     if issubclass(task_class, VectorTask):
         check_accepts_vectors(model_class)
-    base: Settings = {"train": PRESETS[preset], "model": model_class.presets.get(preset, {})}
+    base: Settings = {"train": recipe.train, "model": recipe.models.get(model, {})}
     merged = merge(base, settings)
     problems = [
         f"{quoted(s)}: no such section{nearest(s, SECTIONS)} (known: {', '.join(SECTIONS)})"

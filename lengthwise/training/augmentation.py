@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE, PAD
-from lengthwise.models.base import Perturbation
+from lengthwise.models.capabilities import Perturbation
 from lengthwise.tasks.base import Batch
 
 
@@ -55,10 +55,8 @@ def random_suffixes(batch: Batch, generator: torch.Generator) -> Batch:
     return Batch(batch.inputs[:, start:], batch.targets[:, start:])
 
 
-def gaussian_noise(standard_deviation: float, generator: torch.Generator) -> Perturbation | None:
-    """Add independent noise to every number; nothing at all for a deviation of 0."""
-    if not standard_deviation:
-        return None
+def gaussian_noise(standard_deviation: float, generator: torch.Generator) -> Perturbation:
+    """Add independent noise to every number."""
 
     def perturb(states: Tensor) -> Tensor:
         return states + standard_deviation * torch.randn(states.shape, generator=generator, dtype=states.dtype)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from lengthwise.conventions import IGNORE, Diverged
-from lengthwise.models.base import Perturbation, SequenceModel
+from lengthwise.models.base import SequenceModel
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, FollowsTraining, HasHiddenMatrices
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask, Task, VectorTask
 from lengthwise.threads import one_thread
@@ -71,6 +72,7 @@ class TrainingState:
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
+        check_model(type(model), recipe)
         self.model = model
         self.optimizers = _make_optimizers(model, recipe)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()} if recipe.ema_decay else {}
@@ -126,12 +128,12 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
     """
     lengths, others = training_lengths(task, recipe)
     check_task(task, recipe)
-    check_model(state.model, recipe)
     state.model.train()
     while state.step < recipe.steps:
         if quantization_is_due(state.model, state.step, recipe.steps):
             _find_codes(state, task, lengths[-1], seed)
-        state.model.set_progress(state.step / recipe.steps)
+        if isinstance(state.model, FollowsTraining):
+            state.model.set_progress(state.step / recipe.steps)
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)
@@ -193,16 +195,21 @@ def check_task(task: Task, recipe: Recipe) -> None:
         )
 
 
-def check_model(model: SequenceModel | type[SequenceModel], recipe: Recipe) -> None:
-    """Refuse a recipe that asks of the model what it does not accept."""
+def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
+    """Raise a ValueError where the recipe needs a capability that the model lacks."""
     augmentation = recipe.augmentation
-    if (augmentation.padding or augmentation.leading_padding) and not model.accepts_pad:
+    if (augmentation.padding or augmentation.leading_padding) and not issubclass(model, AcceptsPads):
         raise ValueError(f"train.augmentation: {model.name} accepts no pads; set padding and leading_padding to 0")
-    if recipe.late_consistency and not model.accepts_pad:
+    if recipe.late_consistency and not issubclass(model, AcceptsPads):
         raise ValueError(f"train.late_consistency: {model.name} accepts no pads, which it needs; set it to 0")
-    if (augmentation.state_noise or augmentation.late_state_noise) and not model.accepts_perturbation:
+    if (augmentation.state_noise or augmentation.late_state_noise) and not issubclass(model, AcceptsNoise):
         raise ValueError(
             f"train.augmentation: {model.name} accepts no noise; set state_noise and late_state_noise to 0"
+        )
+    if recipe.optimizer.name == "muon" and not issubclass(model, HasHiddenMatrices):
+        raise ValueError(
+            f"train.optimizer.name: expected 'adamw' or 'adam', as {model.name} names no hidden matrices for Muon to "
+            "move, got 'muon'; choose 'adamw'"
         )
 
 
@@ -215,53 +222,52 @@ def _losses(
     the same suffixes with pads; the mean square over all numbers, where each state has noise of its own.
     """
     model, weight = state.model, recipe.consistency_at(state.step)
-    augmented = _augmented(batch, recipe, generator, model.pad_block)
+    block = model.pad_block if isinstance(model, AcceptsPads) else 1
+    augmented = _augmented(batch, recipe, generator, block)
     compared: list[Tensor] = []
     if weight:
         half = (len(batch.inputs) + 1) // 2
         suffixes = random_suffixes(Batch(batch.inputs[:half], batch.targets[:half]), generator)
         maximum = recipe.augmentation.pads_per_symbol
-        padded = with_identity_padding(suffixes, generator, max_per_symbol=maximum, block=model.pad_block)
+        padded = with_identity_padding(suffixes, generator, max_per_symbol=maximum, block=block)
         compared = [suffixes.inputs, padded.inputs]
-    perturb = gaussian_noise(recipe.state_noise_at(state.step), generator)
-    answers, states = _loss_and_states(model, augmented, recipe.supervision, perturb, compared)
+    if isinstance(model, AcceptsNoise) and (deviation := recipe.state_noise_at(state.step)):
+        model = model.perturbed(gaussian_noise(deviation, generator))
+    answers, states = _loss_and_states(model, augmented, recipe.supervision, compared)
     if not states:
         return answers, answers
     without, with_pads = states
     return answers + weight * (without - with_pads).square().mean(), answers
 
 
-def supervised_loss(
-    model: SequenceModel, batch: Batch, supervision: str, perturb: Perturbation | None = None
-) -> Float[Tensor, ""]:
-    """Mean loss over each row's last asked position (`"last"`) or over all asked ones (`"prefix"`).
+def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Float[Tensor, ""]:
+    """Mean loss over each row's last supervised position (`"last"`) or over all supervised ones (`"prefix"`).
 
     Cross-entropy where answers are classes, squared error where they are numbers.
     """
-    return _loss_and_states(model, batch, supervision, perturb, [])[0]
+    return _loss_and_states(model, batch, supervision, [])[0]
 
 
 def _loss_and_states(
     model: SequenceModel,
     batch: Batch,
     supervision: str,
-    perturb: Perturbation | None,
     others: Sequence[Int64[Tensor, "_ _"]],
 ) -> tuple[Float[Tensor, ""], list[Float[Tensor, "_ D"]]]:
     """The supervised loss of a batch, and the last states of other strings, read together where that is possible."""
     if supervision == "prefix":
-        loss = _mean_loss(model(batch.inputs, perturb).flatten(0, 1), batch.targets.flatten())
-        return loss, model.last_states(others, perturb)
+        loss = _mean_loss(model(batch.inputs).flatten(0, 1), batch.targets.flatten())
+        return loss, model.last_states(others)
     positions = batch.last_supervised
     targets = batch.targets[torch.arange(len(positions)), positions]
     if bool((positions == batch.inputs.shape[1] - 1).all()):
-        states, *rest = model.last_states([batch.inputs, *others], perturb)
+        states, *rest = model.last_states([batch.inputs, *others])
         return _mean_loss(model.readout(states), targets), rest
-    return _mean_loss(model.logits_at(batch.inputs, positions, perturb), targets), model.last_states(others, perturb)
+    return _mean_loss(model.logits_at(batch.inputs, positions), targets), model.last_states(others)
 
 
 def _mean_loss(answers: Float[Tensor, "N Y"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"]) -> Float[Tensor, ""]:
-    """Over the targets that are asked for."""
+    """Over the targets that are supervised."""
     if not targets.is_floating_point():
         return F.cross_entropy(answers, targets, ignore_index=IGNORE)
     supervised = ~targets.isnan()
@@ -314,7 +320,10 @@ def _average_in(state: TrainingState, decay: float) -> None:
 def _make_optimizers(model: SequenceModel, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Adam or AdamW for all parameters, or Muon for the hidden matrices and AdamW for the rest."""
     settings = recipe.optimizer
-    matrices = list(model.hidden_matrices) if settings.name == "muon" else []
+    matrices: list[nn.Parameter] = []
+    if settings.name == "muon":
+        assert isinstance(model, HasHiddenMatrices), "check_model rejects others"
+        matrices += model.hidden_matrices
     others = [p for p in model.parameters() if not any(p is matrix for matrix in matrices)]
     kind: type[torch.optim.Adam] = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
     decay = settings.weight_decay

@@ -1,13 +1,11 @@
 """Codes for a model that quantizes its states: taken from the states themselves, while it is trained."""
 
-from typing import Protocol, runtime_checkable
-
 import torch
 
 from lengthwise.extraction.tree import TreeModel, extract, radii
 from lengthwise.extraction.tree_traces import build_trees, compare_traces
-from lengthwise.layers.codebook import Codebook
 from lengthwise.models.base import SequenceModel
+from lengthwise.models.capabilities import QuantizesStates
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import SymbolTask
 
@@ -18,19 +16,9 @@ NUM_STRINGS = 256
 """On so many strings all states have to stay in their classes before these become codes."""
 
 
-@runtime_checkable
-class QuantizingModel(TreeModel, Protocol):
-    """A tree model that moves its states to codes as soon as it has some, as `CodebookGPT` does."""
-
-    @property
-    def codebook(self) -> Codebook: ...
-    @property
-    def quantize_after(self) -> float: ...
-
-
 def quantization_is_due(model: SequenceModel, step: int, steps: int) -> bool:
     """Whether to look for codes before this step (from 0) of so many: the model wants some and has none yet."""
-    if not isinstance(model, QuantizingModel) or model.codebook.count:
+    if not isinstance(model, QuantizesStates) or model.codebook.count:
         return False
     waited = step - int(model.quantize_after * steps)
     return waited >= 0 and waited % RETRY_EVERY == 0
@@ -43,7 +31,8 @@ def quantize_states(model: SequenceModel, task: SymbolTask, *, length: int, seed
     The classes are those of the largest of a few radii in which the states of all nodes over strings of this length
     stay (`extract`, `follow`), if there are no more than the codebook has room for. Of the task only strings are used.
     """
-    assert isinstance(model, QuantizingModel)
+    assert isinstance(model, QuantizesStates)
+    assert isinstance(model, TreeModel)
     strings = task.sample(NUM_STRINGS, length, generator_for(seed, "codes")).inputs
     trees = [build_trees(model, strings)]
     for radius in radii(model.last_state(strings)):

@@ -1,9 +1,8 @@
 """The recipe: everything about training that is not the task, the model or the seed."""
 
 import math
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -139,117 +138,3 @@ class Recipe(_Section):
     def _is_late(self, step: int) -> bool:
         """Whether a step is in the second half of training."""
         return 2 * step >= self.steps
-
-
-_NOTHING_DONE = {
-    "late_consistency": 0.0,
-    "augmentation": {
-        "padding": 0.0,
-        "pads_per_symbol": 0.5,
-        "leading_padding": 0.0,
-        "state_noise": 0.0,
-        "late_state_noise": 0.0,
-    },
-}
-
-_FROM_PREFIXES = {
-    **_NOTHING_DONE,
-    "min_length": 39,
-    "lengths": "legal",
-    "length_sampling": "uniform",
-    "supervision": "prefix",
-}
-
-_AS_TORCH_DOES = {
-    "name": "adam",
-    "learning_rate": 1e-4,
-    "betas": (0.9, 0.999),
-    "weight_decay": 0.0,
-    "schedule": "constant",
-    "warmup_steps": 0,
-    "clip_norm": 1e9,
-    "clip_ratio": 0.0,
-}
-
-PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "fast": {},
-        "plain": _NOTHING_DONE,
-        "recurrent": {
-            **_FROM_PREFIXES,
-            "steps": 2_000,
-            "optimizer": {"name": "adamw", "weight_decay": 0.0},
-        },
-        "machine": {
-            **_FROM_PREFIXES,
-            "steps": 2_000,
-            "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.1},
-        },
-        "fan2024": {
-            **_FROM_PREFIXES,
-            "steps": 40_000,
-            "optimizer": _AS_TORCH_DOES,
-            "ema_decay": 0.0,
-            "checkpoint_every": 5000,
-        },
-        "xu2024": {
-            **_NOTHING_DONE,
-            "steps": 781_250,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "optimizer": {
-                **_AS_TORCH_DOES,
-                "name": "adamw",
-                "learning_rate": 1e-4,
-                "weight_decay": 0.01,
-                "schedule": "linear",
-                "warmup_steps": 39_063,
-            },
-            "ema_decay": 0.0,
-            "checkpoint_every": 5000,
-        },
-        "xu2024-in-context": {
-            **_NOTHING_DONE,
-            "steps": 200_000,
-            "batch_size": 64,
-            "min_length": 26,
-            "max_length": 101,
-            "lengths": "legal",
-            "rise": {},
-            "supervision": "prefix",
-            "optimizer": {**_AS_TORCH_DOES, "clip_norm": 5.0},
-            "ema_decay": 0.0,
-            "checkpoint_every": 5000,
-        },
-        "chi2023": {
-            **_NOTHING_DONE,
-            "steps": 100_000,
-            "batch_size": 128,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "optimizer": {
-                "name": "adam",
-                "learning_rate": 3e-4,
-                "betas": (0.9, 0.999),
-                "weight_decay": 0.0,
-                "schedule": "constant",
-                "warmup_steps": 0,
-                "clip_ratio": 0.0,
-            },
-            "ema_decay": 0.0,
-            "checkpoint_every": 5000,
-        },
-    }
-)
-"""Recipes by name, as changes to the defaults of `Recipe`.
-
-`fast` (the defaults): ours, two and a half minutes on a laptop. `plain`: the same without what it does to strings and
-states, for models that accept neither pads nor noise. `recurrent`: for recurrent models, all prefixes supervised, so
-that strings of 39 and 40 symbols show all shorter ones. `machine`: the same at a rate for logits that are themselves
-learned, those of one block of 128 states in `block-linear-rnn`, which answers as a mixture of them. `fan2024`: the code
-of Fan et al. (2024), at its rate for sum(5) (equal-ends and arithmetic: 2e-4, the latter with weight decay 1e-4).
-`chi2023`: Chi et al. (2023), Table 4, at the middle one of its three learning rates; clipping at 1 is the published
-code's. `xu2024`: Xu and Sato (2024) for dynamic programming; 100 passes over 1,000,000 strings, which here are always
-drawn again, five of them warm-up. The length is the task's and has to be given. `xu2024-in-context`: theirs for
-decision trees.
-"""

@@ -54,10 +54,10 @@ class Constant(SequenceModel):
     def reset_parameters(self, generator):
         """It has none."""
 
-    def forward(self, inputs, perturb=None):
+    def forward(self, inputs):
         return torch.nn.functional.one_hot(0 * inputs, 2).float()
 
-    def last_state(self, inputs, perturb=None):
+    def last_state(self, inputs):
         return self.forward(inputs)[:, -1]
 
 

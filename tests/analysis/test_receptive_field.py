@@ -1,6 +1,5 @@
 """Gradients and replacements on models whose answers are known."""
 
-from types import MappingProxyType
 from typing import ClassVar
 
 import pytest
@@ -116,7 +115,6 @@ class Known(SequenceModel):
     """Answers what `rule` says of the inputs [B, T]."""
 
     name: ClassVar[str] = "known"
-    presets = MappingProxyType({})
 
     def __init__(self, rule) -> None:
         super().__init__()
@@ -125,10 +123,10 @@ class Known(SequenceModel):
     def reset_parameters(self, generator):
         """It has none."""
 
-    def forward(self, inputs, perturb=None):
+    def forward(self, inputs):
         raise NotImplementedError
 
-    def last_state(self, inputs, perturb=None):
+    def last_state(self, inputs):
         return torch.nn.functional.one_hot(self.rule(inputs), 5).float()
 
     def readout(self, states):

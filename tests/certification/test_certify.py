@@ -168,8 +168,8 @@ def test_trees_are_kept_only_as_long_as_there_is_room(monkeypatch: pytest.Monkey
 class ErrsFarOut(RegularGPT):
     """Does what its trees do, but for strings of more than 1,000 symbols that begin with eight b."""
 
-    def last(self, inputs, perturb=None):
-        logits = super().last(inputs, perturb)
+    def last(self, inputs):
+        logits = super().last(inputs)
         errs = inputs.shape[1] > 1_000 and inputs[:, :8].all(1)
         return torch.where(torch.as_tensor(errs)[..., None], -logits, logits)
 

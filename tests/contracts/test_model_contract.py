@@ -6,16 +6,26 @@ from pydantic import ValidationError
 
 from lengthwise.conventions import PAD
 from lengthwise.models import MODELS, RecurrentModel, SequenceModel, make_model
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, AcceptsVectors, FollowsTraining, HasHiddenMatrices
+from lengthwise.presets import PRESETS
+from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 
-NAMES = list(MODELS)
-RECURRENT = [name for name in NAMES if issubclass(MODELS[name], RecurrentModel)]
 LENGTHS = (1, 2, 7, 63)
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=list(MODELS))
 def name(request) -> str:
     return request.param
+
+
+def that_are(capability: type) -> pytest.MarkDecorator:
+    """The models with a capability, as the fixture `name`."""
+    return pytest.mark.parametrize("name", [name for name in MODELS if issubclass(MODELS[name], capability)])
+
+
+def that_are_not(capability: type) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("name", [name for name in MODELS if not issubclass(MODELS[name], capability)])
 
 
 def make(name: str, seed: int = 0) -> SequenceModel:
@@ -94,22 +104,37 @@ def test_every_parameter_gets_a_gradient_somewhere(name: str) -> None:
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
-def test_pads_are_accepted_as_declared(name: str) -> None:
+def with_a_pad() -> torch.Tensor:
     inputs = draw(9)
     inputs[:, 3] = PAD
-    if MODELS[name].accepts_pad:
-        assert make(name).last(inputs).isfinite().all()
-    else:
-        with pytest.raises(ValueError, match="inputs: expected"):
-            make(name).last(inputs)
+    return inputs
 
 
-def test_vectors_are_accepted_as_declared(name: str) -> None:
-    task = make_task("decision-tree", depth=2, dims=3, max_points=9)
-    if not MODELS[name].accepts_vectors:
-        with pytest.raises(ValueError, match=f"model: {name} reads symbols, and this task has vectors; choose from"):
-            make_model(name, task)
-        return
+@that_are(AcceptsPads)
+def test_pads_are_accepted(name: str) -> None:
+    assert make(name).last(with_a_pad()).isfinite().all()
+    assert make(name).pad_block >= 1
+
+
+@that_are_not(AcceptsPads)
+def test_pads_are_rejected(name: str) -> None:
+    with pytest.raises(ValueError, match="inputs: expected"):
+        make(name).last(with_a_pad())
+
+
+def vector_task():
+    return make_task("decision-tree", depth=2, dims=3, max_points=9)
+
+
+@that_are_not(AcceptsVectors)
+def test_vectors_are_rejected(name: str) -> None:
+    with pytest.raises(ValueError, match=f"model: {name} reads symbols, and this task has vectors; choose from"):
+        make_model(name, vector_task())
+
+
+@that_are(AcceptsVectors)
+def test_vectors_are_accepted(name: str) -> None:
+    task = vector_task()
     model, inputs = make_model(name, task).double(), task.sample(4, 9, torch.Generator().manual_seed(0)).inputs.double()
     with torch.no_grad():
         answers = model(inputs)
@@ -122,27 +147,45 @@ def test_vectors_are_accepted_as_declared(name: str) -> None:
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_one_place_of_each_row_is_what_forward_has_there(name: str, length: int) -> None:
+def test_one_position_of_each_row_is_what_forward_has_there(name: str, length: int) -> None:
     model, inputs = make(name).double(), draw(length)
     indices = torch.tensor([0, length - 1, length // 2, length // 3])
     torch.testing.assert_close(model.logits_at(inputs, indices), model(inputs)[torch.arange(4), indices])
 
 
-def test_perturbation_is_accepted_as_declared(name: str) -> None:
+@that_are(AcceptsNoise)
+def test_perturbations_change_answers_and_the_model_itself_stays_as_it_was(name: str) -> None:
     model, inputs = make(name).double(), draw(33)
 
     def reverse(states: torch.Tensor) -> torch.Tensor:
         return states.flip(-1)
 
-    if MODELS[name].accepts_perturbation:
-        assert not torch.allclose(model.last(inputs), model.last(inputs, reverse))
-        torch.testing.assert_close(model.last(inputs, reverse), model(inputs, reverse)[:, -1])
-    else:
-        with pytest.raises(ValueError, match="perturb"):
-            model.last(inputs, reverse)
+    before = model.last(inputs)
+    perturbed = model.perturbed(reverse)
+    assert not torch.allclose(before, perturbed.last(inputs))
+    torch.testing.assert_close(perturbed.last(inputs), perturbed(inputs)[:, -1])
+    assert torch.equal(model.last(inputs), before)
+    assert all(one is other for one, other in zip(model.parameters(), perturbed.parameters(), strict=True))
 
 
-def test_config_is_frozen_and_refuses_unknown_settings(name: str) -> None:
+@that_are(HasHiddenMatrices)
+def test_hidden_matrices_are_parameters_of_the_model(name: str) -> None:
+    model = make(name)
+    parameters = {id(parameter) for parameter in model.parameters()}
+    assert model.hidden_matrices
+    assert all(matrix.ndim == 2 and id(matrix) in parameters for matrix in model.hidden_matrices)
+
+
+@that_are(FollowsTraining)
+def test_training_ends_in_another_net_than_it_began_with(name: str) -> None:
+    model, answers = make(name), []
+    for fraction in (0.0, 0.999):
+        model.set_progress(fraction)
+        answers.append(model(draw(9)))
+    assert not torch.allclose(*answers)
+
+
+def test_config_is_frozen_and_rejects_unknown_settings(name: str) -> None:
     config = MODELS[name].Config()
     field = next(iter(MODELS[name].Config.model_fields))
     with pytest.raises(ValidationError):
@@ -151,14 +194,16 @@ def test_config_is_frozen_and_refuses_unknown_settings(name: str) -> None:
         make_model(name, make_task("parity"), **{f"{field}x": 1})
 
 
-def test_presets_change_settings_that_exist(name: str) -> None:
-    for changes in MODELS[name].presets.values():
-        MODELS[name].Config(**changes)
+def test_default_presets_train_their_models(name: str) -> None:
+    assert MODELS[name].default_preset in PRESETS
+    assert (
+        make_spec("parity", name, {}).recipe == make_spec("parity", name, {}, preset=MODELS[name].default_preset).recipe
+    )
 
 
-@pytest.mark.parametrize("name", RECURRENT)
 @pytest.mark.unchecked
-def test_steps_refuse_states_of_other_strings(name: str) -> None:
+@that_are(RecurrentModel)
+def test_steps_reject_states_of_other_strings(name: str) -> None:
     model = make(name)
     state = model.initial_state(2)
     for wrong in (state[:1], state[:, 1:], state[0]):
@@ -169,14 +214,14 @@ def test_steps_refuse_states_of_other_strings(name: str) -> None:
 
 
 @pytest.mark.parametrize("foreign", [3, 99, PAD - 1])
-def test_foreign_symbols_are_refused(name: str, foreign: int) -> None:
+def test_foreign_symbols_are_rejected(name: str, foreign: int) -> None:
     inputs = draw(9)
     inputs[1, 3] = foreign
     with pytest.raises(ValueError, match="inputs: expected"):
         make(name)(inputs)
 
 
-def test_an_empty_string_is_refused(name: str) -> None:
+def test_an_empty_string_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="length"):
         make(name).last(torch.zeros(2, 0, dtype=torch.int64))
 
@@ -187,7 +232,7 @@ def test_documents_its_source(name: str) -> None:
     assert "Differs from the source:" in doc
 
 
-@pytest.mark.parametrize("name", RECURRENT)
+@that_are(RecurrentModel)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_steps_give_what_forward_gives(name: str, length: int) -> None:
     """Values and gradients, where a model reads symbol by symbol."""
@@ -207,9 +252,9 @@ def test_steps_give_what_forward_gives(name: str, length: int) -> None:
     )
 
 
-@pytest.mark.parametrize("name", RECURRENT)
+@that_are(RecurrentModel)
 @pytest.mark.parametrize("foreign", [3, PAD])
-def test_steps_refuse_foreign_symbols(name: str, foreign: int) -> None:
+def test_steps_reject_foreign_symbols(name: str, foreign: int) -> None:
     model = make(name)
     with pytest.raises(ValueError, match="inputs: expected"):
         model.step(torch.tensor([0, foreign]), model.initial_state(2))

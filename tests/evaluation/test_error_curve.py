@@ -7,10 +7,11 @@ from lengthwise.evaluation.error_curve import bootstrap_interval, error_curve
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models import SequenceModel, make_model
+from lengthwise.presets import PRESETS
 from lengthwise.randomness import generator_for
 from lengthwise.tasks import VectorTask, make_task
 from lengthwise.training.loop import train
-from lengthwise.training.recipe import PRESETS, OptimizerRecipe, Recipe
+from lengthwise.training.recipe import OptimizerRecipe, Recipe
 
 TREES = make_task("decision-tree", depth=2, dims=5, max_points=9)
 
@@ -81,13 +82,15 @@ def test_what_cannot_be_measured_is_one_sentence() -> None:
     with pytest.raises(ValueError, match="model: rnn reads symbols, and this task has vectors; choose from looped"):
         make_model("rnn", TREES)
     with pytest.raises(ValueError, match=r"train\.augmentation: decision-tree has vectors, none of which is a pad"):
-        train(model, TREES, Recipe(steps=1, max_length=4))
+        train(model, TREES, Recipe(steps=1, max_length=4, augmentation={"state_noise": 0, "late_state_noise": 0}))
 
 
 def test_training_on_numbers_lowers_their_error() -> None:
     assert isinstance(TREES, VectorTask)
     model = make_model("looped-transformer", TREES, d_model=16, num_heads=2, num_loops=2, injection="input")
-    recipe = Recipe(**{**PRESETS["plain"], "steps": 60, "batch_size": 32, "max_length": 9, "supervision": "prefix"})
+    recipe = Recipe(
+        **{**PRESETS["plain"].train, "steps": 60, "batch_size": 32, "max_length": 9, "supervision": "prefix"}
+    )
     recipe = recipe.model_copy(update={"optimizer": OptimizerRecipe(name="adamw", learning_rate=0.01, warmup_steps=5)})
     before = error_curve(model, TREES, 9, num_prompts=400)
     train(model, TREES, recipe)

@@ -1,7 +1,6 @@
 """Length curves against models whose accuracy is known beforehand."""
 
 import math
-from types import MappingProxyType
 from typing import ClassVar
 
 import pytest
@@ -31,7 +30,6 @@ class Oracle(SequenceModel):
     """Answers right up to a length, and 0 beyond."""
 
     name: ClassVar[str] = "oracle"
-    presets = MappingProxyType({})
 
     def __init__(self, task, right_up_to: float = math.inf) -> None:
         super().__init__()
@@ -41,14 +39,14 @@ class Oracle(SequenceModel):
     def reset_parameters(self, generator):
         """It has none."""
 
-    def forward(self, inputs, perturb=None):
+    def forward(self, inputs):
         assert not self.training
         self.max_symbols = max(self.max_symbols, inputs.numel())
         answers = self.task.solve(inputs).clamp(min=0)
         answers[:, torch.arange(inputs.shape[1]) >= self.right_up_to] = 0
         return torch.nn.functional.one_hot(answers, len(self.task.classes)).float()
 
-    def last_state(self, inputs, perturb=None):
+    def last_state(self, inputs):
         return self.forward(inputs)[:, -1]
 
     def readout(self, states):
@@ -66,7 +64,7 @@ def test_an_oracle_is_always_right(protocol: str) -> None:
 class Overflows(Oracle):
     """Its states overflow at symbol 21 of strings that begin with b."""
 
-    def forward(self, inputs, perturb=None):
+    def forward(self, inputs):
         logits = super().forward(inputs)
         logits[inputs[:, 0] == 1, 20:] = math.nan
         return logits
@@ -239,7 +237,7 @@ def test_unknown_protocols_are_refused() -> None:
 class Counting(Oracle):
     """Answers how many symbols came before."""
 
-    def forward(self, inputs, perturb=None):
+    def forward(self, inputs):
         positions = torch.arange(inputs.shape[1])
         return torch.nn.functional.one_hot(positions, 9).float().expand(len(inputs), -1, -1)
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from lengthwise.cli.app import main
 from lengthwise.evaluation.plan import parse_lengths
 from lengthwise.models import MODELS, make_model
+from lengthwise.presets import PRESETS
 from lengthwise.registry import UnknownName
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.spec import make_spec, parse_assignments, read_settings
 from lengthwise.tasks import TASKS, OracleTask, SymbolTask, make_task
-from lengthwise.training.recipe import PRESETS
 
 MAX_LINE_LENGTH = 1_000
 

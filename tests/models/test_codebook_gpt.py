@@ -70,11 +70,11 @@ def test_the_three_forms_are_one_function_of_codes(dtype: torch.dtype, chunk_siz
     assert all(any(torch.equal(state, code) for code in model.codebook.known) for state in states)
 
 
-def test_noise_moves_codes_and_is_snapped_away() -> None:
+def test_noise_moves_codes_and_is_quantized_away() -> None:
     model, inputs = snapping(), strings(100)
     tiny = 1e-5
     with torch.no_grad():
-        moved = model.last_state(inputs, lambda states: states + tiny)
+        moved = model.perturbed(lambda states: states + tiny).last_state(inputs)
         torch.testing.assert_close(moved - tiny, model.last_state(inputs))
 
 

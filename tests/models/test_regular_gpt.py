@@ -69,7 +69,7 @@ def test_merged_states_have_one_scale_at_every_depth() -> None:
         return states
 
     with torch.no_grad():
-        model.last(torch.zeros(1, 1000, dtype=torch.int64), watch)
+        model.perturbed(watch).last(torch.zeros(1, 1000, dtype=torch.int64))
     for norm in norms:
         torch.testing.assert_close(norm, torch.full_like(norm, 8.0), rtol=1e-3, atol=0)
 

@@ -84,8 +84,9 @@ def test_batches_read_side_by_side_are_read_alike(
     model = make_model(variant=variant, chunk_size=chunk_size, thickness=thickness)
     batches = [draw_inputs(length, batch_size=size) for length, size in ((63, 2), (1, 3), (2, 1), (125, 1), (63, 4))]
     batches.append(torch.nn.functional.pad(batches[0], (200, 0), value=-1))
-    perturb = (lambda states: states * 1.5) if perturbed else None
-    together, alone = model.last_states(batches, perturb), [model.last_state(inputs, perturb) for inputs in batches]
+    if perturbed:
+        model = model.perturbed(lambda states: states * 1.5)
+    together, alone = model.last_states(batches), [model.last_state(inputs) for inputs in batches]
     assert_same(together, alone, torch.float64)
     joined = torch.cat(together)
     weight = torch.randn(joined.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -132,7 +133,8 @@ def test_noise_acts_above_the_tables_on_every_level_and_on_pads() -> None:
         seen.append(tuple(states.shape))
         return states
 
-    model.last(draw_inputs(63), perturb)  # 3 symbols: windows of 2 and 4 are tabled (9 and 81 rows), of 8 are not
+    # 3 symbols: windows of 2 and 4 are tabled (9 and 81 rows), of 8 are not
+    model.perturbed(perturb).last(draw_inputs(63))
     assert seen == [(3, 8, 12), (12,), (3, 4, 12), (12,), (3, 2, 12), (12,), (3, 1, 12), (12,)]
 
 

@@ -11,11 +11,11 @@ from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.presets import PRESETS
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.runs import as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import as_toml, variations
 from lengthwise.runs.spec import make_spec
-from lengthwise.training.recipe import PRESETS
 
 
 def one_wrong_at_50(length: int, num_strings: int) -> int:

@@ -15,6 +15,7 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
 from lengthwise.report.tables.errors import error_run_table
+from lengthwise.presets import PRESETS
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import flat
@@ -24,7 +25,7 @@ from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
 from lengthwise.tasks.base import TASKS, SymbolTask, Task
-from lengthwise.training.recipe import PRESETS, Recipe
+from lengthwise.training.recipe import Recipe
 
 MAX_SYMBOLS = 16
 """Of a task with more symbols the catalogue says how many."""
@@ -161,8 +162,8 @@ def print_catalogue(console: Console) -> None:
     print_grid(console, "Experiments", ("name", "what"), [(name, _first_line(e)) for name, e in EXPERIMENTS.items()])
     settings = [(f"train.{name}", str(value)) for name, value in flat(Recipe().model_dump()).items()]
     print_grid(console, "Training, as preset fast does it", ("setting", "default"), settings)
-    others = "recurrent for models that read symbol by symbol, plain for transformers"
-    presets = f"Presets: {', '.join(PRESETS)}; by default fast; {others}"
+    default = "fast for RegularGPT, plain for transformers, recurrent for others"
+    presets = f"Presets: {', '.join(PRESETS)}; by default {default}"
     console.print(presets, highlight=False)
 
 

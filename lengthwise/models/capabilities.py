@@ -1,0 +1,96 @@
+"""What some models can do and others cannot: classes that a model inherits next to `SequenceModel`."""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.conventions import PAD
+from lengthwise.layers.codebook import Codebook
+
+Perturbation = Callable[[Tensor], Tensor]
+"""What training does to hidden states (adding noise, for example); returns a tensor of the same shape."""
+
+Noisy = TypeVar("Noisy", bound="AcceptsNoise")
+
+
+class AcceptsPads:
+    """Inputs may hold the pad `PAD`, "no symbol", anywhere in a string."""
+
+    @property
+    def pad_block(self) -> int:
+        """Training inserts pads in blocks of this size; above 1 for models that read their input in chunks."""
+        return 1
+
+    def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
+        """Raise a ValueError unless these are strings of the symbols 0 ... num_symbols - 1 and of pads."""
+        check_symbols(inputs, num_symbols, accepts_pads=True)
+
+
+class AcceptsNoise:
+    """Training may perturb the hidden states that the model passes on: `self.perturb`, which is None otherwise."""
+
+    perturb: Perturbation | None = None
+
+    def perturbed(self: Noisy, perturb: Perturbation) -> Noisy:
+        """This model, its parameters shared, with `perturb` applied to the hidden states that it passes on."""
+        other = copy.copy(self)
+        other.perturb = perturb
+        return other
+
+
+class AcceptsVectors:
+    """The model can be made with `input_dim` in place of `vocab_size`, for inputs [B, T, input_dim] of real numbers."""
+
+    def check_vectors(self, inputs: Float[Tensor, "B T V"], input_dim: int) -> None:
+        """Raise a ValueError unless these are sequences of vectors of `input_dim` finite numbers."""
+        if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[1]:
+            raise ValueError(
+                f"inputs: expected shape [B, T, {input_dim}] with T of at least 1, got {list(inputs.shape)}; sample "
+                "them from the model's own task"
+            )
+        if not inputs.isfinite().all():
+            raise ValueError("inputs: expected finite numbers, got others; find the vectors that are not finite")
+
+
+class HasHiddenMatrices(ABC):
+    """The model names its weight matrices between hidden states, which the optimizer `"muon"` moves."""
+
+    @property
+    @abstractmethod
+    def hidden_matrices(self) -> Sequence[nn.Parameter]: ...
+
+
+class FollowsTraining(ABC):
+    """The model changes as training proceeds, as a temperature does that falls."""
+
+    @abstractmethod
+    def set_progress(self, fraction: float) -> None:
+        """Called before each step with the fraction of training that is done."""
+
+
+class QuantizesStates(ABC):
+    """The model moves its states to the codes of `codebook`, which training fills once states have settled."""
+
+    codebook: Codebook
+
+    @property
+    @abstractmethod
+    def quantize_after(self) -> float:
+        """The fraction of training after which codes are sought."""
+
+
+def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pads: bool) -> None:
+    """Raise a ValueError unless these are strings of symbols 0 ... num_symbols - 1, or of pads where accepted."""
+    if not inputs.shape[1]:
+        raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
+    lowest = PAD if accepts_pads else 0
+    if inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
+        or_pad = f" or the pad {PAD}" if accepts_pads else ""
+        raise ValueError(
+            f"inputs: expected symbol ids in 0..{num_symbols - 1}{or_pad}, got ids in "
+            f"{int(inputs.min())}..{int(inputs.max())}; encode strings with the model's own task"
+        )

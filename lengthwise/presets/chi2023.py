@@ -1,0 +1,28 @@
+"""The recipe of Chi et al. (2023)."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
+
+
+@PRESETS.register("chi2023")
+class Chi2023(Preset):
+    """The paper's settings at the middle one of its three learning rates; clipping at 1 is the published code's.
+
+    Source: Chi et al. (2023), Table 4, and the published code.
+    """
+
+    source = "Chi et al. (2023), Table 4, and the published code"
+    train = MappingProxyType(
+        {
+            **UNAUGMENTED,
+            "steps": 100_000,
+            "batch_size": 128,
+            "lengths": "legal",
+            "length_sampling": "uniform",
+            "optimizer": {**TORCH_ADAM, "learning_rate": 3e-4, "clip_norm": 1.0},
+            "ema_decay": 0.0,
+            "checkpoint_every": 5000,
+        }
+    )
+    models = MappingProxyType({"regular-gpt": {"d_model": 256, "num_heads": 8, "variant": "code"}})

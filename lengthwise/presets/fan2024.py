@@ -1,0 +1,19 @@
+"""The recipe of Fan et al. (2024)."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import EVERY_PREFIX, PRESETS, TORCH_ADAM, Preset
+
+
+@PRESETS.register("fan2024")
+class Fan2024(Preset):
+    """The published code, at its rate for sum(5); for equal-ends and arithmetic it has 2e-4, for the latter decay 1e-4.
+
+    Source: Fan et al., "Advancing regular language reasoning in linear recurrent neural networks" (NAACL 2024), code.
+    """
+
+    source = "Fan et al. (2024), the published code"
+    train = MappingProxyType(
+        {**EVERY_PREFIX, "steps": 40_000, "optimizer": TORCH_ADAM, "ema_decay": 0.0, "checkpoint_every": 5000}
+    )
+    models = MappingProxyType({"block-linear-rnn": {"columns": "rescaled", "read": "last"}})

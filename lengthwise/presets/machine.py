@@ -1,0 +1,25 @@
+"""Preset recurrent for nets that become finite machines."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
+
+
+@PRESETS.register("machine")
+class Machine(Preset):
+    """Preset `recurrent` at a rate for logits that are learned directly.
+
+    They are those of one block of 128 states in `block-linear-rnn`, which answers as a mixture of its states.
+
+    Source: ours.
+    """
+
+    source = "ours"
+    train = MappingProxyType(
+        {
+            **EVERY_PREFIX,
+            "steps": 2_000,
+            "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.1},
+        }
+    )
+    models = MappingProxyType({"block-linear-rnn": {"d_model": 128, "block_dim": 128, "hidden": 0, "read": "mixture"}})

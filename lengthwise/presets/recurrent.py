@@ -1,0 +1,16 @@
+"""Our recipe for recurrent models."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
+
+
+@PRESETS.register("recurrent")
+class Recurrent(Preset):
+    """AdamW on all prefixes of strings of 39 and 40 symbols: any model can be trained by it.
+
+    Source: ours; the supervision of prefixes is that of the code of Fan et al. (2024).
+    """
+
+    source = "ours"
+    train = MappingProxyType({**EVERY_PREFIX, "steps": 2_000, "optimizer": {"name": "adamw", "weight_decay": 0.0}})

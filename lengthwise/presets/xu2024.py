@@ -1,0 +1,40 @@
+"""The recipe of Xu and Sato (2024) for dynamic programming."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
+
+
+@PRESETS.register("xu2024")
+class Xu2024(Preset):
+    """100 passes over 1,000,000 strings, five of them warm-up; here strings are always drawn again.
+
+    The length is that of the problem and has to be given.
+
+    Source: Xu and Sato (2024), Appendix C, for edit distance and longest common subsequence.
+    """
+
+    source = "Xu and Sato (2024), Appendix C"
+    train = MappingProxyType(
+        {
+            **UNAUGMENTED,
+            "steps": 781_250,
+            "lengths": "legal",
+            "length_sampling": "uniform",
+            "optimizer": {
+                **TORCH_ADAM,
+                "name": "adamw",
+                "weight_decay": 0.01,
+                "schedule": "linear",
+                "warmup_steps": 39_063,
+            },
+            "ema_decay": 0.0,
+            "checkpoint_every": 5000,
+        }
+    )
+    models = MappingProxyType(
+        {
+            "looped-transformer": {"d_model": 256, "num_heads": 4},
+            "transformer": {"d_model": 256, "num_heads": 4, "num_layers": 12},
+        }
+    )

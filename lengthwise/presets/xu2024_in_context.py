@@ -1,0 +1,38 @@
+"""The recipe of Xu and Sato (2024) for decision trees in context."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
+
+_SIZES = {"d_model": 256, "num_heads": 8, "learned_positions": 203, "initialization": "gpt2"}
+
+
+@PRESETS.register("xu2024-in-context")
+class Xu2024InContext(Preset):
+    """Prompts of 26 to 101 points, five more after every 5,000 of 200,000 steps.
+
+    Source: Xu and Sato (2024), Appendix C, for in-context learning; Garg et al. (2022) for the curriculum.
+    """
+
+    source = "Xu and Sato (2024), Appendix C"
+    train = MappingProxyType(
+        {
+            **UNAUGMENTED,
+            "steps": 200_000,
+            "batch_size": 64,
+            "min_length": 26,
+            "max_length": 101,
+            "lengths": "legal",
+            "rise": {},
+            "supervision": "prefix",
+            "optimizer": {**TORCH_ADAM, "clip_norm": 5.0},
+            "ema_decay": 0.0,
+            "checkpoint_every": 5000,
+        }
+    )
+    models = MappingProxyType(
+        {
+            "looped-transformer": {**_SIZES, "num_loops": 12, "injection": "input"},
+            "transformer": {**_SIZES, "num_layers": 12},
+        }
+    )

@@ -1,0 +1,47 @@
+"""What every registered preset promises, whatever its name."""
+
+import pytest
+
+from lengthwise.models import MODELS
+from lengthwise.presets import PRESETS, Preset
+from lengthwise.runs.spec import make_spec
+from lengthwise.training.recipe import Recipe
+from lengthwise.validation import validated
+
+
+@pytest.fixture(params=list(PRESETS))
+def name(request) -> str:
+    return request.param
+
+
+def test_is_a_preset_and_knows_its_name(name: str) -> None:
+    assert issubclass(PRESETS[name], Preset)
+    assert PRESETS[name].name == name
+
+
+def test_is_a_recipe(name: str) -> None:
+    validated(Recipe, PRESETS[name].train, path="train")
+
+
+def test_documents_its_source(name: str) -> None:
+    assert "Source:" in (PRESETS[name].__doc__ or "")
+    assert PRESETS[name].source
+
+
+def test_its_settings_cannot_be_changed(name: str) -> None:
+    for settings in (PRESETS[name].train, PRESETS[name].models):
+        with pytest.raises(TypeError):
+            settings["steps"] = 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [(name, model) for name in PRESETS for model in PRESETS[name].models], indirect=["name"]
+)
+def test_trains_the_models_that_it_names(name: str, model: str) -> None:
+    spec = make_spec("parity", model, {}, preset=name)
+    expected = MODELS[model].Config(**PRESETS[name].models[model])
+    assert spec.model_config == expected != MODELS[model].Config()
+
+
+def test_some_preset_names_models() -> None:
+    assert any(PRESETS[name].models for name in PRESETS)
