@@ -152,7 +152,7 @@ def steps_and_forwards(quick: bool) -> list[Measurement]:
             for what, measure in (("training step", training_step), ("forward", forward)):
                 cost = measure(length, width, form, 1 if quick else repeats)
                 found.append(quoted(Measurement(what, form, width, length, cost)))
-    recipes = {"preset fast": PRESETS["fast"].train, "preset fast, bare": PRESETS["plain"]}
+    recipes = {"preset fast": PRESETS["fast"].train, "preset fast, bare": PRESETS["plain"].train}
     for name, changes in recipes.items():
         for length in lengths[64]:
             cost = recipe_step(length, 2 if quick else max(4, 2000 // length), changes)

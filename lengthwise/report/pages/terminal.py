@@ -14,8 +14,8 @@ from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
-from lengthwise.report.tables.errors import error_run_table
 from lengthwise.presets import PRESETS
+from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import flat
