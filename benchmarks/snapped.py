@@ -22,7 +22,7 @@ from lengthwise.automata import Semiautomaton, Transducer, library
 from lengthwise.automata.semiautomaton import explore
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
 from lengthwise.models import make_model
-from lengthwise.models.machine import MachineModel
+from lengthwise.models.machine import MachineModel, as_model
 from lengthwise.report.tables.markdown import markdown_table
 
 MAXIMUM = 1 << 24
@@ -67,7 +67,7 @@ def snapped(transducer: Transducer) -> dict[str, MachineModel]:
     """The transducer's own model, and that of the tree machine of its monoid, as it is found inside a net with C=2."""
     names = tuple(str(answer) for answer in range(int(transducer.outputs.max()) + 1))
     return {
-        form: MachineModel(machine, names)
+        form: as_model(machine, names)
         for form, machine in (("tree machine", tree_machine(transducer)), ("transducer", transducer))
     }
 

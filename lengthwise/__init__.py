@@ -20,6 +20,7 @@ _HOME = {
     "error_curve": "lengthwise.evaluation.error_curve",
     "certify": "lengthwise.certification.certify",
     "machine_model": "lengthwise.certification.machine_model",
+    "streamed_machine_model": "lengthwise.certification.machine_model",
     "make_spec": "lengthwise.runs.spec",
     "execute": "lengthwise.runs.execute",
     "load_run": "lengthwise.runs.folder",
@@ -32,6 +33,7 @@ __all__ = ["__version__", *_HOME]
 if TYPE_CHECKING:
     from lengthwise.certification.certify import certify as certify
     from lengthwise.certification.machine_model import machine_model as machine_model
+    from lengthwise.certification.machine_model import streamed_machine_model as streamed_machine_model
     from lengthwise.constructions import CONSTRUCTIONS as CONSTRUCTIONS
     from lengthwise.constructions import construct as construct
     from lengthwise.evaluation.error_curve import error_curve as error_curve

@@ -10,8 +10,8 @@ import torch
 from cost import LIMIT, LONG, NOT_QUICK, cpu_seconds, deal, name_of, stop_fork_server
 from hypothesis import settings
 
-import lengthwise.certification.certify as certify_module
-import lengthwise.certification.verify as checking_module
+import lengthwise.certification.strings as strings_module
+import lengthwise.certification.verify as verify_module
 
 torch.set_num_threads(1)
 settings.register_profile("lengthwise", deadline=None, derandomize=True)
@@ -92,8 +92,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recognition tasks need seconds to draw strings of 10,000 symbols: 100 of 40 and of 500 are drawn instead."""
     for module, lengths, count in (
-        (certify_module, "TESTED_LENGTHS", "NUM_STRINGS"),
-        (checking_module, "MIN_LENGTHS", "MIN_STRINGS"),
+        (strings_module, "TESTED_LENGTHS", "NUM_STRINGS"),
+        (verify_module, "MIN_LENGTHS", "MIN_STRINGS"),
     ):
         monkeypatch.setattr(module, lengths, (40, 500))
         monkeypatch.setattr(module, count, 100)

@@ -1,12 +1,13 @@
 """Certificates: what is claimed of a model, with all that is needed to check the claim; never imports torch."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, final
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from typing_extensions import TypedDict  # pydantic wants it before Python 3.12
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
+from typing_extensions import TypedDict  # pydantic requires it before Python 3.12
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
@@ -14,9 +15,11 @@ from lengthwise.automata.tree_machine import MAX_MERGES, TreeMachine
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import json_text, parse_json_text
-from lengthwise.registry import nearest
+from lengthwise.registry import Registry, nearest
 
-Level = Literal["refuted", "tested", "extracted", "proved"]
+FORMAT = 2
+
+Level = Literal["refuted", "tested", "extracted", "bounded", "proved"]
 
 Shortest = Literal["of all strings", "of the machine", "as found"]
 
@@ -25,8 +28,13 @@ CLAIMS: Mapping[Level, str] = {
     "tested": "No wrong answer was confirmed; nothing is proved.",
     "extracted": (
         "A finite machine read off the model answers every string of every length as the task does, and on all strings "
-        "followed every state of the model was nearest, among representatives that give its answer, to one of the "
-        "class that the machine says."
+        "traced every state of the model was nearest, among prototypes that give its answer, to one of the class that "
+        "the machine names."
+    ),
+    "bounded": (
+        "A finite machine read off the model answers every string of every length as the task does, and up to a stated "
+        "length the model's own states, as it rounds them, cannot leave that machine's classes, so that the model "
+        "itself is right up to that length."
     ),
     "proved": (
         "A finite machine read off the model answers every string of every length as the task does, and the model's "
@@ -38,11 +46,18 @@ CLAIMS: Mapping[Level, str] = {
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
-Number = Annotated[int, Field(ge=IGNORE, lt=2**31)]
+PositiveCount = Annotated[int, Field(ge=1, lt=2**63)]
+
+Label = Annotated[int, Field(ge=IGNORE, lt=2**31)]
 """A state, a class or an answer of a machine."""
 
 
-class _Part(BaseModel):
+Distance = Annotated[float, Field(ge=0)]
+
+
+class Part(BaseModel):
+    """A part of a certificate: frozen, without unknown fields and without numbers that are not finite."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -52,9 +67,9 @@ class TransducerFields(TypedDict):
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
     symbols: list[str]
-    start: Number
-    table: list[list[Number]]
-    outputs: list[Number]
+    start: Label
+    table: list[list[Label]]
+    outputs: list[Label]
 
 
 @final
@@ -64,22 +79,27 @@ class TreeMachineFields(TypedDict):
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
     symbols: list[str]
     chunk_size: Annotated[int, Field(ge=2, le=64)]
-    leaves: list[Number]
-    table: list[list[Number]]
-    outputs: list[Number]
+    leaves: list[Label]
+    table: list[list[Label]]
+    outputs: list[Label]
 
 
-class Tested(_Part):
-    """Final answers to strings of one length, a part of them structured; only what the task asks counts.
+class Tested(Part):
+    """Final answers to strings of one length, a part of them structured; supervised ones are graded.
 
-    Of a RegularGPT's answers to very many symbols most are those of the roots of trees that were grown for
-    `TraceAgreement`.
+    Of a RegularGPT's answers to more than a million symbols most are those of the roots of the trees that were traced.
     """
 
     length: Count
-    num_strings: Count
+    num_strings: PositiveCount
     num_graded: Count
     num_correct: Count
+
+    @model_validator(mode="after")
+    def _parts_are_not_more_than_the_whole(self) -> "Tested":
+        if not self.num_correct <= self.num_graded <= self.num_strings:
+            raise ValueError("expected no more correct answers than graded ones, and no more of these than strings")
+        return self
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -87,35 +107,38 @@ class Tested(_Part):
         return wilson_interval(self.num_correct, self.num_graded)
 
 
-class TraceAgreement(_Part):
-    """How the states of trees over strings of one length agree with the machine's classes, node by node."""
+class TraceAgreement(Part):
+    """How the states along strings of one length agree with the machine's classes, node by node.
 
-    length: Count
-    num_strings: Count
-    num_nodes: Count
-    num_disagreements: Count
-    farthest: float
-
-
-class Closure(_Part):
-    """How the machine lies in the model's states: their representatives (a hash of these), distances and levels.
-
-    `radius`: the largest distance of a merged state to the representative of its class. `gap`: the smallest distance
-    between representatives of different classes. `points`: for each representative its place along the first two
-    principal axes of all, and its class in the machine (-1: no string shows it); none where there are very many, or
-    where they are one-hot vectors.
+    `max_distance`: the largest distance of a state to the prototype of its class.
     """
 
-    num_prototypes: Count
-    prototypes: str
-    requested_radius: float
-    radius: float
-    gap: float | None
+    length: Count
+    num_strings: PositiveCount
+    num_nodes: Count
+    num_disagreements: Count
+    max_distance: Distance
+
+
+class Closure(Part):
+    """How the machine lies in the model's states: their prototypes (a hash of these), distances and levels.
+
+    `radius`: the largest distance of a computed state to the prototype of its class. `gap`: the smallest distance
+    between prototypes of different classes. `points`: for each prototype its coordinates along the first two principal
+    axes of all, and its class in the machine (-1: no string shows it); empty where there are more than 2,000
+    prototypes, or where they are one-hot vectors.
+    """
+
+    num_prototypes: PositiveCount
+    prototypes_digest: str
+    requested_radius: Distance
+    radius: Distance
+    gap: Distance | None
     num_levels: Count
     points: tuple[tuple[float, float, int], ...] = ()
 
 
-class Laws(_Part):
+class Laws(Part):
     """Whether the machine's merges are the products of a monoid with the pad as identity, where its table decides."""
 
     pad_is_identity: bool
@@ -123,37 +146,42 @@ class Laws(_Part):
     num_violations: Count
 
 
-class Enclosures(_Part):
-    """Enclosures around the prototypes that the model maps into one another, and the logit margin in them.
+class Evidence(Part):
+    """What a method of proof found, as numbers that can be checked against the certificate without the model.
 
-    `margin` is None where there is one answer only.
+    A variant is registered under its method (`EVIDENCE`), which its field `method` repeats, and imports no torch.
     """
 
-    num_prototypes: Count
-    enclosure_radius: float
-    margin: float | None
+    method: str
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The numbers in a sentence."""
+
+    @abstractmethod
+    def check(self, certificate: "Certificate") -> str:
+        """The sentence that remains to be trusted.
+
+        Raises:
+            ValueError: the numbers do not show it, or the method cannot apply to the certificate's model.
+        """
 
 
-class Codes(_Part):
-    """Merges of codes, all of which float32 is certain to give the code that the machine says.
-
-    `room`: how far every merged state is, rounding allowed for, from where another code were the nearest (None: there
-    is one code only). `margin`: by how much the logits of answers are ahead (None: there is one answer only). Of a
-    recurrence with one-hot columns: its states, its steps, and how far the logits of every column are from those of
-    another one-hot vector.
-    """
-
-    num_codes: int
-    num_merges: int
-    slack: float | None
-    margin: float | None
+EVIDENCE: Registry[type[Evidence]] = Registry("method of proof", "lengthwise.certification.evidence")
 
 
-class Counterexample(_Part):
+def _as_variant(content: object) -> object:
+    """The registered variant of a tagged mapping."""
+    if not isinstance(content, Mapping):
+        return content
+    return EVIDENCE[str(content.get("method"))].model_validate(dict(content))
+
+
+class Counterexample(Part):
     """A string that the model, run on it, answers wrongly.
 
     `got` is None where the model's states overflow. `shortest`: among all strings (every shorter one was tried), for
-    the machine, or only as short as it was made.
+    the machine, or only as short as leaving out parts made it.
     """
 
     string: tuple[str, ...]
@@ -162,15 +190,16 @@ class Counterexample(_Part):
     shortest: Shortest
 
 
-class Certificate(_Part):
-    """What was found out about a model: a level, why it is not higher, and the evidence.
+class Certificate(Part):
+    """What is known about a model: a level, why it is not higher, and the evidence.
 
-    `machine` is a `TreeMachine` or, for a recurrent model, a `Transducer`; `transducer` is the task's own, minimized.
-    Both name answers by their place in `classes`.
+    `machine` is a `TreeMachine` or, for other kinds of models, a `Transducer`; `transducer` is the task's own,
+    minimized. Both name answers by their index in `classes`. `max_length` is the N of level ``bounded``.
     """
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     level: Level
+    max_length: Count | None = None
     reason: str
     task: dict[str, Any]
     model: dict[str, Any]
@@ -181,9 +210,8 @@ class Certificate(_Part):
     laws: Laws | None = None
     closure: Closure | None = None
     tested: tuple[Tested, ...] = ()
-    followed: tuple[TraceAgreement, ...] = ()
-    enclosures: Enclosures | None = None
-    codes: Codes | None = None
+    trace_agreement: tuple[TraceAgreement, ...] = ()
+    evidence: Annotated[SerializeAsAny[Evidence], BeforeValidator(_as_variant)] | None = None
     counterexample: Counterexample | None = None
     seconds: float = 0.0
     versions: dict[str, str] = {}
@@ -196,7 +224,7 @@ class Certificate(_Part):
     @property
     def claim(self) -> str:
         """The level in words."""
-        return CLAIMS[self.level]
+        return CLAIMS[self.level] + ("" if self.max_length is None else f" That length is {self.max_length:,}.")
 
     def reaches(self, level: Level) -> bool:
         """Whether the level is this one or higher."""
@@ -226,6 +254,11 @@ class Certificate(_Part):
             content = parse_json_text(text)
         except ValueError as error:
             raise ValueError(f"certificate: {error}; it was edited, or is none, certify again") from None
+        if content.get("format") == 1:
+            raise ValueError(
+                f"certificate: expected format {FORMAT}, got format 1, of an earlier version; convert the file with "
+                "`python -m lengthwise.runs.convert PATH`, or certify again"
+            )
         try:
             return cls.model_validate(content)
         except ValidationError as error:
@@ -239,8 +272,18 @@ class Certificate(_Part):
 def parse_level(name: str) -> Level:
     """The level of that name; an unknown one is a ValueError."""
     if name not in CLAIMS:
-        raise ValueError(f"--at-least: unknown level {name!r}{nearest(name, CLAIMS)} (known: {', '.join(CLAIMS)})")
+        raise ValueError(f"level: unknown level {name!r}{nearest(name, CLAIMS)} (known: {', '.join(CLAIMS)})")
     return cast(Level, name)
+
+
+def describe_lead(logit_margin: float | None) -> str:
+    """A logit margin in words."""
+    return "there is one answer only" if logit_margin is None else f"the right logit leads by {logit_margin:.2g}"
+
+
+def leads(logit_margin: float | None, certificate: Certificate) -> bool:
+    """Whether the right logit leads all others; of a single answer (None) there is no other."""
+    return len(certificate.classes) == 1 if logit_margin is None else logit_margin > 0
 
 
 def machine_from_json(content: TreeMachineFields | TransducerFields) -> TreeMachine | Transducer:
@@ -257,14 +300,14 @@ def machine_from_json(content: TreeMachineFields | TransducerFields) -> TreeMach
 
 
 def first_error(machine: TreeMachine | Transducer, task: Transducer) -> tuple[str, ...] | None:
-    """The shortest string that the machine answers otherwise than the task does, where that asks; None: a proof."""
+    """The shortest string that machine and task answer differently where the task supervises; None is a proof."""
     if isinstance(machine, TreeMachine):
         return machine.difference_string(task)
     if (size := machine.num_states * task.num_states) > MAX_MERGES:
         raise ValueError(f"machine: expected at most {MAX_MERGES:,} pairs of states, got {size:,}; minimize it first")
     both = machine.semiautomaton.product(task.semiautomaton)
     wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
-    # Nothing is asked of the empty string: the search begins in a state of its own, which answers nothing.
+    # The empty string is not supervised: the search begins in a state of its own, which answers nothing.
     before = both.table[machine.start * task.num_states + task.start]
     with_before = Semiautomaton(np.vstack([both.table, before]), both.symbols)
     return with_before.shortest_string(both.num_states, np.append(wrong.ravel(), False))

@@ -3,13 +3,17 @@
 import os
 
 import torch
+from torch import Tensor
 
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import RegularTask
 
 
 def check_model(model: SequenceModel, task: RegularTask) -> None:
-    """Refuse a model whose arithmetic is not that of float32 or float64 on a CPU, or that was made for another task."""
+    """Reject a model whose arithmetic is not that of float32 or float64 on a CPU, or that was made for another task.
+
+    Denormal weights are rejected, too: some programs compute with them and others, as training here, round them to 0.
+    """
     tensors = model.state_dict().values()
     dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
     if dtypes not in ({torch.float32}, {torch.float64}, set()):
@@ -17,12 +21,28 @@ def check_model(model: SequenceModel, task: RegularTask) -> None:
         raise ValueError(f"model: expected weights in float32 or float64, got {names}; certify model.float()")
     if devices := {tensor.device.type for tensor in tensors} - {"cpu"}:
         raise ValueError(f"model: expected weights on the CPU, got some on {min(devices)}; certify model.cpu()")
+    for name, tensor in model.state_dict().items():
+        if tensor.is_floating_point():
+            _check_numbers(name, tensor)
     _check_precision()
     num_answers = model.last(torch.zeros(1, 1, dtype=torch.int64)).shape[1]
     if num_answers != len(task.classes):
         raise ValueError(
             f"model: expected one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
             "this task"
+        )
+
+
+def _check_numbers(name: str, tensor: Tensor) -> None:
+    if bool(tensor.isnan().any()):
+        raise ValueError(f"model: expected weights that are numbers, got NaN in {name}; train again")
+    # By their bits: a processor that rounds denormal numbers to 0 compares them as 0.
+    bits = tensor.contiguous().view(torch.int32 if tensor.dtype == torch.float32 else torch.int64)
+    mantissa = 23 if tensor.dtype == torch.float32 else 52
+    magnitude = bits & torch.iinfo(bits.dtype).max
+    if bool(((magnitude > 0) & (magnitude < 1 << mantissa)).any()):
+        raise ValueError(
+            f"model: expected weights that every processor computes with, got denormal numbers in {name}; set them to 0"
         )
 
 

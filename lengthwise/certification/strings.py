@@ -1,31 +1,132 @@
-"""The strings on which a model is tested before anything is certified."""
+"""The strings on which a model is tested, and its answers to them."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from lengthwise.certification.certificate import Tested, TraceAgreement
+from lengthwise.certification.counterexample import Graded, grade
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.evaluation.structured import STRUCTURED
+from lengthwise.extraction.base import Extraction, Reader, TraceCount, Traces
+from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import SymbolTask
+from lengthwise.tasks.base import OracleTask, SymbolTask
 
 TESTED_LENGTHS = (40, 500, 10_000)
 NUM_STRINGS = 1_000
 
+SUBSAMPLE_SIZE = 100
+"""The number of strings of each of the shorter lengths that decide whether a radius is worth a closer look."""
+
+MAX_SYMBOLS_READ = 1_000_000
+"""Strings with more symbols are read in part by the model; for the others the traces give the answers, if they can."""
+
 
 def tested_strings(task: SymbolTask, length: int, num_strings: int, seed: int) -> Int64[Tensor, "B T"] | None:
-    """Up to two fifths structured strings, of all families alike, each once, and for the rest samples of the task.
+    """Structured strings, each once, for two fifths or less, of all families alike, and for the rest samples.
 
     Where the task has no strings of this length they have a symbol less or more; None where these do not exist either.
     """
     legal = [n for n in (length, length - 1, length + 1) if task.is_legal_length(n)]
     if not legal:
         return None
-    of_a_family = num_strings * 2 // 5 // len(STRUCTURED)
+    of_each_family = num_strings * 2 // 5 // len(STRUCTURED)
     structured = torch.cat(
         [
-            draw(len(task.symbols), of_a_family, legal[0], generator_for(seed, "tested", family, length))
+            draw(len(task.symbols), of_each_family, legal[0], generator_for(seed, "tested", family, length))
             for family, draw in STRUCTURED.items()
         ]
     ).unique(dim=0)
     sampled = task.sample(num_strings - len(structured), legal[0], generator_for(seed, "tested", length))
     return torch.cat([sampled.inputs, structured])
+
+
+class TracedStrings(NamedTuple):
+    """Strings of one length, and the model's states along them where a reader reads it."""
+
+    strings: Int64[Tensor, "B T"]
+    traces: Traces | None
+
+    @property
+    def subsample(self) -> Int64[Tensor, "N T"]:
+        """About `SUBSAMPLE_SIZE` of the strings, evenly spread."""
+        return self.strings[:: max(1, len(self.strings) // SUBSAMPLE_SIZE)]
+
+    def grade(self, model: SequenceModel, task: OracleTask) -> Graded:
+        """The model's answers and the right ones; for many symbols most answers are those of the traces.
+
+        Strings of `MAX_SYMBOLS_READ` symbols, spread evenly, are read as the model always reads.
+        """
+        stride = -(-self.strings.numel() // MAX_SYMBOLS_READ)
+        answers = self.traces.answers() if self.traces is not None and stride > 1 else None
+        if answers is None:
+            return grade(model, task, self.strings)
+        answers[::stride] = final_answers(model, self.strings[::stride])
+        return Graded(answers, task.solve(self.strings)[:, -1])
+
+
+AllStrings = Sequence[TracedStrings]
+"""The tested strings, by length."""
+
+
+def traced_strings(task: SymbolTask, reader: Reader[Any] | None, seed: int) -> list[TracedStrings] | None:
+    """The tested strings of every length; None where the task has none near one of the lengths."""
+    drawn = [tested_strings(task, length, NUM_STRINGS, seed) for length in TESTED_LENGTHS]
+    strings = [of_length for of_length in drawn if of_length is not None]
+    if len(strings) < len(drawn):
+        return None
+    return [TracedStrings(of_length, None if reader is None else reader.traces(of_length)) for of_length in strings]
+
+
+def grade_all(
+    model: SequenceModel, task: OracleTask, strings: AllStrings
+) -> tuple[tuple[Tested, ...], Int64[Tensor, " T"] | None]:
+    """How many answers are right, up to the first length at which one is wrong; a string that is answered wrongly."""
+    tested: list[Tested] = []
+    for traced in strings:
+        graded = traced.grade(model, task)
+        num_graded, num_wrong = int((graded.expected != IGNORE).sum()), int(graded.wrong.sum())
+        tested.append(
+            Tested(
+                length=traced.strings.shape[1],
+                num_strings=len(traced.strings),
+                num_graded=num_graded,
+                num_correct=num_graded - num_wrong,
+            )
+        )
+        if num_wrong:
+            return tuple(tested), traced.strings[graded.wrong][0]
+    return tuple(tested), None
+
+
+def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement, ...]:
+    """How many of the model's states are in the classes that the extracted machine names."""
+    return tuple(
+        _agreement(traced.strings, traced.traces.compare(extraction)) for traced in strings if traced.traces is not None
+    )
+
+
+def compare_subsamples(strings: AllStrings, reader: Reader[Any], extraction: Extraction) -> tuple[TraceAgreement, ...]:
+    """`compare` on few strings of the two shorter lengths, which rejects most extractions at little cost."""
+    samples = [traced.subsample for traced in strings[:2]]
+    return tuple(_agreement(sample, reader.traces(sample).compare(extraction)) for sample in samples)
+
+
+def disagreement(agreements: Sequence[TraceAgreement]) -> str:
+    """What speaks against the classes, or nothing."""
+    for agreement in agreements:
+        if agreement.num_disagreements:
+            return (
+                f"{agreement.num_disagreements:,} of {agreement.num_nodes:,} states on strings of "
+                f"{agreement.length:,} symbols are in another class than the machine says"
+            )
+    return ""
+
+
+def _agreement(strings: Int64[Tensor, "B T"], count: TraceCount) -> TraceAgreement:
+    return TraceAgreement(length=strings.shape[1], **count._asdict())

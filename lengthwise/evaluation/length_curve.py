@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
-from lengthwise.conventions import IGNORE
+from lengthwise.conventions import IGNORE, letting_overflow
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
@@ -152,7 +152,8 @@ def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[T
     """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
     minimum = STRINGS_SIDE_BY_SIDE if isinstance(model, RecurrentModel) else 1
     at_once = max(minimum, MAX_SYMBOLS_PER_CHUNK // inputs.shape[1])
-    return torch.cat([answers_of(model.last(part)) for part in inputs.split(at_once)])
+    with letting_overflow():
+        return torch.cat([answers_of(model.last(part)) for part in inputs.split(at_once)])
 
 
 def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
@@ -166,7 +167,8 @@ def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
     """The model's answers to all prefixes; -1 from where on its states overflow."""
-    return answers_of(model(inputs))
+    with letting_overflow():
+        return answers_of(model(inputs))
 
 
 def _independent(

@@ -10,12 +10,12 @@ from torch import Tensor
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.extraction.tree import Extraction, Prototypes
-from lengthwise.extraction.tree_traces import TraceCount, farthest
+from lengthwise.extraction.base import Extraction, TraceCount, extraction_of
+from lengthwise.extraction.prototypes import Prototypes, largest_finite
 from lengthwise.models.base import RecurrentModel
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 26
-"""Strings are read in parts whose states, at the positions that a model gives at a time, are so many numbers."""
+"""Strings are read in chunks whose states, at the positions that a model gives at a time, have no more numbers."""
 
 MAX_STATES_PER_CHUNK = 1 << 14
 
@@ -24,7 +24,7 @@ MAX_STATES_PER_CHUNK = 1 << 14
 def extract_recurrent(
     model: RecurrentModel, symbols: tuple[str, ...], *, radius: float, max_classes: int = 500
 ) -> Extraction:
-    """Close a recurrent model's states into classes, without looking at the task, as `extract` does for a tree.
+    """Close a recurrent model's states into classes, without looking at the task, as `extract_tree` does for trees.
 
     From the first state on, every class is followed by every symbol, from the state of its prototype. The first state
     is a class of its own.
@@ -45,7 +45,7 @@ def extract_recurrent(
     table = Semiautomaton(torch.cat(rows).numpy(), symbols)
     fine = Transducer(table, 0, prototypes.outputs)
     machine = fine.minimize()
-    return prototypes.extraction(machine, fine, states_of(machine, fine), num_steps)
+    return extraction_of(prototypes, machine, fine, states_of(machine, fine), num_steps)
 
 
 def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
@@ -55,10 +55,11 @@ def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
     order = [fine.start]
     for state in order:
         following = fine.semiautomaton.table[state]
-        for one, other in zip(following.tolist(), machine.semiautomaton.table[states[state]].tolist(), strict=True):
-            if states[one] < 0:
-                states[one] = other
-                order.append(one)
+        in_machine = machine.semiautomaton.table[states[state]]
+        for in_fine, reduced in zip(following.tolist(), in_machine.tolist(), strict=True):
+            if states[in_fine] < 0:
+                states[in_fine] = reduced
+                order.append(in_fine)
     return states
 
 
@@ -70,27 +71,27 @@ def compare_recurrent_traces(
 
     The states are those that the model computes for a whole string, which may be rounded otherwise than those of steps.
     """
-    seen = TraceCount(len(strings), 0, 0, 0.0)
+    count = TraceCount(len(strings), 0, 0, 0.0)
     for states, expected in paired_states(model, extraction.machine, strings):
-        found, distances = extraction.classes_of(model, states)
-        num_wrong = int(((found != expected) | ~distances.isfinite()).sum())
-        seen += TraceCount(0, len(states), num_wrong, farthest(distances))
-    return seen
+        classes, distances = extraction.classes_of(model, states)
+        num_wrong = int(((classes != expected) | ~distances.isfinite()).sum())
+        count += TraceCount(0, len(states), num_wrong, largest_finite(distances))
+    return count
 
 
 def paired_states(
     model: RecurrentModel, machine: TreeMachine | Transducer, strings: Int64[Tensor, "B T"]
 ) -> Iterator[tuple[Float[Tensor, "N D"], Int64[Tensor, " N"]]]:
-    """The states of a model at all positions of all strings, part by part, and those of a machine next to them."""
+    """The states of a model at all positions of all strings, chunk by chunk, each with a machine's."""
     assert isinstance(machine, Transducer)
-    of_machine = torch.from_numpy(machine.semiautomaton.run(strings.numpy(), machine.start))
-    subsample = next(iter(model.states(strings[:1])))  # as many positions as the model gives at a time
-    at_once = max(1, MAX_ELEMENTS_PER_CHUNK // subsample.numel())
-    for some, beside in zip(strings.split(at_once), of_machine.split(at_once), strict=True):
-        index = 0
-        for states in model.states(some):
-            of = beside[:, index : index + states.shape[1]].flatten()
-            index += states.shape[1]
+    machine_states = torch.from_numpy(machine.semiautomaton.run(strings.numpy(), machine.start))
+    first = next(iter(model.states(strings[:1])))  # at as many positions as the model gives at a time
+    num_strings = max(1, MAX_ELEMENTS_PER_CHUNK // first.numel())
+    for chunk, their_states in zip(strings.split(num_strings), machine_states.split(num_strings), strict=True):
+        start = 0
+        for states in model.states(chunk):
+            expected = their_states[:, start : start + states.shape[1]].flatten()
+            start += states.shape[1]
             yield from zip(
-                states.flatten(0, 1).split(MAX_STATES_PER_CHUNK), of.split(MAX_STATES_PER_CHUNK), strict=True
+                states.flatten(0, 1).split(MAX_STATES_PER_CHUNK), expected.split(MAX_STATES_PER_CHUNK), strict=True
             )

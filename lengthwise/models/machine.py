@@ -1,6 +1,7 @@
-"""A model that only looks tables up: the finite machine found inside a net, in the net's place."""
+"""Finite machines as sequence models: tables are looked up, nothing is computed."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,38 +15,28 @@ from torch import Tensor, nn
 from lengthwise.automata.lookup import StateLookup, TreeLookup
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.conventions import IGNORE, PAD
+from lengthwise.conventions import IGNORE
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import ModelConfig, SequenceModel
-
-_KINDS: dict[str, type[TreeMachine] | type[Transducer]] = {"tree-machine": TreeMachine, "transducer": Transducer}
+from lengthwise.models.capabilities import AcceptsPads
 
 
 class MachineModel(SequenceModel):
-    """A sequence model whose hidden state is the number of a class (tree machine) or state (transducer) of a machine.
+    """A sequence model whose hidden state is the number of a machine's class: `TreeMachineModel`, `TransducerModel`.
 
-    Logits are 1 for the machine's answer and 0 for the others, and 0 for all where it asks nothing (`IGNORE`).
-    `classes` names the answers, in the order of their ids, as a task's `classes` do. Built from a tree machine it
-    accepts pads, and each prefix is read by its own tree; built from a transducer it does not, but can be streamed with
-    `initial_state` and `step`. There are no parameters; it is kept as JSON, not as weights.
+    Logits are 1 for the machine's answer and 0 for the others, and 0 for all where it has none (`IGNORE`).
+    `classes` names the answers, in the order of their ids, as a task's `classes` do. There are no parameters; the model
+    is kept as JSON, not as weights.
 
     Raises:
         ValueError: the machine gives an answer that has no name.
-
-    Example:
-        >>> from lengthwise.automata import library
-        >>> model = MachineModel(library.parity(), ("even", "odd"))
-        >>> model.last(torch.tensor([[0, 1, 1, 1]])).tolist()
-        [[0.0, 1.0]]
-        >>> state = model.initial_state(batch_size=1)
-        >>> logits, state = model.step(torch.tensor([1]), state)
-        >>> model.classes[int(logits.argmax())]
-        'odd'
     """
 
-    name: ClassVar[str] = "snapped"
+    name: ClassVar[str] = "machine"
+    kind: ClassVar[str]
     Config = ModelConfig
     readout: "Scores"
+    machine: TreeMachine | Transducer
 
     def __init__(self, machine: TreeMachine | Transducer, classes: Sequence[str]) -> None:
         super().__init__()
@@ -58,38 +49,92 @@ class MachineModel(SequenceModel):
             )
         self.machine = machine
         self.classes = tuple(classes)
-        self.accepts_pad = isinstance(machine, TreeMachine)
         self.readout = Scores(machine.outputs, len(classes))
-        self._lookup: TreeLookup | StateLookup = (
-            TreeLookup(machine)
-            if isinstance(machine, TreeMachine)
-            else StateLookup(machine.semiautomaton, machine.start)
-        )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Nothing is drawn: there are no parameters."""
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        strings = self._strings(inputs)
-        lookup = self._lookup
-        numbers = lookup.prefix_classes(strings) if isinstance(lookup, TreeLookup) else lookup.run(strings)
-        logits: Tensor = self.readout(_hidden(numbers, inputs))
+        logits: Tensor = self.readout(_hidden(self._prefix_classes(self._strings(inputs)), inputs))
         return logits
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B 1"]:
-        strings = self._strings(inputs)
-        lookup = self._lookup
-        return _hidden(
-            lookup.final_classes(strings) if isinstance(lookup, TreeLookup) else lookup.final_states(strings), inputs
-        )
+        return _hidden(self._final_classes(self._strings(inputs)), inputs)
+
+    @abstractmethod
+    def _prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
+        """The number of the class of every prefix of every string."""
+
+    @abstractmethod
+    def _final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
+        """The number of the class of every whole string."""
+
+    def _strings(self, inputs: Int64[Tensor, "B T"]) -> Int64[np.ndarray, "B T"]:
+        self.check_inputs(inputs, len(self.machine.symbols))
+        return inputs.numpy(force=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """The machine and the names of its answers, as plain lists."""
+        return {"kind": self.kind, "classes": list(self.classes), "machine": self.machine.to_json()}
+
+    def save(self, path: Path) -> None:
+        """Write the model as a JSON file, which appears by rename."""
+        write_by_rename(path, (json.dumps(self.to_json()) + "\n").encode())
+
+
+class TreeMachineModel(AcceptsPads, MachineModel):
+    """A tree machine as a model: accepts pads, and reads each prefix by its own tree.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> from lengthwise.automata.tree_machine import tree_machine
+        >>> model = TreeMachineModel(tree_machine(library.parity()), ("even", "odd"))
+        >>> model.last(torch.tensor([[0, 1, 1, 1]])).tolist()
+        [[0.0, 1.0]]
+    """
+
+    kind = "tree-machine"
+    machine: TreeMachine
+
+    def __init__(self, machine: TreeMachine, classes: Sequence[str]) -> None:
+        super().__init__(machine, classes)
+        self._lookup = TreeLookup(machine)
+
+    def _prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
+        return self._lookup.prefix_classes(strings)
+
+    def _final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
+        return self._lookup.final_classes(strings)
+
+
+class TransducerModel(MachineModel):
+    """A transducer as a model: reads whole strings, or symbol by symbol with `initial_state` and `step`.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> model = TransducerModel(library.parity(), ("even", "odd"))
+        >>> state = model.initial_state(batch_size=1)
+        >>> logits, state = model.step(torch.tensor([1]), state)
+        >>> model.classes[int(logits.argmax())]
+        'odd'
+    """
+
+    kind = "transducer"
+    machine: Transducer
+
+    def __init__(self, machine: Transducer, classes: Sequence[str]) -> None:
+        super().__init__(machine, classes)
+        self._lookup = StateLookup(machine.semiautomaton, machine.start)
+
+    def _prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
+        return self._lookup.run(strings)
+
+    def _final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
+        return self._lookup.final_states(strings)
 
     def initial_state(self, batch_size: int) -> Int64[Tensor, " B"]:
-        """The state before the first symbol, for each of so many strings.
-
-        Raises:
-            ValueError: the machine is a tree machine, whose chunks shift with every symbol.
-        """
-        return torch.full((batch_size,), self._transducer().start, device=self.readout.scores.device)
+        """The state before the first symbol, for each string of a batch."""
+        return torch.full((batch_size,), self.machine.start, device=self.readout.scores.device)
 
     def step(
         self, token: Int64[Tensor, " B"], state: Int64[Tensor, " B"]
@@ -97,69 +142,49 @@ class MachineModel(SequenceModel):
         """Read one symbol of each string: the logits that `forward` has at this position, and the next state.
 
         Raises:
-            ValueError: a symbol is foreign; the machine is a tree machine.
+            ValueError: a symbol is foreign.
         """
-        machine = self._transducer()
         self._strings(token[:, None])
-        following = torch.from_numpy(machine.semiautomaton.table[state.numpy(force=True), token.numpy(force=True)])
-        following = following.to(state.device)
-        return self.readout.scores[following], following
+        table = self.machine.semiautomaton.table
+        successors = torch.from_numpy(table[state.numpy(force=True), token.numpy(force=True)]).to(state.device)
+        return self.readout.scores[successors], successors
 
-    def to_json(self) -> dict[str, Any]:
-        """The machine and the names of its answers, as plain lists."""
-        kind = next(name for name, kind in _KINDS.items() if isinstance(self.machine, kind))
-        return {"kind": kind, "classes": list(self.classes), "machine": self.machine.to_json()}
 
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "MachineModel":
-        """The inverse of `to_json`."""
-        if content["kind"] not in _KINDS:
-            raise ValueError(f"kind: expected one of {', '.join(_KINDS)}, got {content['kind']!r}; name its kind")
-        return cls(_KINDS[content["kind"]].from_json(content["machine"]), content["classes"])
+def as_model(machine: TreeMachine | Transducer, classes: Sequence[str]) -> MachineModel:
+    """The model of a machine of either kind."""
+    if isinstance(machine, TreeMachine):
+        return TreeMachineModel(machine, classes)
+    return TransducerModel(machine, classes)
 
-    def save(self, path: Path) -> None:
-        """Write the model as a JSON file, which appears by rename."""
-        write_by_rename(path, (json.dumps(self.to_json()) + "\n").encode())
 
-    @classmethod
-    def load(cls, path: Path) -> "MachineModel":
-        """Read what `save` wrote.
+def machine_model_from_json(content: Mapping[str, Any]) -> MachineModel:
+    """The inverse of `MachineModel.to_json`."""
+    kinds: dict[str, type[TreeMachine] | type[Transducer]] = {
+        TreeMachineModel.kind: TreeMachine,
+        TransducerModel.kind: Transducer,
+    }
+    if content["kind"] not in kinds:
+        raise ValueError(f"kind: expected one of {', '.join(kinds)}, got {content['kind']!r}; name its kind")
+    return as_model(kinds[content["kind"]].from_json(content["machine"]), content["classes"])
 
-        Raises:
-            ValueError: there is no such file, or it describes no machine.
-        """
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(content, dict):
-                raise TypeError("it holds no JSON object")
-            return cls.from_json(content)
-        except FileNotFoundError:
-            raise ValueError(f"{path}: expected a file of a snapped model, there is none; save one first") from None
-        except KeyError as error:
-            raise ValueError(f"{path}: describes no machine, it lacks {error}; save the model again") from None
-        except (ValueError, IndexError, TypeError, AttributeError, OverflowError, OSError) as error:
-            raise ValueError(f"{path}: describes no machine ({error}); save the model again") from None
 
-    def _transducer(self) -> Transducer:
-        if isinstance(self.machine, Transducer):
-            return self.machine
-        raise ValueError(
-            "machine: expected a transducer to read symbol by symbol, got a tree machine, whose chunks shift with "
-            "every symbol; build a MachineModel of the transducer that it equals"
-        )
+def load_machine_model(path: Path) -> MachineModel:
+    """Read what `MachineModel.save` wrote.
 
-    def _strings(self, inputs: Int64[Tensor, "B T"]) -> Int64[np.ndarray, "B T"]:
-        if not inputs.shape[1]:
-            raise ValueError("inputs: expected strings of length 1 or more, got length 0; give at least one symbol")
-        low, high = (int(bound) for bound in inputs.aminmax()) if len(inputs) else (0, 0)
-        count = len(self.machine.symbols)
-        if not (PAD if self.accepts_pad else 0) <= low <= high < count:
-            or_pad = f" or the pad {PAD}" if self.accepts_pad else ""
-            raise ValueError(
-                f"inputs: expected symbol ids in 0..{count - 1}{or_pad}, got ids in {low}..{high}; encode strings with "
-                "the model's own task"
-            )
-        return inputs.numpy(force=True)
+    Raises:
+        ValueError: there is no such file, or it describes no machine.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise TypeError("it holds no JSON object")
+        return machine_model_from_json(content)
+    except FileNotFoundError:
+        raise ValueError(f"{path}: expected a file of a machine model, there is none; save one first") from None
+    except KeyError as error:
+        raise ValueError(f"{path}: describes no machine, it lacks {error}; save the model again") from None
+    except (ValueError, IndexError, TypeError, AttributeError, OverflowError, OSError) as error:
+        raise ValueError(f"{path}: describes no machine ({error}); save the model again") from None
 
 
 class Scores(nn.Module):

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 
 from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.certify import certify, weights_digest
+from lengthwise.certification.certify import certify
+from lengthwise.certification.examination import weights_digest
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel

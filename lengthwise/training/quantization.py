@@ -2,7 +2,8 @@
 
 import torch
 
-from lengthwise.extraction.tree import TreeModel, extract, radii
+from lengthwise.extraction.base import radii_of
+from lengthwise.extraction.tree import TreeModel, extract_tree
 from lengthwise.extraction.tree_traces import build_trees, compare_traces
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.capabilities import QuantizesStates
@@ -10,18 +11,18 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import SymbolTask
 
 RETRY_EVERY = 100
-"""Where states do not close they are looked at again after so many steps."""
+"""The number of steps after which states that did not close are closed again."""
 
 NUM_STRINGS = 256
-"""On so many strings all states have to stay in their classes before these become codes."""
+"""The number of strings on which all states have to stay in their classes before these become codes."""
 
 
 def quantization_is_due(model: SequenceModel, step: int, steps: int) -> bool:
-    """Whether to look for codes before this step (from 0) of so many: the model wants some and has none yet."""
+    """Whether to look for codes before this step (from 0) of all steps: the model takes codes and has none yet."""
     if not isinstance(model, QuantizesStates) or model.codebook.count:
         return False
-    waited = step - int(model.quantize_after * steps)
-    return waited >= 0 and waited % RETRY_EVERY == 0
+    since = step - int(model.quantize_after * steps)
+    return since >= 0 and since % RETRY_EVERY == 0
 
 
 @torch.no_grad()
@@ -29,18 +30,18 @@ def quantize_states(model: SequenceModel, task: SymbolTask, *, length: int, seed
     """Close the model's states, and make the prototypes of merged ones its codes; False where they do not close.
 
     The classes are those of the largest of a few radii in which the states of all nodes over strings of this length
-    stay (`extract`, `follow`), if there are no more than the codebook has room for. Of the task only strings are used.
+    stay (`extract_tree`, `compare_traces`), if the codebook has room for them. Only strings are taken from the task.
     """
     assert isinstance(model, QuantizesStates)
     assert isinstance(model, TreeModel)
     strings = task.sample(NUM_STRINGS, length, generator_for(seed, "codes")).inputs
     trees = [build_trees(model, strings)]
-    for radius in radii(model.last_state(strings)):
+    for radius in radii_of(model.last_state(strings)):
         try:
-            found = extract(model, task.symbols, radius=radius, max_classes=len(model.codebook.codes))
+            extraction = extract_tree(model, task.symbols, radius=radius, max_classes=len(model.codebook.codes))
         except ValueError:  # too many classes, or too many merges to compare
             continue
-        if not compare_traces(model, found, trees).num_disagreements:
-            model.codebook.fill(found.prototypes[found.num_given :])
+        if not compare_traces(model, extraction, trees).num_disagreements:
+            model.codebook.fill(extraction.prototypes[extraction.num_given :])
             return True
     return False

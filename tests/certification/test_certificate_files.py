@@ -25,15 +25,19 @@ Content = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def contents() -> dict[str, Content]:
-    """A certificate of each level, as its file says it; the boxes of the one that is proved are made up."""
+    """A certificate of each level, as its file says it; the evidence of those that are proved is made up."""
     task = make_task("parity")
     model = table_model(with_separate_leaves(tree_machine(task.transducer)))
     extracted = json.loads(certify(model, task).to_text())
+    enclosed = extracted | {
+        "model": {"name": "regular-gpt", "variant": "merge", "chunk_size": 2},
+        "evidence": {"method": "enclosures", "num_prototypes": 5, "radius": 0.1, "logit_margin": 2.0},
+    }
     made = {
         "extracted": extracted,
         "refuted": json.loads(certify(LabelsChange(model, 5), task).to_text()),
-        "proved": extracted
-        | {"level": "proved", "enclosures": {"num_prototypes": 5, "enclosure_radius": 0.1, "margin": 2.0}},
+        "proved": enclosed | {"level": "proved"},
+        "bounded": enclosed | {"level": "bounded", "max_length": 64},
         "tested": extracted | {"level": "tested"},
     }
     assert {name: content["level"] for name, content in made.items()} == {name: name for name in made}
@@ -51,29 +55,29 @@ def verdict(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple
     """Exit code of `lengthwise certify --check`, and what it says."""
     with pytest.raises(SystemExit) as stopped:
         main(["certify", "--check", str(path), *more])
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     code = int(stopped.value.code or 0)
     if code == 2:
-        assert not said.out
-        assert said.err.startswith("lengthwise: ")
-        assert len(said.err.splitlines()) == 1, said.err
-    return code, said.out + said.err
+        assert not captured.out
+        assert captured.err.startswith("lengthwise: ")
+        assert len(captured.err.splitlines()) == 1, captured.err
+    return code, captured.out + captured.err
 
 
-@pytest.mark.parametrize("level", ["refuted", "tested", "extracted", "proved"])
+@pytest.mark.parametrize("level", ["refuted", "tested", "extracted", "bounded", "proved"])
 def test_whole_ones_are_verified(level: str, contents, tmp_path: Path, capsys) -> None:
     path = tmp_path / "certificate.json"
     path.write_text(text_of(contents[level]))
-    code, said = verdict(path, capsys)
+    code, text = verdict(path, capsys)
     assert code == 0
-    assert said.startswith(f"{level}: ")
-    levels = ["refuted", "tested", "extracted", "proved"]
+    assert text.startswith(f"{level}: ")
+    levels = ["refuted", "tested", "extracted", "bounded", "proved"]
     for minimum in levels:
         expected = 0 if levels.index(level) >= levels.index(minimum) else 1
         assert verdict(path, capsys, "--at-least", minimum)[0] == expected
-    code, said = verdict(path, capsys, "--at-least", "extrated")
+    code, text = verdict(path, capsys, "--at-least", "extrated")
     assert code == 2
-    assert "did you mean 'extracted'?" in said
+    assert "did you mean 'extracted'?" in text
 
 
 def test_a_flipped_bit_changes_nothing_or_is_named(contents, tmp_path: Path, capsys) -> None:
@@ -95,16 +99,16 @@ def test_a_flipped_bit_changes_nothing_or_is_named(contents, tmp_path: Path, cap
 def test_files_cut_short_are_named(kept: float, contents, tmp_path: Path, capsys) -> None:
     path, data = tmp_path / "certificate.json", text_of(contents["extracted"])
     path.write_text(data[: int(kept * len(data))])
-    code, said = verdict(path, capsys)
+    code, text = verdict(path, capsys)
     assert code == 2
-    assert "expected JSON" in said
+    assert "expected JSON" in text
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("[" * 200_000, "expected JSON"),
-        ("9" * 100_000, "expected JSON"),
+        ("9" * 100_000, "has 100000 digits"),
         ("[1, 2]", "expected a JSON object"),
         ("null", "expected a JSON object"),
         ("{}", "its contents have changed"),
@@ -115,9 +119,9 @@ def test_files_cut_short_are_named(kept: float, contents, tmp_path: Path, capsys
 def test_what_is_no_certificate_is_refused(text: str, sentence: str, tmp_path: Path, capsys) -> None:
     path = tmp_path / "certificate.json"
     path.write_text(text)
-    code, said = verdict(path, capsys)
+    code, text = verdict(path, capsys)
     assert code == 2
-    assert sentence in said
+    assert sentence in text
 
 
 def test_missing_files_folders_and_other_encodings_are_named(tmp_path: Path, capsys) -> None:
@@ -164,18 +168,31 @@ def the_transducer_as_machine(content: Content) -> None:
     content["machine"] = content["transducer"]
 
 
-def with_codes(margin: float = 1.0, slack: float | None = 1.0, num_merges: int = 8) -> Callable[[Content], None]:
-    """Merges of codes in place of boxes."""
+def with_codes(**fields: Any) -> Callable[[Content], None]:
+    """Merges of codes in place of enclosures."""
 
     def edit(content: Content) -> None:
-        content["enclosures"] = None
-        content["codes"] = {"num_codes": 2, "num_merges": num_merges, "margin": margin, "slack": slack}
+        content["model"] = {"name": "codebook-gpt", "chunk_size": 2}
+        content["evidence"] = {"method": "codes", "num_codes": 2, "num_merges": 8, "logit_margin": 1.0, "slack": 1.0}
+        content["evidence"] |= fields
+
+    return edit
+
+
+def with_states(**fields: Any) -> Callable[[Content], None]:
+    """States of a recurrence in place of enclosures, and the transducer as its machine."""
+
+    def edit(content: Content) -> None:
+        the_transducer_as_machine(content)
+        content["model"] = {"name": "block-linear-rnn", "columns": "stochastic", "num_layers": 1}
+        content["evidence"] = {"method": "states", "num_states": 5, "num_steps": 10, "logit_margin": 1.0, "slack": 1.0}
+        content["evidence"] |= fields
 
     return edit
 
 
 NAN, HUGE = float("nan"), 10**30
-PROOF_REQUIRED = "wants a tree machine and boxes with a positive margin, one for each representative, or merges"
+LEAD_REQUIRED = "expected a positive logit margin, got none"
 EDITS = [
     ("extracted", other_answers, "its machine and its transducer answer"),
     ("extracted", one_entry_less, "table: has no entry for the classes"),
@@ -183,44 +200,76 @@ EDITS = [
     ("extracted", set_to([0, 0], "transducer", "outputs"), "its machine and its transducer answer"),
     ("extracted", set_to([7, 8], "transducer", "outputs"), "answers that have no name"),
     ("extracted", set_to([0, -7], "transducer", "outputs"), "answers that have no name"),
-    ("extracted", set_to(None, "machine"), "wants a machine, got none"),
-    ("extracted", set_to([], "followed"), "wants 1,000 strings of 40 symbols"),
-    ("extracted", left_out("followed", 2), "wants 1,000 strings of 10,000 symbols"),
-    ("extracted", set_to(999, "followed", 1, "num_strings"), "wants 1,000 strings of 500 symbols"),
-    ("extracted", set_to(1, "followed", 0, "num_disagreements"), "with every state in its class"),
-    ("extracted", set_to(3, "tested", 0, "num_correct"), "wants no wrong answer"),
-    ("extracted", set_to("proved", "level"), PROOF_REQUIRED),
-    ("extracted", set_to("refuted", "level"), "wants a counterexample, got none"),
-    ("proved", set_to(None, "enclosures"), PROOF_REQUIRED),
-    ("proved", set_to(0.0, "enclosures", "margin"), PROOF_REQUIRED),
-    ("proved", set_to(NAN, "enclosures", "margin"), "enclosures.margin: Input should be a finite number"),
-    ("proved", with_codes(margin=0.0), PROOF_REQUIRED),
-    ("proved", with_codes(slack=0.0), PROOF_REQUIRED),
-    ("proved", with_codes(slack=NAN), "codes.slack: Input should be a finite number"),
+    ("extracted", set_to(None, "machine"), "requires a machine, got none"),
+    ("extracted", set_to([], "trace_agreement"), "requires 1,000 strings of 40 symbols"),
+    ("extracted", left_out("trace_agreement", 2), "requires 1,000 strings of 10,000 symbols"),
+    ("extracted", set_to(999, "trace_agreement", 1, "num_strings"), "requires 1,000 strings of 500 symbols"),
+    ("extracted", set_to(1, "trace_agreement", 0, "num_disagreements"), "with every state in its class"),
+    ("extracted", set_to(3, "tested", 0, "num_correct"), "requires no wrong answer"),
+    ("extracted", set_to("proved", "level"), "level proved requires evidence, got none"),
+    ("extracted", set_to("refuted", "level"), "requires counterexample, got none"),
+    ("proved", set_to(None, "evidence"), "level proved requires evidence, got none"),
+    ("proved", set_to("extracted", "level"), "expected no evidence at level extracted, got one"),
+    ("proved", set_to(0.0, "evidence", "logit_margin"), LEAD_REQUIRED),
+    ("proved", set_to(None, "evidence", "logit_margin"), LEAD_REQUIRED),
+    ("proved", set_to(NAN, "evidence", "logit_margin"), "evidence.logit_margin: Input should be a finite number"),
+    ("proved", set_to("magic", "evidence", "method"), "unknown method of proof 'magic' (known: codes, enclosures, sta"),
+    ("proved", left_out("evidence", "method"), "unknown method of proof 'None'"),
+    (
+        "proved",
+        set_to("gru", "model", "name"),
+        "a RegularGPT of variant merge, got those of gru",
+    ),
+    ("proved", set_to("bare", "model", "variant"), "expected enclosures of a RegularGPT of variant merge"),
+    ("proved", set_to({}, "model"), "expected the name of its model, got none"),
+    ("proved", set_to(["even", "even"], "classes"), "expected a name of its own for each class, got one twice"),
+    ("proved", set_to(64, "max_length"), "expected no max_length at level proved, got one"),
+    ("bounded", set_to(None, "max_length"), "level bounded requires max_length, got none"),
+    ("bounded", set_to(0, "max_length"), "level bounded requires max_length, got none"),
+    ("bounded", set_to(-1, "max_length"), "max_length: Input should be greater than or equal to 0"),
+    ("bounded", set_to(None, "evidence"), "level bounded requires evidence, got none"),
+    ("bounded", other_answers, "its machine and its transducer answer"),
+    ("proved", with_codes(logit_margin=0.0), LEAD_REQUIRED),
+    ("proved", with_codes(slack=0.0), "got no slack"),
+    ("proved", with_codes(slack=NAN), "evidence.slack: Input should be a finite number"),
+    ("proved", with_states(num_states=4), "expected one prototype for each state, got another number"),
+    ("proved", with_states(slack=-1.0), "got no slack"),
+    ("proved", with_states(logit_margin=-1.0), LEAD_REQUIRED),
+    ("extracted", set_to(0, "tested", 0, "num_strings"), "tested.0.num_strings: Input should be greater than"),
+    ("extracted", set_to(0, "trace_agreement", 0, "num_strings"), "trace_agreement.0.num_strings: Input should be gr"),
+    ("extracted", set_to(-1.0, "trace_agreement", 0, "max_distance"), "greater than or equal to 0"),
+    ("extracted", set_to(-1.0, "closure", "radius"), "closure.radius: Input should be greater than or equal to 0"),
+    ("extracted", set_to(-1.0, "closure", "gap"), "closure.gap: Input should be greater than or equal to 0"),
+    ("extracted", set_to(0, "closure", "num_prototypes"), "closure.num_prototypes: Input should be greater than or eq"),
+    ("extracted", set_to(2_000, "tested", 0, "num_graded"), "expected no more correct answers than graded ones"),
     ("proved", other_answers, "its machine and its transducer answer"),
-    ("refuted", set_to("tested", "level"), "wants no counterexample"),
-    ("refuted", set_to("extracted", "level"), "wants"),
-    ("refuted", set_to(None, "counterexample"), "wants a counterexample, got none"),
+    ("refuted", set_to("tested", "level"), "expected no counterexample at level tested"),
+    ("refuted", set_to("extracted", "level"), "expected no counterexample at level extracted"),
+    ("refuted", set_to(None, "counterexample"), "requires counterexample, got none"),
     ("refuted", set_to([], "counterexample", "string"), "is no string over the task's symbols"),
     ("refuted", set_to(["a", "c"], "counterexample", "string"), "is no string over the task's symbols"),
     ("refuted", set_to(["a"] * 4 + ["b"], "counterexample", "string"), "does not answer its counterexample with"),
     ("refuted", set_to("0", "counterexample", "got"), "'0' is no wrong answer to its counterexample"),
     ("refuted", set_to("maybe", "counterexample", "got"), "'maybe' is no wrong answer to its counterexample"),
-    ("refuted", set_to([-100, -100], "transducer", "outputs"), "asks nothing of any string"),
+    ("refuted", set_to([-100, -100], "transducer", "outputs"), "supervises no string"),
     ("refuted", set_to("of the machine", "counterexample", "shortest"), "is no shortest one of its machine"),
-    ("extracted", set_to([-100, -100], "transducer", "outputs"), "asks nothing of any string"),
-    ("extracted", set_to(None, "closure"), "wants a closure, got none"),
-    ("extracted", set_to([], "tested"), "wants answers to strings of 40 symbols, got none"),
-    ("extracted", left_out("tested", 1), "wants answers to strings of 500 symbols, got none"),
-    ("extracted", set_to(0, "followed", 0, "num_nodes"), "wants 1,000 strings of 40 symbols"),
-    ("extracted", set_to(1_000_000, "followed", 2, "num_nodes"), "wants 1,000 strings of 10,000 symbols"),
+    ("extracted", set_to([-100, -100], "transducer", "outputs"), "supervises no string"),
+    ("extracted", set_to(None, "closure"), "requires a closure, got none"),
+    ("extracted", set_to([], "tested"), "requires answers to strings of 40 symbols, got none"),
+    ("extracted", left_out("tested", 1), "requires answers to strings of 500 symbols, got none"),
+    ("extracted", set_to(0, "trace_agreement", 0, "num_nodes"), "requires 1,000 strings of 40 symbols"),
+    ("extracted", set_to(1_000_000, "trace_agreement", 2, "num_nodes"), "requires 1,000 strings of 10,000 symbols"),
     ("extracted", set_to(3, "model", "chunk_size"), "expected a machine with chunks of 3, as its model has, got 2"),
     ("extracted", one_entry_twice, "table: expected one entry for a window, got several"),
-    ("proved", set_to(-1.0, "enclosures", "enclosure_radius"), PROOF_REQUIRED),
-    ("proved", set_to(4, "enclosures", "num_prototypes"), PROOF_REQUIRED),
-    ("proved", the_transducer_as_machine, PROOF_REQUIRED),
-    ("proved", with_codes(slack=None), PROOF_REQUIRED),
-    ("proved", with_codes(num_merges=0), PROOF_REQUIRED),
+    ("proved", set_to(-1.0, "evidence", "radius"), "evidence.radius: Input should be greater than or equal to 0"),
+    (
+        "proved",
+        set_to(4, "evidence", "num_prototypes"),
+        "one enclosure for each prototype, got another",
+    ),
+    ("proved", the_transducer_as_machine, "expected enclosures of a RegularGPT of variant merge"),
+    ("proved", with_codes(slack=None), "got no slack"),
+    ("proved", with_codes(num_merges=0), "evidence.num_merges: Input should be greater than or equal to 1"),
     ("extracted", left_out("transducer"), "transducer: Field required"),
     ("extracted", left_out("transducer", "start"), "transducer.start: Field required"),
     ("extracted", left_out("machine", "chunk_size"), "machine."),
@@ -247,10 +296,19 @@ EDITS = [
         set_to(-1, "tested", 0, "num_graded"),
         "tested.0.num_graded: Input should be greater than or equal to 0",
     ),
-    ("extracted", set_to(HUGE, "followed", 0, "num_nodes"), "followed.0.num_nodes: Input should be less than"),
-    ("extracted", set_to(NAN, "followed", 0, "farthest"), "followed.0.farthest: Input should be a finite number"),
+    (
+        "extracted",
+        set_to(HUGE, "trace_agreement", 0, "num_nodes"),
+        "num_nodes: Input should be less than",
+    ),
+    (
+        "extracted",
+        set_to(NAN, "trace_agreement", 0, "max_distance"),
+        "max_distance: Input should be a finite number",
+    ),
     ("extracted", set_to("many", "tested", 0, "num_strings"), "tested.0.num_strings: Input should be a valid integer"),
-    ("extracted", set_to(2, "format"), "format: Input should be 1"),
+    ("extracted", set_to(3, "format"), "format: Input should be 2"),
+    ("extracted", set_to(1, "format"), "expected format 2, got format 1, of an earlier version; convert the file with"),
     ("extracted", set_to("yes", "signed"), "signed: Extra inputs are not permitted"),
 ]
 
@@ -263,22 +321,35 @@ def test_edits_are_refused_whatever_the_digest(
     content = copy.deepcopy(contents[level])
     edit(content)
     path.write_text(text_of(content))
-    code, said = verdict(path, capsys)
+    code, text = verdict(path, capsys)
     assert code == 2
-    assert sentence in said
+    assert sentence in text
     path.write_text(json.dumps(content | {"digest": contents["extracted"]["digest"]}))
-    code, said = verdict(path, capsys)
+    code, text = verdict(path, capsys)
     assert code == 2
-    assert "it was edited" in said
+    assert "it was edited" in text
 
 
-def test_merges_of_codes_are_proved_as_boxes_are(contents, tmp_path: Path, capsys) -> None:
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (with_codes(), "the model merges codes as the machine does"),
+        (with_states(), "states and steps are those enumerated"),
+    ],
+)
+def test_each_method_states_what_is_to_be_trusted(edit, sentence: str, contents, tmp_path: Path, capsys) -> None:
     path, content = tmp_path / "certificate.json", copy.deepcopy(contents["proved"])
-    with_codes()(content)
+    edit(content)
     path.write_text(text_of(content))
-    code, said = verdict(path, capsys)
+    code, text = verdict(path, capsys)
     assert code == 0
-    assert "merges codes as the machine says" in said
+    assert sentence in text
+
+
+def test_a_bounded_certificate_names_its_length(contents, tmp_path: Path, capsys) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_text(text_of(contents["bounded"]))
+    assert "right up to that length. That length is 64." in verdict(path, capsys)[1]
 
 
 def test_a_transducer_in_place_of_the_machine_is_compared_too(contents, tmp_path: Path, capsys) -> None:
@@ -288,20 +359,20 @@ def test_a_transducer_in_place_of_the_machine_is_compared_too(contents, tmp_path
     assert verdict(path, capsys)[0] == 0
     content["machine"] = content["transducer"] | {"outputs": [1, 0]}
     path.write_text(text_of(content))
-    code, said = verdict(path, capsys)
+    code, text = verdict(path, capsys)
     assert code == 2
-    assert "answer 'a' (1 symbols) differently" in said
+    assert "answer 'a' (1 symbols) differently" in text
 
 
 @pytest.mark.parametrize(("edited", "code"), [(False, 0), (True, 2)])
 def test_checking_needs_no_torch(edited: bool, code: int, contents, tmp_path: Path) -> None:
-    path, content = tmp_path / "certificate.json", copy.deepcopy(contents["extracted"])
+    path, content = tmp_path / "certificate.json", copy.deepcopy(contents["proved"])
     if edited:
         other_answers(content)
     path.write_text(text_of(content))
     program = "import sys; sys.modules['torch'] = None; from lengthwise.cli.app import main; main(sys.argv[1:])"
-    command = [sys.executable, "-c", program, "certify", "--check", str(path), "--at-least", "extracted"]
+    command = [sys.executable, "-c", program, "certify", "--check", str(path), "--at-least", "proved"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
-    assert len((done.stderr if edited else done.stdout).splitlines()) == (1 if edited else 4)
+    assert len((done.stderr if edited else done.stdout).splitlines()) == (1 if edited else 5)

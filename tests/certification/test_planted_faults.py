@@ -10,7 +10,7 @@ from automaton_strategies import all_strings
 from planted import Attention, Counter, LabelsChange, MultiplesOf3, NoTree, WrongInBatches
 from table_model import right_machine, table_model
 
-import lengthwise.extraction.tree as extraction_module
+import lengthwise.extraction.base as extraction_module
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, first_error
@@ -19,7 +19,7 @@ from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
 from lengthwise.models.base import SequenceModel
-from lengthwise.models.machine import MachineModel
+from lengthwise.models.machine import TransducerModel
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.tasks.base import RegularTask
@@ -239,7 +239,7 @@ def test_tasks_that_differ_only_on_strings_longer_than_30() -> None:
 def test_a_run_of_31_that_no_tree_of_few_classes_can_see() -> None:
     """Its monoid has about a thousand elements, so that nothing but trying strings is left: constant ones are tried."""
     never, long_run = (make_task("regex", pattern="b(a|b)*" + rest) for rest in ("", "|(a|b)*a{31}(a|b)*"))
-    certificate, string = checked(MachineModel(never.transducer, never.classes), long_run)
+    certificate, string = checked(TransducerModel(never.transducer, never.classes), long_run)
     assert certificate.level == "refuted"
     assert string.tolist() == [0] * 31
 
@@ -272,8 +272,8 @@ def test_states_that_drift_for_ever_are_seen_to() -> None:
     task = make_task("cycle-navigation")
     certificate, _ = checked(right_model(task, drift=3.0), task)
     assert certificate.level == "extracted"
-    assert certificate.followed[-1].farthest >= 3 * 8
-    assert certificate.enclosures is None
+    assert certificate.trace_agreement[-1].max_distance >= 3 * 8
+    assert certificate.evidence is None
 
 
 def test_states_that_leave_the_table_on_long_strings() -> None:
@@ -291,7 +291,7 @@ def test_states_that_leave_the_table_on_long_strings() -> None:
 @pytest.mark.parametrize(("level", "seen_at"), [(8, "500"), (13, "10,000")])
 def test_inner_states_that_leave_the_table_where_answers_stay_right(level: int, seen_at: str, monkeypatch) -> None:
     """Modulo 3, a number and its negative change places from a level on: the same numbers are multiples of 3."""
-    monkeypatch.setattr(extraction_module, "RADII", extraction_module.RADII[:1])
+    monkeypatch.setattr(extraction_module, "RELATIVE_RADII", extraction_module.RELATIVE_RADII[:1])
     task = MultiplesOf3()
     machine = right_machine(task)
     negative = torch.arange(machine.num_classes)

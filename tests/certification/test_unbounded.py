@@ -8,7 +8,8 @@ from torch import nn
 from lengthwise.certification.certificate import first_error
 from lengthwise.certification.proofs.affine import Affine
 from lengthwise.certification.proofs.enclosures import invariant_enclosures
-from lengthwise.extraction.tree import extract, radii
+from lengthwise.extraction.base import radii_of
+from lengthwise.extraction.tree import extract_tree
 from lengthwise.extraction.tree_traces import build_trees, compare_traces
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 
@@ -51,13 +52,15 @@ def overflowing_net() -> RegularGPT:
 def test_what_overflows_in_float32_is_never_bounded() -> None:
     """Right on all strings that are tried, wrong on b^524288: only bounds can know, and they must not say yes."""
     model, task = overflowing_net(), LastSymbol()
-    extraction = extract(model, task.symbols, radius=radii(model.last_state(torch.zeros(1, 40, dtype=torch.int64)))[0])
+    extraction = extract_tree(
+        model, task.symbols, radius=radii_of(model.last_state(torch.zeros(1, 40, dtype=torch.int64)))[0]
+    )
     assert first_error(extraction.machine, task.transducer) is None
     assert (
         compare_traces(model, extraction, [build_trees(model, torch.randint(2, (20, 10_000)))]).num_disagreements == 0
     )
     assert int(model.last(torch.ones(1, 1 << 19, dtype=torch.int64)).argmax()) == 0
-    assert invariant_enclosures(model, extraction).found is None
+    assert invariant_enclosures(model, extraction).evidence is None
 
 
 def test_large_numbers_are_never_bounded() -> None:
@@ -86,8 +89,8 @@ def with_a_hook(model: RegularGPT) -> None:
 @pytest.mark.parametrize("change", [with_a_bias, with_its_own_norm, with_a_hook])
 def test_parts_that_nobody_bounded_are_refused(change) -> None:
     model = last_symbol_net()
-    extraction = extract(model, LastSymbol().symbols, radius=0.5)
-    assert invariant_enclosures(model, extraction).found is not None
+    extraction = extract_tree(model, LastSymbol().symbols, radius=0.5)
+    assert invariant_enclosures(model, extraction).evidence is not None
     change(model)
     with pytest.raises(ValueError, match="model: bounds are known for"):
         invariant_enclosures(model, extraction)

@@ -13,7 +13,7 @@ from lengthwise.automata.semiautomaton import explore
 from lengthwise.certification.certify import certify
 from lengthwise.constructions import Construction, construct
 from lengthwise.conventions import IGNORE, PAD
-from lengthwise.extraction.tree import extract
+from lengthwise.extraction.tree import extract_tree
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import merge_windows
 from lengthwise.tasks import make_task
@@ -118,7 +118,7 @@ def test_states_are_zeros_and_ones_at_every_level() -> None:
 def test_is_certified_for_every_length(name: str) -> None:
     """The finite machine inside the model, closed without looking at the task, equals the task's at every length."""
     machine = MACHINES[name]
-    inside = extract(compiled(machine), machine.symbols, radius=0.1)
+    inside = extract_tree(compiled(machine), machine.symbols, radius=0.1)
     assert inside.radius == 0
     assert inside.machine.difference_string(machine) is None
 

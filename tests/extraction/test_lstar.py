@@ -9,7 +9,7 @@ from lengthwise.automata import Transducer
 from lengthwise.certification.certificate import first_error
 from lengthwise.extraction.lstar import learn_by_queries
 from lengthwise.models import make_model
-from lengthwise.models.machine import MachineModel
+from lengthwise.models.machine import TransducerModel
 from lengthwise.tasks import make_task
 
 pytestmark = checked_strategies
@@ -24,7 +24,7 @@ def names(transducer: Transducer) -> tuple[str, ...]:
 def test_learns_the_machine_that_answers(transducer: Transducer) -> None:
     outputs = transducer.outputs - transducer.outputs.min()
     there = Transducer(transducer.semiautomaton, transducer.start, outputs)
-    learned = learn_by_queries(MachineModel(there, names(there)), there.symbols)
+    learned = learn_by_queries(TransducerModel(there, names(there)), there.symbols)
     assert first_error(learned, there) is None
     assert learned.num_states <= there.minimize().num_states + 1  # the start, of which nothing is asked
 
@@ -38,7 +38,7 @@ def test_an_untrained_net_is_no_small_machine() -> None:
 
 def test_strings_come_from_the_seed() -> None:
     task = make_task("even-pairs")
-    model = MachineModel(task.transducer, task.classes)
+    model = TransducerModel(task.transducer, task.classes)
     before = torch.get_rng_state()
     first, again = (learn_by_queries(model, task.symbols, num_strings=20, length=10) for _ in range(2))
     assert first.equivalent(again)

@@ -11,7 +11,8 @@ from table_model import table_model, with_separate_leaves
 
 from lengthwise.automata import Semiautomaton, Transducer, library
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
-from lengthwise.extraction.tree import NotFinite, extract
+from lengthwise.extraction.prototypes import NotFinite
+from lengthwise.extraction.tree import extract_tree
 from lengthwise.models import make_model
 from lengthwise.tasks import make_task
 
@@ -29,7 +30,7 @@ def with_answers_from_zero(transducer: Transducer) -> Transducer:
 def test_finds_the_machine_that_is_there(transducer: Transducer, chunk: int, scatter: float) -> None:
     transducer = with_answers_from_zero(transducer.minimize())
     there = with_separate_leaves(tree_machine(transducer, chunk))
-    found = extract(table_model(there, scatter), there.symbols, radius=0.6)
+    found = extract_tree(table_model(there, scatter), there.symbols, radius=0.6)
     assert found.machine.difference_string(transducer) is None
     assert found.machine.num_classes <= there.num_classes + len(there.leaves)
     assert found.radius <= 0.5
@@ -44,20 +45,20 @@ def test_a_planted_fault_is_found_with_its_shortest_string(transducer: Transduce
     old, new = (data.draw(st.integers(0, right.num_classes - 1)) for _ in range(2))
     table[old, new] = data.draw(st.integers(0, len(right.outputs) - len(right.leaves) - 1))
     wrong = TreeMachine(right.symbols, right.leaves, table, right.outputs)
-    found = extract(table_model(wrong), wrong.symbols, radius=0.6)
+    found = extract_tree(table_model(wrong), wrong.symbols, radius=0.6)
     assert found.machine.difference_string(transducer) == wrong.difference_string(transducer)
 
 
 def test_states_that_drift_are_not_finite() -> None:
     machine = with_separate_leaves(tree_machine(library.parity()))
     with pytest.raises(NotFinite, match=r"do not close within 40 classes of radius 0.6"):
-        extract(table_model(machine, drift=0.7), machine.symbols, radius=0.6, max_classes=40)
+        extract_tree(table_model(machine, drift=0.7), machine.symbols, radius=0.6, max_classes=40)
 
 
 def test_only_windows_that_strings_show_are_merged() -> None:
     """Of the windows of leaves, those whose pads are in front."""
     machine = with_separate_leaves(tree_machine(library.cycle(3), 3))
-    table = extract(table_model(machine), machine.symbols, radius=0.6).fine.table
+    table = extract_tree(table_model(machine), machine.symbols, radius=0.6).fine.table
     merged = {tuple(window) for window in np.argwhere(table >= 0).tolist() if max(window) <= 3}
     quoted = {window for window in product(range(4), repeat=3) if 0 not in window[sum(part == 0 for part in window) :]}
     assert merged == quoted
@@ -70,7 +71,7 @@ def test_a_machine_that_needs_long_strings_is_told_apart() -> None:
         table = np.stack([np.minimum(np.arange(size + 1) + 1, size), np.zeros(size + 1, dtype=np.int64)], axis=1)
         counters.append(Transducer(Semiautomaton(table, ("a", "b")), 0, (np.arange(size + 1) == size).astype(np.int64)))
     machine = with_separate_leaves(tree_machine(counters[0]))
-    found = extract(table_model(machine), ("a", "b"), radius=0.6, max_classes=2000)
+    found = extract_tree(table_model(machine), ("a", "b"), radius=0.6, max_classes=2000)
     assert found.machine.difference_string(counters[0]) is None
     assert found.machine.difference_string(counters[1]) == ("a",) * 33
 
@@ -82,11 +83,11 @@ def test_other_trees_are_refused(settings: dict, sentence: str) -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2, **settings)
     with pytest.raises(ValueError, match=sentence):
-        extract(model, task.symbols, radius=1.0)
+        extract_tree(model, task.symbols, radius=1.0)
 
 
 def test_an_untrained_model_is_no_machine_of_its_task() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2)
-    found = extract(model, task.symbols, radius=20.0)
+    found = extract_tree(model, task.symbols, radius=20.0)
     assert found.machine.difference_string(task.transducer) is not None

@@ -1,4 +1,4 @@
-"""Snapped models: what the machine answers, by the contract of a sequence model."""
+"""Machines as models: what the machine answers, by the contract of a sequence model."""
 
 import json
 from pathlib import Path
@@ -14,11 +14,12 @@ from table_model import right_machine, table_model
 from lengthwise.automata import Transducer, library
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
 from lengthwise.certification.certify import certify
-from lengthwise.certification.machine_model import machine_model
+from lengthwise.certification.machine_model import machine_model, streamed_machine_model
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.evaluation.length_curve import length_curve
-from lengthwise.extraction.tree import extract
-from lengthwise.models.machine import MachineModel
+from lengthwise.extraction.tree import extract_tree
+from lengthwise.models.capabilities import AcceptsPads
+from lengthwise.models.machine import TransducerModel, TreeMachineModel, as_model, load_machine_model
 from lengthwise.ops.tree_attention import masked_states
 from lengthwise.tasks import make_task
 
@@ -41,7 +42,7 @@ def test_answers_as_the_machine_does(
     some: tuple[Transducer, TreeMachine | Transducer], length: int, dtype: torch.dtype
 ) -> None:
     transducer, machine = some
-    model, strings = MachineModel(machine, NAMES).to(dtype), all_strings(2, length)
+    model, strings = as_model(machine, NAMES).to(dtype), all_strings(2, length)
     inputs = torch.from_numpy(strings)
     expected = torch.from_numpy(transducer.run(strings))
     logits = model(inputs)
@@ -56,7 +57,7 @@ def test_answers_as_the_machine_does(
 def test_last_is_the_last_of_forward(chunk: int, shape: tuple) -> None:
     transducer = library.even_pairs()
     inputs = torch.randint(2, shape, generator=torch.Generator().manual_seed(0))
-    models = [MachineModel(machine, NAMES) for machine in (transducer, tree_machine(transducer, chunk))]
+    models = [as_model(machine, NAMES) for machine in (transducer, tree_machine(transducer, chunk))]
     logits = [model(inputs) for model in models]
     assert torch.equal(logits[0], logits[1])
     for model in models:
@@ -67,7 +68,7 @@ def test_last_is_the_last_of_forward(chunk: int, shape: tuple) -> None:
 @settings(max_examples=60)
 def test_streams_what_forward_says(drawn: Transducer, length: int, seed: int) -> None:
     transducer = Transducer(drawn.semiautomaton, drawn.start, np.where(drawn.outputs < 0, IGNORE, drawn.outputs))
-    model = MachineModel(transducer, NAMES)
+    model = TransducerModel(transducer, NAMES)
     inputs = torch.randint(3, (5, length), generator=torch.Generator().manual_seed(seed))
     state = model.initial_state(batch_size=5)
     streamed = []
@@ -77,17 +78,10 @@ def test_streams_what_forward_says(drawn: Transducer, length: int, seed: int) ->
     assert torch.equal(torch.stack(streamed, 1), model(inputs))
 
 
-def test_a_tree_machine_is_not_streamed() -> None:
-    model = MachineModel(tree_machine(library.parity()), NAMES)
-    for refused in (lambda: model.initial_state(1), lambda: model.step(torch.tensor([0]), torch.tensor([0]))):
-        with pytest.raises(ValueError, match="machine: expected a transducer to read symbol by symbol, got a tree"):
-            refused()
-
-
 def test_pads_are_legal_where_the_machine_knows_them() -> None:
     inputs = torch.tensor([[1, PAD, 0, PAD, 1, 1]])
-    tree, states = (MachineModel(machine, NAMES) for machine in (tree_machine(library.parity()), library.parity()))
-    assert (tree.accepts_pad, states.accepts_pad) == (True, False)
+    tree, states = (as_model(machine, NAMES) for machine in (tree_machine(library.parity()), library.parity()))
+    assert (isinstance(tree, AcceptsPads), isinstance(states, AcceptsPads)) == (True, False)
     assert tree(inputs).argmax(-1).tolist() == [[1, 1, 1, 1, 0, 1]]
     with pytest.raises(ValueError, match=r"inputs: expected symbol ids in 0\.\.1, got ids in -1\.\.1"):
         states.last(inputs)
@@ -95,22 +89,22 @@ def test_pads_are_legal_where_the_machine_knows_them() -> None:
 
 @pytest.mark.parametrize("machine", [library.parity(), tree_machine(library.parity())])
 def test_bad_inputs_are_refused_in_one_sentence(machine: TreeMachine | Transducer) -> None:
-    model, inputs = MachineModel(machine, NAMES), torch.tensor([[0, 1]])
+    model, inputs = as_model(machine, NAMES), torch.tensor([[0, 1]])
     for foreign in (2, 99, PAD - 1):
         for read in (model, model.last):
             with pytest.raises(ValueError, match="inputs: expected symbol ids in"):
                 read(torch.tensor([[0, foreign]]))
-    with pytest.raises(ValueError, match="length 0"):
+    with pytest.raises(ValueError, match="expected at least 1 symbol, got 0"):
         model.last(inputs[:, :0])
     with pytest.raises(ValueError, match=r"classes: expected a name for each answer of the machine, which are 0\.\.1"):
-        MachineModel(machine, NAMES[:1])
+        as_model(machine, NAMES[:1])
 
 
 @pytest.mark.parametrize("machine", [library.modular_arithmetic(3), tree_machine(library.even_pairs(), 3)])
 def test_survives_saving(machine: TreeMachine | Transducer, tmp_path: Path) -> None:
-    model = MachineModel(machine, NAMES)
+    model = as_model(machine, NAMES)
     model.save(tmp_path / "model.json")
-    again = MachineModel.load(tmp_path / "model.json")
+    again = load_machine_model(tmp_path / "model.json")
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
     assert (again.classes, type(again.machine)) == (NAMES, type(machine))
     inputs = torch.from_numpy(all_strings(len(machine.symbols), 4))
@@ -134,19 +128,19 @@ def test_survives_saving(machine: TreeMachine | Transducer, tmp_path: Path) -> N
 )
 def test_damaged_files_are_refused_in_one_sentence(damage, tmp_path: Path) -> None:
     path = tmp_path / "model.json"
-    text = json.dumps(MachineModel(tree_machine(library.parity()), NAMES).to_json())
+    text = json.dumps(TreeMachineModel(tree_machine(library.parity()), NAMES).to_json())
     assert damage(text) != text
     path.write_text(damage(text))
     with pytest.raises(ValueError, match=r"model\.json: describes no machine.*; save the model again"):
-        MachineModel.load(path)
-    with pytest.raises(ValueError, match="expected a file of a snapped model, there is none"):
-        MachineModel.load(tmp_path / "other.json")
+        load_machine_model(path)
+    with pytest.raises(ValueError, match="expected a file of a machine model, there is none"):
+        load_machine_model(tmp_path / "other.json")
 
 
 @pytest.mark.parametrize("name", ["parity", "cycle-navigation", "modular-arithmetic"])
 def test_is_measured_like_any_model(name: str) -> None:
     task = make_task(name)
-    model = MachineModel(task.transducer, task.classes)
+    model = TransducerModel(task.transducer, task.classes)
     assert not list(model.parameters())
     assert length_curve(model, task, (1, 41, 501), num_strings=32).min() == 1.0
 
@@ -154,8 +148,8 @@ def test_is_measured_like_any_model(name: str) -> None:
 @pytest.mark.parametrize("chunk", [2, 3])
 def test_takes_the_place_of_the_net_it_was_found_in(chunk: int) -> None:
     net = table_model(tree_machine(library.cycle(5), chunk), scatter=0.1)
-    machine, _ = extract(net, ("0", "1", "2"), radius=0.6).machine.reduced()
-    model = MachineModel(machine, tuple("01234"))
+    machine, _ = extract_tree(net, ("0", "1", "2"), radius=0.6).machine.reduced()
+    model = as_model(machine, tuple("01234"))
     inputs = torch.randint(3, (50, 37), generator=torch.Generator().manual_seed(0))
     assert torch.equal(model(inputs).argmax(-1), net.readout(masked_states(inputs - PAD, net.tree)).argmax(-1))
 
@@ -165,7 +159,7 @@ def test_takes_the_place_of_the_net_it_was_found_in(chunk: int) -> None:
 def test_a_certified_machine_takes_the_place_of_its_model(name: str) -> None:
     task = make_task(name)
     certificate = certify(table_model(right_machine(task, 2), num_answers=len(task.classes)), task)
-    whole, streamed = (machine_model(certificate, streamed=streamed) for streamed in (False, True))
+    whole, streamed = machine_model(certificate), streamed_machine_model(certificate)
     strings = torch.from_numpy(all_strings(2, 7))
     supervised = task.solve(strings) != IGNORE
     for model in (whole, streamed):
@@ -174,12 +168,11 @@ def test_a_certified_machine_takes_the_place_of_its_model(name: str) -> None:
     for index, tokens in enumerate(strings.unbind(1)):
         logits, state = streamed.step(tokens, state)
         assert torch.equal(logits, streamed(strings)[:, index])
-    with pytest.raises(ValueError, match="got a tree machine"):
-        whole.initial_state(1)
+    assert isinstance(whole, TreeMachineModel)
 
 
 def test_a_machine_that_is_not_proved_takes_no_place() -> None:
     task = make_task("parity")
-    refuted = certify(MachineModel(task.transducer, task.classes[::-1]), make_task("even-pairs"))
-    with pytest.raises(ValueError, match="expected level extracted or proved, got refuted; no machine is proved"):
+    refuted = certify(TransducerModel(task.transducer, task.classes[::-1]), make_task("even-pairs"))
+    with pytest.raises(ValueError, match="expected level extracted or higher, got refuted; no machine is proved"):
         machine_model(refuted)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lengthwise.certification.certificate import Certificate, Counterexample
-from lengthwise.certification.certify import weights_digest
+from lengthwise.certification.examination import weights_digest
 from lengthwise.cli.app import main
 from lengthwise.constructions import construct
 from lengthwise.models import make_model

@@ -1,6 +1,4 @@
-"""The merges of a model that moves its states to codes, one by one: which code each gives, whatever float32 rounds."""
-
-from typing import NamedTuple
+"""All merges of a model that moves its states to codes: which code each gives, whatever float32 rounds."""
 
 import numpy as np
 import torch
@@ -8,9 +6,12 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.evidence.codes import CodeEvidence
 from lengthwise.certification.proofs.affine import Affine
+from lengthwise.certification.proofs.base import PROVERS, Prover, finite_or_none
 from lengthwise.certification.proofs.enclosures import MAX_WINDOWS_PER_CHUNK, check_parts, merge_bounds, smallest_margin
-from lengthwise.extraction.tree import Extraction, TreeModel
+from lengthwise.extraction.base import Extraction
+from lengthwise.extraction.tree import TreeModel
 from lengthwise.layers.codebook import Codebook, QuantizingLayer
 from lengthwise.layers.tree_layers import MergeLayer
 from lengthwise.models.codebook_gpt import CodebookGPT
@@ -18,33 +19,20 @@ from lengthwise.models.codebook_gpt import CodebookGPT
 MAX_ENUMERATED = 5_000
 
 
-class Enumeration(NamedTuple):
-    """Merges that were enumerated, and how far from a mistake all of them are.
-
-    `room`: the distance that any merged state could at least be moved, all rounding allowed for, before another code
-    were the nearest; infinite if there is one code only. `margin`: by how much the logit of a code's answer exceeds
-    every other one, at least.
-    """
-
-    num_merges: int
-    slack: float
-    margin: float
-
-
 @torch.no_grad()
-def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | None:
-    """Go through the merges of the table; None where it is not certain that float32 gives the codes it says.
+def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence | None:
+    """Bound all merges of the table; None where it is not certain that float32 gives the codes it names.
 
     A state is a leaf or, to the last bit, a code, so that there are no other merges than those of the table. If each
     of them is nearest to the code of its class, by more than rounding can change, then by induction on the levels the
-    float32 model computes the codes that the table says, for every string of every length.
+    float32 model computes the codes that the table names, for every string of every length.
 
     Raises:
         ValueError: the model is not a `CodebookGPT` that has codes; the prototypes are not its leaves and codes; the
             table has more than 5,000 entries.
     """
     layer = model.tree.layers[0]
-    # Of a subclass nobody knows whether it still computes what is bounded here.
+    # A subclass may compute something else than what is bounded here.
     quantizes = isinstance(layer, QuantizingLayer) and type(layer.layer) is MergeLayer
     if type(model) is not CodebookGPT or not quantizes:
         names = f"{type(model).__name__} with a {type(layer).__name__}"
@@ -57,19 +45,36 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> Enumeration | 
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))
     if len(windows) > MAX_ENUMERATED:
-        raise ValueError(f"extraction: expected at most {MAX_ENUMERATED:,} merges to enumerate, got {len(windows):,}")
+        raise ValueError(
+            f"extraction: expected no more than {MAX_ENUMERATED:,} merges to enumerate, got {len(windows):,}"
+        )
     targets = _codes_of(extraction, model.tree.leaves, layer.codebook)[table[tuple(windows.T.numpy())]]
     points = extraction.prototypes.double()
-    parts = (exact_points(points[some.T]) for some in windows.split(MAX_WINDOWS_PER_CHUNK))
     slacks = [
-        _slacks(layer.codebook, merge_bounds(layer.layer, some), of)
-        for some, of in zip(parts, targets.split(MAX_WINDOWS_PER_CHUNK), strict=True)
+        _slacks(layer.codebook, merge_bounds(layer.layer, exact_points(points[chunk.T])), codes)
+        for chunk, codes in zip(windows.split(MAX_WINDOWS_PER_CHUNK), targets.split(MAX_WINDOWS_PER_CHUNK), strict=True)
     ]
     slack = float(torch.cat(slacks).min())
-    (of_codes,) = exact_points(points[None, extraction.num_given :])
+    (codes,) = exact_points(points[None, extraction.num_given :])
     answers = torch.tensor(extraction.fine.outputs[extraction.num_given :])
-    margin = smallest_margin(model.readout, of_codes, answers)
-    return Enumeration(len(windows), slack, margin) if slack > 0 and margin > 0 else None
+    margin = smallest_margin(model.readout, codes, answers)
+    if not (slack > 0 and margin > 0):
+        return None
+    num_codes = len(points) - extraction.num_given
+    return CodeEvidence(
+        num_codes=num_codes, num_merges=len(windows), slack=finite_or_none(slack), logit_margin=finite_or_none(margin)
+    )
+
+
+@PROVERS.register("codes")
+class CodeProver(Prover):
+    """Enumerates all merges of codes (`enumerate_merges`)."""
+
+    reader = "codebook"
+
+    def prove(self, model: TreeModel, extraction: Extraction) -> CodeEvidence | str:
+        evidence = enumerate_merges(model, extraction)
+        return evidence or "rounding may decide which code is the nearest to some merged state"
 
 
 def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int64[Tensor, " K"]:
@@ -83,7 +88,7 @@ def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int
 
 def exact_points(states: Float64[Tensor, "C N D"]) -> list[Affine]:
     """States that are known exactly, for each part of a window."""
-    return [Affine(some, some.new_zeros(*some.shape, 0), torch.zeros_like(some)) for some in states]
+    return [Affine(part, part.new_zeros(*part.shape, 0), torch.zeros_like(part)) for part in states]
 
 
 def _slacks(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) -> Float64[Tensor, " N"]:
@@ -91,8 +96,8 @@ def _slacks(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) ->
     codes = codebook.known.double()
     half_squares = 0.5 * codes.square().sum(-1)
     scores = merged.linear(codes, -half_squares).rounded(half_squares, codes.shape[1])  # the model rounds these, too
-    of = nearest[:, None]
-    ahead = scores.center.gather(1, of) - scores.center - scores.radius.gather(1, of) - scores.radius
+    own = nearest[:, None]
+    lead = scores.center.gather(1, own) - scores.center - scores.radius.gather(1, own) - scores.radius
     distances = (codes[nearest][:, None] - codes).norm(dim=-1)
-    slacks: Tensor = (ahead / distances).scatter(1, of, torch.inf).amin(1)
+    slacks: Tensor = (lead / distances).scatter(1, own, torch.inf).amin(1)
     return slacks

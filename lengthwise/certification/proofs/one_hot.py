@@ -1,63 +1,50 @@
-"""The states of a block-diagonal recurrence with one-hot columns, one by one, whatever float32 rounds."""
+"""The states of a block-diagonal recurrence with one-hot columns, whatever float32 rounds."""
 
 import math
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
-from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.evidence.states import StateEvidence
 from lengthwise.certification.proofs.affine import ULPS, Affine
-from lengthwise.certification.proofs.codes import Enumeration, exact_points
+from lengthwise.certification.proofs.base import PROVERS, Prover, finite_or_none
+from lengthwise.certification.proofs.codes import exact_points
 from lengthwise.certification.proofs.enclosures import check_usual, layer_norm_bounds
 from lengthwise.conventions import IGNORE
-from lengthwise.extraction.recurrent import paired_states, states_of
-from lengthwise.extraction.tree import Extraction
-from lengthwise.extraction.tree_traces import TraceCount, farthest
+from lengthwise.extraction.base import Extraction
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.recurrent_layer import MIN_PROBABILITY, MixtureReadout, Topmost
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 
-MAX_STATES = 200_000
-
 NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
-"""A softmax gives exactly 0 to a logit that is so much below the largest one."""
+"""A softmax gives exactly 0 to a logit that is so far below the largest one."""
 
-
-class OneHotMachine(NamedTuple):
-    """A model's own states as a machine, and how certain it is.
-
-    Of the extraction, `fine` has all states, which are its prototypes, and `machine` those that answers tell apart.
-    Outputs are the answers, and `IGNORE` in states in which rounding may decide which. Of the evidence, `room` is how
-    much closer logits of a column could come to the largest one before the column were another; `margin` is about the
-    states that have an answer.
-    """
-
-    extraction: Extraction
-    evidence: Enumeration
+UNCERTAIN_COLUMNS = "columns are not one-hot vectors, or rounding may decide which"
 
 
 @torch.no_grad()
-def enumerate_states(model: RecurrentModel, symbols: tuple[str, ...]) -> OneHotMachine | None:
-    """The machine that the model is; None where float32 may give other columns than computed here, or no answer.
+def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence | str:
+    """Show that an extraction has all states of the model, its steps and its answers, or say why not.
 
     If every column of every symbol's A is a one-hot vector, to the last bit, and v = 0, then so are all blocks of all
     states: a product with a matrix adds zeros to one number, exactly, in any order, and so does one of two matrices.
-    States are then finitely many, and where the largest logit of every column is ahead by more than rounding can change
-    the float32 model steps through them, for every string of every length.
+    Where the largest logit of every column is ahead by more than rounding can change, the float32 model steps through
+    the states of the extraction, for every string of every length, as long as its table is that of these columns.
+    Outputs `IGNORE` are not needed; every other one has to be that of the largest logit, whatever is rounded.
 
     Raises:
         ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has parts of its
-            own; it has more than 200,000 states.
+            own.
 
     Example:
         >>> from lengthwise.automata import library
         >>> from lengthwise.constructions import construct
+        >>> from lengthwise.extraction.base import reader_of
         >>> model = construct("block-linear-rnn", library.cycle(5)).model
-        >>> enumerate_states(model, ("0", "1", "2")).extraction.machine.num_states
+        >>> prove_states(model, reader_of(model, ("0", "1", "2")).extract(0.0)).num_states
         5
     """
     layer = _checked_layer(model)
@@ -69,32 +56,56 @@ def enumerate_states(model: RecurrentModel, symbols: tuple[str, ...]) -> OneHotM
     temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
     if not all(slack > 0 for slack in slacks):  # not their minimum, which forgets one that is no number
-        return None
-    found = _closed(columns.center.argmax(-1), first.center.argmax(-1))
-    states = nn.functional.one_hot(found.states, layer.blocks[1]).flatten(1).to(layer.first_state.dtype)
-    (one_hot,) = exact_points(states.double()[None])
-    answers = _answers(model.readout, one_hot)
-    margins = _lead(answers)
-    certain = margins > 0
-    if not bool(certain.any()):
-        return None
-    outputs = torch.where(certain, answers.center.argmax(-1), IGNORE)
-    fine = Transducer(Semiautomaton(found.table.numpy(), symbols), 0, outputs.numpy())
-    machine = fine.minimize()
-    gap = math.sqrt(2)  # of one-hot vectors no two are nearer
-    extraction = Extraction(machine, fine, states_of(machine, fine), states, 0, 0.0, gap, found.num_steps, exact=True)
-    return OneHotMachine(extraction, Enumeration(found.table.numel(), min(slacks), float(margins[certain].min())))
+        return UNCERTAIN_COLUMNS
+    if not extraction.exact:
+        return "the model's states, enumerated, do not answer as the task does, or are too many"
+    states = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
+    one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
+    assert isinstance(extraction.fine, Transducer)
+    bounded = (columns.center.argmax(-1), first.center.argmax(-1))
+    if not (torch.equal(one_hot, extraction.prototypes) and _steps_follow(extraction.fine, states, *bounded)):
+        return "the steps between the states, as bounded, are not those of the machine"
+    (points,) = exact_points(one_hot.double()[None])
+    margin = _smallest_margin(_answers(model.readout, points), torch.tensor(extraction.fine.outputs))
+    if not margin > 0:
+        return "rounding may decide the answer in some states"
+    return StateEvidence(
+        num_states=len(states),
+        num_steps=extraction.fine.semiautomaton.table.size,
+        slack=finite_or_none(min(slacks)),
+        logit_margin=finite_or_none(margin),
+    )
 
 
-@torch.no_grad()
-def compare_exact_traces(model: RecurrentModel, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> TraceCount:
-    """Compare the states that the model computes for whole strings with those that were enumerated: all bits."""
-    seen = TraceCount(len(strings), 0, 0, 0.0)
-    for states, expected in paired_states(model, extraction.fine, strings):
-        same = extraction.prototypes[expected]
-        num_wrong = int((states != same).any(1).sum())
-        seen += TraceCount(0, len(states), num_wrong, farthest((states - same).norm(dim=1)))
-    return seen
+@PROVERS.register("states")
+class StateProver(Prover):
+    """Shows that the enumerated states, steps and answers are the model's (`prove_states`)."""
+
+    reader = "one-hot"
+
+    def prove(self, model: RecurrentModel, extraction: Extraction) -> StateEvidence | str:
+        return prove_states(model, extraction)
+
+
+def _steps_follow(
+    fine: Transducer, states: Int64[Tensor, "Q N"], maps: Int64[Tensor, "V N S"], first: Int64[Tensor, " N"]
+) -> bool:
+    """Whether the machine starts in the first state, and each symbol leads from each state where the columns lead."""
+    table = torch.tensor(fine.semiautomaton.table)
+    follows = [
+        torch.equal(states[successors], columns.gather(1, states.T).T)
+        for columns, successors in zip(maps, table.unbind(1), strict=True)
+    ]
+    return torch.equal(states[fine.start], first) and all(follows)
+
+
+def _smallest_margin(logits: Affine, outputs: Int64[Tensor, " Q"]) -> float:
+    """By how much the logit of each state's output exceeds every other one, at least; outputs `IGNORE` do not count."""
+    needed: Bool[Tensor, " Q"] = outputs != IGNORE
+    outputs = outputs[needed, None]
+    low = (logits.center - logits.radius)[needed].gather(-1, outputs)
+    others = (logits.center + logits.radius)[needed].scatter(-1, outputs, -torch.inf)
+    return float((low - others).min()) if bool(needed.any()) else -math.inf
 
 
 def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
@@ -104,7 +115,7 @@ def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
 
 
 def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
-    """How much closer other logits could come to the largest one before a softmax were no one-hot vector."""
+    """How much closer other logits could come to the largest one before a softmax gave no one-hot vector."""
     if not temperature:
         return float(_lead(logits).min())
     scaled = logits.scaled(torch.tensor(1 / temperature, dtype=torch.float64))
@@ -112,16 +123,16 @@ def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
 
 
 def _lead(values: Affine) -> Float64[Tensor, "*M"]:
-    """By how much the largest of numbers along the last axis is ahead of the others, at least; infinite if alone."""
+    """By how much the largest number along the last axis exceeds the others, at least; infinite if alone."""
     largest = values.center.argmax(-1, keepdim=True)
     low = (values.center - values.radius).gather(-1, largest)
-    ahead: Tensor = (low - (values.center + values.radius).scatter(-1, largest, -torch.inf)).amin(-1)
-    return ahead
+    lead: Tensor = (low - (values.center + values.radius).scatter(-1, largest, -torch.inf)).amin(-1)
+    return lead
 
 
 def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     """The layer of a model whose states can be one-hot vectors, if nothing in it is foreign."""
-    # Of a subclass nobody knows whether it still computes what is bounded here.
+    # A subclass may compute something else than what is bounded here.
     if type(model) is not BlockLinearRNN:
         raise ValueError(f"model: states are enumerated of a BlockLinearRNN only, got a {type(model).__name__}")
     if model.config.columns != "stochastic" or model.config.num_layers != 1:
@@ -167,38 +178,3 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
             assert isinstance(part, Topmost)
             assert values.center.shape[-1] == part.width
     return values
-
-
-class _Closed(NamedTuple):
-    """All states that are reached, the start first, where each symbol leads from them, and after how many symbols."""
-
-    table: Int64[Tensor, "Q V"]
-    states: Int64[Tensor, "Q N"]
-    num_steps: int
-
-
-def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed:
-    size = maps.shape[-1]
-    if len(start) * math.log2(size) > 62:
-        raise ValueError(
-            f"model: expected at most 2^62 states that blocks could have together, got {size}^{len(start)}"
-        )
-    indices = size ** torch.arange(len(start))
-    of_digits = maps * indices[:, None]  # a block's part of the number of the state that it leads to
-
-    def following(numbers: Int64[Tensor, " F"]) -> Int64[Tensor, "F V"]:
-        digits = numbers[:, None] // indices % size
-        return of_digits.gather(2, digits.T.expand(len(maps), -1, -1)).sum(1).T
-
-    reached = new = (start * indices).sum()[None]
-    num_steps = 0
-    while len(new):
-        num_steps += 1
-        found = following(new).unique()
-        new = found[~torch.isin(found, reached)]
-        reached = torch.cat([reached, new])
-        if len(reached) > MAX_STATES:
-            raise ValueError(f"model: expected at most {MAX_STATES:,} states to enumerate, got more")
-    in_order, order = reached.sort()
-    table = order[torch.searchsorted(in_order, following(reached).contiguous())]
-    return _Closed(table, reached[:, None] // indices % size, num_steps)

@@ -16,17 +16,14 @@ from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
 from lengthwise.presets import PRESETS
 from lengthwise.report.tables.errors import error_run_table
-from lengthwise.report.tables.levels import level_sentences
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import flat
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.tables.table import Table
-from lengthwise.report.tables.training import late_change
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
-from lengthwise.runs.spec import RunSpec
 from lengthwise.tasks.base import TASKS, SymbolTask, Task
 from lengthwise.training.recipe import Recipe
 
@@ -35,14 +32,8 @@ MAX_SYMBOLS = 16
 
 
 @contextmanager
-def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterator[Listener]:
-    """A listener that shows one line for each run under way: a bar in a terminal, else a line at every tenth.
-
-    What training adds on the way, and after which step, stands above: the loss may jump there.
-    """
-    changes = dict.fromkeys(late_change(spec.to_json()["train"]) for spec in specs)
-    for change in filter(None, changes):
-        console.print(change.sentence, highlight=False, soft_wrap=True)
+def progress_display(console: Console) -> Iterator[Listener]:
+    """A listener that shows one line for each run under way: a bar in a terminal, else a line at every tenth."""
     if not console.is_terminal:
         yield _PlainLines(console)
         return
@@ -104,8 +95,6 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
     seconds = [result.training.cpu_seconds for result in results]
     span = f"{min(seconds):.1f}" + f" to {max(seconds):.1f}" * (len(seconds) > 1)
     console.print(f"  CPU seconds of training: {span}", highlight=False)
-    for level, sentence in level_sentences(row.level for row in rows):
-        console.print(f"  {level}: {sentence}", highlight=False, soft_wrap=True)
     weights = " / ".join(sorted({result.weights for result in results}))
     console.print(f"  accuracy of the final answer; {weights}", highlight=False, soft_wrap=True)
 

@@ -20,47 +20,31 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
     yield certificate.level, certificate.claim
     if certificate.level in ("tested", "extracted"):
         yield "not higher, because", certificate.reason
-    if found := certificate.counterexample:
-        quoted = "".join(found.string)
+    if shown := certificate.counterexample:
+        quoted = "".join(shown.string)
         if len(quoted) > MAX_QUOTED_LENGTH:
-            quoted = f"{quoted[: MAX_QUOTED_LENGTH - 20]}... ({len(found.string):,} symbols)"
+            quoted = f"{quoted[: MAX_QUOTED_LENGTH - 20]}... ({len(shown.string):,} symbols)"
         how = {
             "of all strings": "no shorter string is answered wrongly",
             "of the machine": "the shortest on which the machine read off the model errs",
             "as found": "made as short as leaving out parts allows",
-        }[found.shortest]
-        said = "overflows" if found.got is None else f"says {found.got}"
-        yield "counterexample", f"{quoted}: the model {said}, right is {found.expected} ({how})"
+        }[shown.shortest]
+        answer = "overflows" if shown.got is None else f"says {shown.got}"
+        yield "counterexample", f"{quoted}: the model {answer}, right is {shown.expected} ({how})"
     yield from _machine(certificate)
     if certificate.tested:
         counts = (
-            f"{t.num_correct:,} of {t.num_graded:,} at {t.length:,} (from {percent(t.interval[0])})"
-            for t in certificate.tested
+            f"{tested.num_correct:,} of {tested.num_graded:,} at {tested.length:,} (from {percent(tested.interval[0])})"
+            for tested in certificate.tested
         )
         yield "answered rightly", ", ".join(counts)
-    if certificate.followed:
-        seen = ", ".join(f"{f.num_nodes:,} at {f.length:,}" for f in certificate.followed)
-        missed = sum(f.num_disagreements for f in certificate.followed)
-        farthest = max(f.farthest for f in certificate.followed)
-        yield "states compared", f"{seen}; {missed} outside their class, {farthest:.2f} from a representative at most"
-    if enclosures := certificate.enclosures:
-        yield (
-            "boxes",
-            f"around {enclosures.num_prototypes} representatives, half-widths up to {enclosures.enclosure_radius:.2g}; "
-            f"{_ahead(enclosures.margin)}",
-        )
-    if codes := certificate.codes:
-        name, moves, index = (
-            ("codes", "merges", "states lie at least {} within the reach of their code, ")
-            if certificate.is_of_tree
-            else ("states", "steps", "columns are one-hot vectors with {} to spare, ")
-        )
-        slack = "" if codes.slack is None else index.format(f"{codes.slack:.2g}")
-        yield name, f"{codes.num_codes:,}, all {codes.num_merges:,} {moves} enumerated; {slack}{_ahead(codes.margin)}"
-
-
-def _ahead(margin: float | None) -> str:
-    return "there is one answer only" if margin is None else f"the right logit is at least {margin:.2g} ahead"
+    if certificate.trace_agreement:
+        nodes = ", ".join(f"{seen.num_nodes:,} at {seen.length:,}" for seen in certificate.trace_agreement)
+        missed = sum(seen.num_disagreements for seen in certificate.trace_agreement)
+        farthest = max(seen.max_distance for seen in certificate.trace_agreement)
+        yield "states compared", f"{nodes}; {missed} outside their class, up to {farthest:.2f} from a prototype"
+    if certificate.evidence is not None:
+        yield certificate.evidence.method, certificate.evidence.describe()
 
 
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
@@ -69,10 +53,10 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
         num_states = len(certificate.transducer["outputs"])
         yield "machine", f"{len(machine['outputs'])} classes; the task's transducer has {num_states} states"
     if closure is not None:
-        gap = "no two classes" if closure.gap is None else f"representatives of two classes {closure.gap:.2f} apart"
+        gap = "no two classes" if closure.gap is None else f"prototypes of two classes {closure.gap:.2f} apart"
         yield (
             "classes",
-            f"{closure.num_prototypes} representatives, closed after {closure.num_levels} levels; states within "
+            f"{closure.num_prototypes} prototypes, closed after {closure.num_levels} levels; states within "
             f"{closure.radius:.2f} of theirs, {gap}",
         )
     if laws is not None:

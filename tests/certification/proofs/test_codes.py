@@ -1,7 +1,6 @@
 """Merges of codes, enumerated: against what float32 and float64 compute, and with planted faults."""
 
 import copy
-import math
 
 import numpy as np
 import pytest
@@ -12,10 +11,12 @@ from hypothesis import strategies as st
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.certification.evidence.codes import CodeEvidence
 from lengthwise.certification.proofs.codes import enumerate_merges
 from lengthwise.certification.proofs.enclosures import invariant_enclosures
 from lengthwise.certification.verify import check
-from lengthwise.extraction.tree import Extraction, extract
+from lengthwise.extraction.base import Extraction
+from lengthwise.extraction.tree import extract_tree
 from lengthwise.models import make_model
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.ops.tree_attention import merge_windows
@@ -38,7 +39,7 @@ def with_random_codes(seed: int, count: int, **config) -> CodebookGPT:
 
 
 def extracted(model: CodebookGPT) -> Extraction:
-    return extract(model, PARITY.symbols, radius=min(model.codebook.gap / 2, 2.0))
+    return extract_tree(model, PARITY.symbols, radius=min(model.codebook.gap / 2, 2.0))
 
 
 def merges(extraction: Extraction) -> tuple[torch.Tensor, torch.Tensor]:
@@ -49,7 +50,7 @@ def merges(extraction: Extraction) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @torch.no_grad()
-def room_by_definition(model: CodebookGPT, extraction: Extraction) -> float:
+def slack_by_definition(model: CodebookGPT, extraction: Extraction) -> float:
     """The distance of merged states, in float64, to the nearest point from which another code is as near."""
     exact = copy.deepcopy(model).double()
     windows, targets = merges(extraction)
@@ -65,11 +66,11 @@ def room_by_definition(model: CodebookGPT, extraction: Extraction) -> float:
 
 @given(st.integers(0, 10**6), st.sampled_from([(2, 2), (2, 8), (3, 3)]))
 @settings(max_examples=20)
-def test_room_is_that_of_the_definition_less_rounding(seed: int, sizes: tuple[int, int]) -> None:
+def test_slack_is_that_of_the_definition_less_rounding(seed: int, sizes: tuple[int, int]) -> None:
     chunk_size, count = sizes
     model = with_random_codes(seed, count, chunk_size=chunk_size)
     extraction = extracted(model)
-    exact, found = room_by_definition(model, extraction), enumerate_merges(model, extraction)
+    exact, found = slack_by_definition(model, extraction), enumerate_merges(model, extraction)
     if found is None:
         assert exact < 1e-2
     else:
@@ -125,7 +126,7 @@ def test_a_wrong_entry_of_the_table_is_found() -> None:
         assert enumerate_merges(model, extraction._replace(fine=wrong)) is None
 
 
-def test_who_does_not_snap_is_not_certified_this_way() -> None:
+def test_models_without_codes_are_not_proved_this_way() -> None:
 
     class Further(CodebookGPT):
         pass
@@ -135,10 +136,10 @@ def test_who_does_not_snap_is_not_certified_this_way() -> None:
     plain, without = (make_model(name, PARITY, **SMALL) for name in ("regular-gpt", "codebook-gpt"))
     for model in (plain, without, further):
         with pytest.raises(ValueError, match="model: expected a CodebookGPT that has codes, got a"):
-            enumerate_merges(model, extract(model, PARITY.symbols, radius=20.0))
+            enumerate_merges(model, extract_tree(model, PARITY.symbols, radius=20.0))
 
 
-def test_boxes_are_not_looked_for_where_states_are_snapped() -> None:
+def test_enclosures_are_not_looked_for_where_states_are_quantized() -> None:
     model = with_random_codes(0, 6)
     with pytest.raises(ValueError, match="variant merge only, got a CodebookGPT with a QuantizingLayer"):
         invariant_enclosures(model, extracted(model))
@@ -150,11 +151,11 @@ def test_the_extraction_of_another_model_is_refused() -> None:
         enumerate_merges(model, extracted(with_random_codes(1, 6)))
 
 
-def test_one_code_leaves_all_the_room_there_is() -> None:
+def test_of_one_code_there_is_no_slack() -> None:
     model = with_random_codes(0, 1)
     found = enumerate_merges(model, extracted(model))
     assert found is not None
-    assert found.slack == math.inf
+    assert found.slack is None
 
 
 @pytest.mark.usefixtures("fewer_strings")
@@ -165,7 +166,7 @@ def test_a_task_of_one_answer_has_no_margin() -> None:
     model.codebook.fill(torch.nn.functional.layer_norm(codes, (16,)))
     certificate = certify(model, task)
     assert certificate.level == "proved"
-    assert certificate.codes.margin is None
+    assert certificate.evidence.logit_margin is None
     check(certificate)
     assert "there is one answer only" in dict(certificate_lines(certificate))["codes"]
 
@@ -181,7 +182,7 @@ def test_a_codebook_of_a_models_own_is_refused() -> None:
 def test_too_many_merges_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lengthwise.certification.proofs.codes.MAX_ENUMERATED", 10)
     model = with_random_codes(0, 6)
-    with pytest.raises(ValueError, match="extraction: expected at most 10 merges to enumerate, got "):
+    with pytest.raises(ValueError, match="extraction: expected no more than 10 merges to enumerate, got "):
         enumerate_merges(model, extracted(model))
 
 
@@ -194,17 +195,18 @@ def trained() -> CodebookGPT:
 
 def test_a_trained_net_is_right_at_every_length(trained: CodebookGPT) -> None:
     certificate = certify(trained, PARITY)
-    assert (certificate.level, certificate.enclosures) == ("proved", None)
-    assert certificate.codes is not None
-    assert certificate.codes.num_codes == int(trained.codebook.count)
+    assert certificate.level == "proved"
+    assert isinstance(certificate.evidence, CodeEvidence)
+    assert certificate.evidence.num_codes == int(trained.codebook.count)
     assert certificate.closure is not None
     assert certificate.closure.radius == 0
-    assert "the model merges codes as the machine says" in check(certificate).taken_on_trust
+    assert "the model merges codes as the machine does" in check(certificate).taken_on_trust
     assert Certificate.from_text(certificate.to_text()) == certificate
     assert "codes" in dict(certificate_lines(certificate))
-    for codes in (None, *(certificate.codes.model_copy(update={name: -1e-9}) for name in ("slack", "margin"))):
-        with pytest.raises(ValueError, match=r"or merges of codes .* with one and with room, got neither"):
-            check(certificate.model_copy(update={"codes": codes}))
+    for name, sentence in (("slack", "got no slack"), ("logit_margin", "expected a positive logit margin, got none")):
+        evidence = certificate.evidence.model_copy(update={name: -1e-9})
+        with pytest.raises(ValueError, match=sentence):
+            check(certificate.model_copy(update={"evidence": evidence}))
 
 
 def test_a_code_moved_to_the_middle_costs_proved(trained: CodebookGPT) -> None:
@@ -226,5 +228,5 @@ def test_a_net_that_found_no_codes_is_certified_as_any_other(trained: CodebookGP
     without = copy.deepcopy(trained)
     without.codebook.count.zero_()
     certificate = certify(without, PARITY)
-    assert certificate.codes is None
-    assert (certificate.enclosures is not None) == (certificate.level == "proved")
+    assert (certificate.evidence is not None) == (certificate.level == "proved")
+    assert certificate.evidence is None or certificate.evidence.method == "enclosures"

@@ -10,7 +10,8 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.proofs import enclosures as enclosures_module
 from lengthwise.certification.proofs.affine import Affine, Inputs
 from lengthwise.certification.proofs.enclosures import invariant_enclosures, merge_bounds
-from lengthwise.extraction.tree import Extraction, extract
+from lengthwise.extraction.base import Extraction
+from lengthwise.extraction.tree import extract_tree
 from lengthwise.layers.tree_layers import MergeLayer
 from lengthwise.models import make_model
 from lengthwise.models.regular_gpt import RegularGPT
@@ -173,7 +174,7 @@ def shaken_net(seed: int) -> tuple[RegularGPT, Extraction]:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.02 * torch.randn(parameter.shape, generator=generator))
-    return model, extract(model, ("a", "b"), radius=0.05)
+    return model, extract_tree(model, ("a", "b"), radius=0.05)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -184,8 +185,8 @@ def test_boxes_hold_what_their_corners_merge_to(seed: int, monkeypatch) -> None:
     monkeypatch.setattr(
         enclosures_module, "_states", lambda enclosures, some: kept.append(enclosures) or states(enclosures, some)
     )
-    found = invariant_enclosures(model, extraction).found
-    assert found is not None
+    evidence = invariant_enclosures(model, extraction).evidence
+    assert evidence is not None
     ((center, axes, enclosure_radius),) = kept
     table, generator = torch.tensor(extraction.fine.table), torch.Generator().manual_seed(seed)
     windows = torch.nonzero(table >= 0).repeat_interleave(64, 0)
@@ -200,7 +201,7 @@ def test_boxes_hold_what_their_corners_merge_to(seed: int, monkeypatch) -> None:
     assert bool((offset.abs() <= enclosure_radius[targets]).all())
     answers = torch.tensor(extraction.fine.outputs)[targets][:, None]
     lead = logits.gather(1, answers) - logits.gather(1, 1 - answers)
-    assert float(lead.min()) >= found.margin > 0
+    assert float(lead.min()) >= evidence.logit_margin > 0
 
 
 def test_boxes_with_other_answers_than_the_machine_prove_nothing() -> None:
@@ -210,7 +211,7 @@ def test_boxes_with_other_answers_than_the_machine_prove_nothing() -> None:
         outputs = fine.outputs.copy()
         outputs[k] = 1 - outputs[k]
         other = TreeMachine(fine.symbols, fine.leaves, fine.table, outputs)
-        assert invariant_enclosures(model, extraction._replace(fine=other)).found is None
+        assert invariant_enclosures(model, extraction._replace(fine=other)).evidence is None
 
 
 def test_a_lead_within_the_rounding_of_either_logit_is_no_lead() -> None:
@@ -232,17 +233,17 @@ def test_a_lead_within_the_rounding_of_either_logit_is_no_lead() -> None:
 def test_a_net_that_is_not_trained_gets_no_boxes() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2)
-    assert invariant_enclosures(model, extract(model, task.symbols, radius=20.0)).found is None
+    assert invariant_enclosures(model, extract_tree(model, task.symbols, radius=20.0)).evidence is None
 
 
 def test_a_search_keeps_to_its_number_of_merges() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2)
-    extraction = extract(model, task.symbols, radius=20.0)
+    extraction = extract_tree(model, task.symbols, radius=20.0)
     windows = int((extraction.fine.table >= 0).sum())
     for max_merges in (4 * windows, 5 * windows - 1):
         assert 0 < invariant_enclosures(model, extraction, max_merges).num_merges <= 4 * windows
-    with pytest.raises(ValueError, match=f"expected at most {4 * windows - 1} merges to bound, got {4 * windows}"):
+    with pytest.raises(ValueError, match=f"no more than {4 * windows - 1} merges in 4 rounds, got {4 * windows}"):
         invariant_enclosures(model, extraction, 4 * windows - 1)
 
 
@@ -250,4 +251,4 @@ def test_other_variants_are_refused() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2, variant="paper")
     with pytest.raises(ValueError, match="bounds are known for a RegularGPT of variant merge only"):
-        invariant_enclosures(model, extract(model, task.symbols, radius=20.0))
+        invariant_enclosures(model, extract_tree(model, task.symbols, radius=20.0))

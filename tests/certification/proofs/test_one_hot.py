@@ -1,22 +1,27 @@
-"""The states of recurrences with one-hot columns, enumerated: against the model, and with faults."""
+"""Recurrences with one-hot columns: their states, enumerated and proved, against the model and with faults."""
 
 import copy
 import math
 
+import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate, first_error
 from lengthwise.certification.certify import certify
-from lengthwise.certification.proofs import one_hot
-from lengthwise.certification.proofs.one_hot import NEVER_SEEN, compare_exact_traces, enumerate_states
+from lengthwise.certification.evidence.states import StateEvidence
+from lengthwise.certification.proofs.one_hot import NEVER_SEEN, UNCERTAIN_COLUMNS, prove_states
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
+from lengthwise.extraction.base import Extraction
+from lengthwise.extraction.prototypes import NotFinite
+from lengthwise.extraction.readers import one_hot
+from lengthwise.extraction.readers.one_hot import compare_exact_traces, enumerate_states, one_hot_columns
 from lengthwise.extraction.recurrent import extract_recurrent
-from lengthwise.extraction.tree import NotFinite
 from lengthwise.layers.recurrent_layer import MIN_PROBABILITY
 from lengthwise.models import make_model
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
@@ -24,6 +29,18 @@ from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.tasks import make_task
 
 SUM = make_task("sum", modulus=3)
+
+
+def enumerated(model: BlockLinearRNN) -> Extraction:
+    """The machine of all states; a ValueError where columns are not one-hot vectors."""
+    columns = one_hot_columns(model)
+    if columns is None:
+        raise ValueError("columns are not one-hot vectors")
+    return enumerate_states(model, SUM.symbols, columns)
+
+
+def proof_of(model: BlockLinearRNN) -> StateEvidence | str:
+    return prove_states(model, enumerated(model))
 
 
 def finished(seed: int, **config) -> BlockLinearRNN:
@@ -65,65 +82,65 @@ def among_other_blocks(number: int, seed: int) -> BlockLinearRNN:
 def test_the_machine_answers_and_moves_as_the_model_does(seed: int, form: tuple[int, str], dtype: torch.dtype) -> None:
     block_dim, read = form
     model = finished(seed, block_dim=block_dim, read=read).to(dtype)
-    found = enumerate_states(model, SUM.symbols)
-    assert found is not None
+    extraction = enumerated(model)
     strings = torch.randint(3, (20, 150), generator=torch.Generator().manual_seed(seed))
     states = torch.cat(list(model.states(strings)), 1)
     assert set(states.unique().tolist()) <= {0.0, 1.0}
-    assert len(states.flatten(0, 1).unique(dim=0)) <= found.extraction.fine.num_states
-    answers = torch.from_numpy(found.extraction.fine.run(strings.numpy()))
-    certain = answers != IGNORE
-    assert torch.equal(answers[certain], model(strings).argmax(-1)[certain])
+    assert len(states.flatten(0, 1).unique(dim=0)) <= extraction.fine.num_states
+    if isinstance(prove_states(model, extraction), StateEvidence):  # no answer hangs on a bit
+        assert torch.equal(torch.from_numpy(extraction.fine.run(strings.numpy())), model(strings).argmax(-1))
 
 
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=30, deadline=None)
 @torch.no_grad()
-def test_room_and_margin_are_differences_of_logits(seed: int) -> None:
+def test_slack_and_margin_are_differences_of_logits(seed: int) -> None:
     model = finished(seed)
-    found = enumerate_states(model, SUM.symbols)
-    assert found is not None
+    evidence = proof_of(model)
+    assume(isinstance(evidence, StateEvidence))  # two logits may be too close
     exact, (layer,) = copy.deepcopy(model).double(), model.double().layers
     blocks = layer.transition_map(exact.norms[0](exact.embedding.weight)).unflatten(-1, (2, 3, 3))
     highest = torch.cat([blocks.mT.reshape(-1, 3), layer.first_state]).topk(2, -1).values
     closest = float((highest[:, 0] - highest[:, 1]).min())
-    assert closest - 1e-4 <= found.evidence.slack <= closest
+    assert closest - 1e-4 <= evidence.slack <= closest
     states = exact.states(torch.randint(3, (50, 100), generator=torch.Generator().manual_seed(0)))
     logits = exact.readout(torch.cat(list(states), 1).flatten(0, 1).unique(dim=0)).topk(2, -1).values
-    assert found.evidence.margin <= float((logits[:, 0] - logits[:, 1]).min())
+    assert evidence.logit_margin <= float((logits[:, 0] - logits[:, 1]).min())
 
 
 def test_columns_that_are_not_one_hot_have_no_machine() -> None:
     model = finished(0)
     for share in (0.0, 0.5):
         model.set_progress(share)
-        assert enumerate_states(model, SUM.symbols) is None
+        assert one_hot_columns(model) is None
+        assert prove_states(model, enumerated(finished(0))) == UNCERTAIN_COLUMNS
 
 
 @torch.no_grad()
 def test_a_softmax_counts_as_one_hot_only_where_it_is_exactly() -> None:
     model = compiled()
     layer = model.layers[0]
-    assert enumerate_states(model, SUM.symbols) is not None
+    extraction = enumerated(model)
+    assert isinstance(prove_states(model, extraction), StateEvidence)
     layer.temperature.fill_(8.9)  # logits 1,000 apart, less than 110 temperatures more than that
     assert set(model._tables()[0].unique().tolist()) == {0.0, 1.0}
-    assert enumerate_states(model, SUM.symbols) is not None
+    assert isinstance(prove_states(model, extraction), StateEvidence)
     for too_much in (12.0, 1e-20):  # logits of 1e23 are none whose rounding is known
         layer.temperature.fill_(too_much)
-        assert enumerate_states(model, SUM.symbols) is None
+        assert prove_states(model, extraction) == UNCERTAIN_COLUMNS
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_weights_that_are_no_numbers_have_no_machine(value: float) -> None:
+def test_weights_that_are_no_numbers_prove_nothing_wrong(value: float) -> None:
+    extraction = enumerated(compiled())
     for name, _ in compiled().named_parameters():
         model = compiled()
         model.state_dict()[name].flatten()[-1] = value
-        found = enumerate_states(model, SUM.symbols)
-        if found is not None:  # of a bias, minus infinity says that one class is no answer
+        if isinstance(prove_states(model, extraction), StateEvidence):  # minus infinity of a column that is 0 anyway
             strings = torch.randint(3, (20, 50), generator=torch.Generator().manual_seed(0))
-            assert compare_exact_traces(model, found.extraction, strings).num_disagreements == 0
-        assert found is None or name in ("readout.4.bias", "layers.0.transition_map.2.bias")
+            assert compare_exact_traces(model, extraction, strings).num_disagreements == 0
+            assert name in ("readout.4.bias", "layers.0.transition_map.2.bias")
 
 
 @torch.no_grad()
@@ -132,22 +149,37 @@ def test_one_wrong_column_is_found() -> None:
     last = model.layers[0].transition_map[2]
     blocks = last.weight.view(3, 3, 3)
     blocks[:, 1, 2] = blocks[:, 1, 2].roll(1)  # of symbol 2, in state 1
-    found = enumerate_states(model, SUM.symbols)
-    assert found is not None
-    assert first_error(found.extraction.fine, SUM.transducer) == ("1", "2")
+    assert first_error(enumerated(model).fine, SUM.transducer) == ("1", "2")
+    assert prove_states(model, enumerated(compiled())) == (
+        "the steps between the states, as bounded, are not those of the machine"
+    )
 
 
 @torch.no_grad()
-def test_an_answer_that_rounding_decides_is_none() -> None:
+def test_an_answer_that_rounding_decides_is_not_proved() -> None:
     model = compiled()
     answer = model.readout[4]
     answer.weight.zero_()
     answer.bias.copy_(torch.tensor([1.0, 1.0 + 1e-7, 0.0]))
-    assert enumerate_states(model, SUM.symbols) is None  # no state has a certain answer
+    assert proof_of(model) == "rounding may decide the answer in some states"
     answer.weight[:, 0] = torch.tensor([50.0, 0.0, 0.0])
-    found = enumerate_states(model, SUM.symbols)
-    assert found is not None
-    assert sorted(found.extraction.fine.outputs.tolist()) == [IGNORE, IGNORE, 0]
+    extraction = enumerated(model)
+    assert proof_of(model) == "rounding may decide the answer in some states"
+    certain = np.where(extraction.fine.outputs == 0, 0, IGNORE)  # as if the others were not supervised
+    needed = Transducer(extraction.fine.semiautomaton, extraction.fine.start, certain)
+    assert sorted(certain.tolist()) == [IGNORE, IGNORE, 0]
+    assert isinstance(prove_states(model, extraction._replace(fine=needed)), StateEvidence)
+
+
+@torch.no_grad()
+def test_a_wrong_machine_of_the_right_states_is_not_proved() -> None:
+    model = compiled()
+    extraction = enumerated(model)
+    fine = extraction.fine
+    wrong_answer = Transducer(fine.semiautomaton, fine.start, np.roll(fine.outputs, 1))
+    wrong_start = Transducer(fine.semiautomaton, 1, fine.outputs)
+    for wrong in (wrong_answer, wrong_start):
+        assert isinstance(prove_states(model, extraction._replace(fine=wrong)), str)
 
 
 @torch.no_grad()
@@ -162,28 +194,30 @@ def test_rounding_decides_between_answers_of_a_mixture_that_are_as_likely() -> N
         ([100.0, 0.0, 100.0 + 1e-5], False),
     ):
         model.readout.weight.copy_(torch.tensor(logits))
-        found = enumerate_states(model, SUM.symbols)
-        assert (found is not None) == certain
-        if found:
-            assert found.evidence.margin <= min(logits[0], -math.log(MIN_PROBABILITY))
-            assert set(found.extraction.fine.outputs.tolist()) == {0}
+        evidence = proof_of(model)
+        assert isinstance(evidence, StateEvidence) == certain
+        if isinstance(evidence, StateEvidence):
+            assert evidence.logit_margin <= min(logits[0], -math.log(MIN_PROBABILITY))
+            assert set(enumerated(model).fine.outputs.tolist()) == {0}
 
 
-def test_more_states_than_can_be_gone_through_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_hot, "MAX_STATES", 2)
     with pytest.raises(ValueError, match="model: expected at most 2 states to enumerate, got more"):
-        enumerate_states(compiled(), SUM.symbols)
+        enumerated(compiled())
     with pytest.raises(ValueError, match=r"at most 2\^62 states that blocks could have together, got 3\^41"):
-        enumerate_states(among_other_blocks(40, seed=0), SUM.symbols)
+        enumerated(among_other_blocks(40, seed=0))
 
 
 def test_what_is_not_known_is_refused() -> None:
     class Other(BlockLinearRNN):
         pass
 
-    def refused(model, said: str) -> None:
-        with pytest.raises(ValueError, match=said):
-            enumerate_states(model, SUM.symbols)
+    extraction = enumerated(finished(0))
+
+    def refused(model, sentence: str) -> None:
+        with pytest.raises(ValueError, match=sentence):
+            prove_states(model, extraction)
 
     refused(make_model("rnn", SUM), "states are enumerated of a BlockLinearRNN only, got a RNN")
     refused(Other(finished(0).config, vocab_size=3, num_classes=3), "BlockLinearRNN only, got a Other")
@@ -205,14 +239,16 @@ def test_what_is_not_known_is_refused() -> None:
 def test_a_compiled_net_is_proved_and_says_so() -> None:
     certificate = certify(compiled(), SUM)
     assert (certificate.level, certificate.reason) == ("proved", "")
-    assert certificate.codes is not None
-    assert (certificate.codes.num_codes, certificate.codes.num_merges) == (3, 9)
+    assert isinstance(certificate.evidence, StateEvidence)
+    assert (certificate.evidence.num_states, certificate.evidence.num_steps) == (3, 9)
     checked = check(Certificate.from_text(certificate.to_text()))
-    assert "the model's states are those enumerated" in checked.taken_on_trust
+    assert "the model's states and steps are those enumerated" in checked.taken_on_trust
     assert certificate.closure is not None
     assert not certificate.closure.points
-    said = dict(certificate_lines(certificate))["states"]
-    assert said.startswith("3, all 9 steps enumerated; columns are one-hot vectors with 8.9e+02 to spare, the right")
+    sentence = dict(certificate_lines(certificate))["states"]
+    assert sentence.startswith(
+        "3, all 9 steps enumerated; columns are one-hot vectors with 8.9e+02 to spare; the right"
+    )
 
 
 @pytest.mark.usefixtures("fewer_strings")
@@ -223,23 +259,23 @@ def test_a_net_whose_columns_are_soft_is_finite_and_says_why() -> None:
     model.layers[0].temperature.fill_(12.0)
     certificate = certify(model, SUM)
     assert certificate.level == "extracted"
-    assert certificate.reason == "columns are not one-hot vectors, or rounding may decide which"
+    assert certificate.reason == UNCERTAIN_COLUMNS
 
 
 @pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.unchecked
-def test_more_states_than_an_extraction_has_classes_are_gone_through() -> None:
+def test_more_states_than_an_extraction_has_classes_are_enumerated() -> None:
     model = among_other_blocks(6, seed=1)
     with pytest.raises(NotFinite, match="do not close within 500 classes"):
         extract_recurrent(model, SUM.symbols, radius=0.1)
     certificate = certify(model, SUM)
     assert (certificate.level, certificate.reason) == ("proved", "")
-    assert certificate.codes is not None
+    assert isinstance(certificate.evidence, StateEvidence)
     assert certificate.closure is not None
     assert certificate.machine is not None
-    assert certificate.codes.num_codes == certificate.closure.num_prototypes > 500
+    assert certificate.evidence.num_states == certificate.closure.num_prototypes > 500
     assert len(certificate.machine["outputs"]) == 3
-    assert {followed.farthest for followed in certificate.followed} == {0.0}
+    assert {agreement.max_distance for agreement in certificate.trace_agreement} == {0.0}
     check(Certificate.from_text(certificate.to_text()))
 
 
@@ -256,14 +292,13 @@ def test_one_wrong_column_among_many_states_is_refuted_by_the_shortest_string() 
 
 
 @torch.no_grad()
-def test_states_other_than_those_gone_through_are_seen() -> None:
+def test_states_other_than_those_enumerated_are_seen() -> None:
     model = compiled()
-    found = enumerate_states(model, SUM.symbols)
-    assert found is not None
+    extraction = enumerated(model)
     strings = torch.randint(3, (7, 40), generator=torch.Generator().manual_seed(0))
-    assert compare_exact_traces(model, found.extraction, strings) == (7, 280, 0, 0.0)
-    found.extraction.prototypes[0, 1] = 1e-30  # less than the smallest square
-    assert compare_exact_traces(model, found.extraction, strings).num_disagreements > 0
+    assert compare_exact_traces(model, extraction, strings) == (7, 280, 0, 0.0)
+    extraction.prototypes[0, 1] = 1e-30  # less than the smallest square
+    assert compare_exact_traces(model, extraction, strings).num_disagreements > 0
     model.layers[0].temperature.fill_(100.0)  # columns of the compiled net are no one-hot vectors any more
-    seen = compare_exact_traces(model, found.extraction, strings)
-    assert seen.num_nodes == seen.num_disagreements == 280
+    count = compare_exact_traces(model, extraction, strings)
+    assert count.num_nodes == count.num_disagreements == 280

@@ -1,0 +1,38 @@
+"""Evidence of the enumerated merges of a model that moves its states to codes."""
+
+from typing import Literal
+
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, PositiveCount, describe_lead, leads
+
+
+@EVIDENCE.register("codes")
+class CodeEvidence(Evidence):
+    """All merges of codes, each of which float32 is certain to map to the code that the machine names.
+
+    `slack`: how far every merged state is, rounding allowed for, from where another code were the nearest (None: there
+    is one code only). `logit_margin`: by how much the right logit leads (None: there is one answer only).
+    """
+
+    method: Literal["codes"] = "codes"
+    num_codes: PositiveCount
+    num_merges: PositiveCount
+    slack: float | None
+    logit_margin: float | None
+
+    def describe(self) -> str:
+        slack = "" if self.slack is None else f"states lie {self.slack:.2g} or more within the reach of their code; "
+        return (
+            f"{self.num_codes:,}, all {self.num_merges:,} merges enumerated; {slack}{describe_lead(self.logit_margin)}"
+        )
+
+    def check(self, certificate: Certificate) -> str:
+        if certificate.model["name"] != "codebook-gpt" or not certificate.is_of_tree:
+            raise ValueError(
+                f"evidence: expected merges of the codes of a CodebookGPT, got those of {certificate.model['name']}; "
+                "certify again"
+            )
+        if not (self.num_codes == 1 if self.slack is None else self.slack > 0):
+            raise ValueError("evidence: expected merged states nearest to their codes, got no slack; certify again")
+        if not leads(self.logit_margin, certificate):
+            raise ValueError("evidence: expected a positive logit margin, got none; certify again")
+        return "the model merges codes as the machine does"

@@ -1,0 +1,162 @@
+"""One model under examination: how what was found becomes a certificate."""
+
+import math
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise import __version__
+from lengthwise.automata.monoid_laws import monoid_laws
+from lengthwise.automata.transducer import Transducer
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.certificate import (
+    Certificate,
+    Closure,
+    Counterexample,
+    Evidence,
+    Laws,
+    Level,
+    Shortest,
+    Tested,
+    TraceAgreement,
+    first_error,
+)
+from lengthwise.certification.counterexample import grade
+from lengthwise.conventions import IGNORE
+from lengthwise.extraction.base import Extraction
+from lengthwise.models.base import SequenceModel
+from lengthwise.tasks.base import RegularTask
+from lengthwise.validation import dump_named
+
+MAX_MAPPED = 2_000
+"""Certificates with more prototypes omit the map."""
+
+
+class Candidate(NamedTuple):
+    """A machine that was read off a model, the radius of its classes, and how the model follows it."""
+
+    extraction: Extraction
+    radius: float
+    trace_agreement: tuple[TraceAgreement, ...] = ()
+
+
+class Examination(NamedTuple):
+    """A model, its task, and how its answers to the tested strings were graded."""
+
+    model: SequenceModel
+    task: RegularTask
+    tested: tuple[Tested, ...] = ()
+
+    def certificate(
+        self,
+        level: Level,
+        reason: str,
+        *,
+        candidate: Candidate | None = None,
+        evidence: Evidence | None = None,
+        counterexample: Counterexample | None = None,
+    ) -> Certificate:
+        """What was found, as a certificate."""
+        machine = None if candidate is None else candidate.extraction.machine
+        return Certificate(
+            level=level,
+            reason=reason,
+            task=dump_named(self.task.name, self.task),
+            model=dump_named(self.model.name, self.model.config),
+            weights=weights_digest(self.model),
+            classes=self.task.classes,
+            transducer=self.task.transducer.minimize().to_json(),
+            machine=None if machine is None else machine.to_json(),
+            laws=Laws(**monoid_laws(machine)._asdict()) if isinstance(machine, TreeMachine) else None,
+            closure=None if candidate is None else _closure(candidate.extraction, candidate.radius),
+            tested=self.tested,
+            trace_agreement=() if candidate is None else candidate.trace_agreement,
+            evidence=evidence,
+            counterexample=counterexample,
+            versions={"lengthwise": __version__, "torch": torch.__version__},
+        )
+
+    def error_of(self, candidate: Candidate) -> Certificate | str | None:
+        """What the machine's shortest error comes to: the model's (`refuted`) or its own; None: it makes no error."""
+        extraction, transducer = candidate.extraction, self.task.transducer
+        error = first_error(extraction.machine, transducer)
+        if error is None:
+            if first_error(extraction.fine, transducer) is None:
+                return None
+            return "the machine is right only once its classes are reduced to fewer"
+        string = self.task.encode("".join(error))
+        if bool(grade(self.model, self.task, string[None]).wrong):
+            return self.refuted(string, "of the machine", candidate)
+        return f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly"
+
+    def refuted(
+        self, string: Int64[Tensor, " T"], shortest: Shortest, candidate: Candidate | None = None
+    ) -> Certificate:
+        """The model errs on this string; `tested` where it does so in a batch only."""
+        graded = grade(self.model, self.task, string[None])
+        if not bool(graded.wrong):
+            reason = f"a string of {len(string)} symbols is answered wrongly in a batch and rightly when it is alone"
+            return self.certificate("tested", reason, candidate=candidate)
+        counterexample = Counterexample(
+            string=tuple(self.task.symbols[v] for v in string.tolist()),
+            expected=self.task.classes[int(graded.expected)],
+            got=None if int(graded.answers) < 0 else self.task.classes[int(graded.answers)],
+            shortest=shortest,
+        )
+        return self.certificate("refuted", "the model errs", candidate=candidate, counterexample=counterexample)
+
+
+def weights_digest(model: SequenceModel) -> str:
+    """A hash of all weights and their names, shapes and types, by which a certificate names the model it is about."""
+    return _digest(model.state_dict())
+
+
+def supervised_only(extraction: Extraction, task: Transducer) -> Extraction:
+    """The same, with output `IGNORE` in states of a transducer in which no string is supervised: none needs it."""
+    fine = extraction.fine
+    if isinstance(fine, TreeMachine):
+        return extraction
+    both = fine.semiautomaton.product(task.semiautomaton)
+    start = fine.start * task.num_states + task.start
+    reached = both.table[both.reachable(start)].ravel()
+    supervised = reached[task.outputs[reached % task.num_states] != IGNORE] // task.num_states
+    outputs = np.where(np.isin(np.arange(fine.num_states), supervised), fine.outputs, IGNORE)
+    return extraction._replace(fine=Transducer(fine.semiautomaton, fine.start, outputs))
+
+
+def _closure(extraction: Extraction, radius: float) -> Closure:
+    return Closure(
+        num_prototypes=len(extraction.prototypes),
+        prototypes_digest=_digest({"prototypes": extraction.prototypes}),
+        requested_radius=radius,
+        radius=extraction.radius,
+        gap=extraction.gap if math.isfinite(extraction.gap) else None,
+        num_levels=extraction.num_levels,
+        points=_map(extraction),
+    )
+
+
+def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
+    """The prototypes along their first two principal axes, and their classes; empty for more than `MAX_MAPPED`.
+
+    Empty for one-hot states, too: they are all at one distance from one another, and no axis is better than another.
+    """
+    if extraction.exact or len(extraction.prototypes) > MAX_MAPPED:
+        return ()
+    centered = (extraction.prototypes - extraction.prototypes.mean(0)).double()
+    _, _, axes = torch.linalg.svd(torch.nn.functional.pad(centered, (0, 1)), full_matrices=False)  # of width 1, too
+    coordinates = (centered @ axes[:2, :-1].T).tolist()
+    return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(coordinates, extraction.classes, strict=True))
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    digest = blake2b(digest_size=16)
+    for name, tensor in tensors.items():
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()

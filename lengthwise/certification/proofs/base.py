@@ -1,0 +1,50 @@
+"""What a prover does: it shows that the float32 net itself cannot leave the classes of its machine."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from lengthwise.certification.certificate import Evidence
+from lengthwise.extraction.base import Extraction, Reader
+from lengthwise.registry import Registry
+
+
+class Prover(ABC):
+    """A method of proof for the extractions of one reader: registered in a file of its own, made for one certificate.
+
+    What is proved has to hold in the arithmetic of the model: by induction every state of every string is in the class
+    that ``extraction.fine`` gives it, and its answer is that class's output, but for outputs `IGNORE`, which no string
+    needs.
+    """
+
+    name: ClassVar[str]
+    reader: ClassVar[str]
+    """The registered name of the reader whose extractions it proves."""
+
+    def candidates(
+        self, reader: Reader[Any], extraction: Extraction, radius: float
+    ) -> Iterator[tuple[Extraction, float]]:
+        """Extractions to try in turn, with the radii of their classes; by default the one that is given."""
+        yield extraction, radius
+
+    @abstractmethod
+    def prove(self, model: Any, extraction: Extraction) -> Evidence | str:
+        """The evidence, or why there is none.
+
+        Raises:
+            ValueError: the model has parts that the method does not know, or the extraction is too large for it.
+        """
+
+
+PROVERS: Registry[type[Prover]] = Registry("prover", "lengthwise.certification.proofs")
+
+
+def provers_of(reader: str) -> list[type[Prover]]:
+    """The provers of a reader's extractions."""
+    return [prover for prover in PROVERS.values() if prover.reader == reader]
+
+
+def finite_or_none(number: float) -> float | None:
+    """A number, or None for an infinite one: a distance to something that does not exist."""
+    return number if math.isfinite(number) else None

@@ -1,0 +1,102 @@
+"""States that stand for classes of states."""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE
+from lengthwise.ops.answers import answers_of
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """A model whose answers are what `readout` makes of states."""
+
+    def readout(self, states: Float[Tensor, "*N D"], /) -> Float[Tensor, "*N Y"]: ...
+
+
+class NotFinite(ValueError):
+    """The states did not close within the budget."""
+
+
+class Prototypes:
+    """States that stand for classes; a state that is within no radius of them founds a class of its own."""
+
+    def __init__(self, model: Readable, given: Float[Tensor, "G D"], *, radius: float, maximum: int) -> None:
+        _check_finite(given)
+        self.model = model
+        self.states = given
+        self.num_given = len(given)
+        self.max_distance = 0.0
+        self._radius = radius
+        self._max = maximum
+
+    def join(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
+        """The class of each state: the nearest within the radius that gives the same answer, or else a new one.
+
+        Raises:
+            NotFinite: there are more classes than allowed, or a state or one of its logits is not finite.
+        """
+        _check_finite(states)
+        answers = answers_of(self.model.readout(states))
+        if bool((answers < 0).any()):
+            raise NotFinite("model: a logit of a state is not finite")
+        nearest, distances = nearest_prototypes(self.model, states, self.states[self.num_given :])
+        classes = torch.where(distances <= self._radius, nearest + self.num_given, -1)
+        while bool((classes < 0).any()):
+            founder = int((classes < 0).int().argmax())
+            if len(self.states) - self.num_given == self._max:
+                raise NotFinite(
+                    f"model: its states do not close within {self._max} classes of radius {self._radius:.3g}"
+                )
+            near = (states - states[founder]).norm(dim=1) <= self._radius
+            classes[(classes < 0) & near & (answers == answers[founder])] = len(self.states)
+            self.states = torch.cat([self.states, states[founder : founder + 1]])
+        self.max_distance = max(self.max_distance, float((states - self.states[classes]).norm(dim=1).max()))
+        return classes
+
+    @property
+    def outputs(self) -> Int64[np.ndarray, " K"]:
+        """The answer that each prototype gives; `IGNORE` for a given one whose logits are not finite."""
+        answers = answers_of(self.model.readout(self.states))
+        outputs: np.ndarray = torch.where(answers < 0, IGNORE, answers).numpy()
+        return outputs
+
+    def gap(self, classes: Int64[np.ndarray, " K"]) -> float:
+        """The smallest distance between two computed prototypes of different classes, infinite where there are none."""
+        computed, their_classes = self.states[self.num_given :], torch.from_numpy(classes[self.num_given :])
+        exact = "donot_use_mm_for_euclid_dist"  # the other mode is off by thousandths
+        distances = torch.cdist(computed, computed, compute_mode=exact)
+        apart = distances[their_classes[:, None] != their_classes]
+        return float(apart.min()) if len(apart) else float("inf")
+
+
+def _check_finite(states: Float[Tensor, "N D"]) -> None:
+    if not bool(states.isfinite().all()):
+        raise NotFinite("model: a state is infinite or no number")
+
+
+def nearest_prototypes(
+    model: Readable, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
+) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
+    """The index of the nearest prototype that gives the same answer as the state, and its distance.
+
+    Where no prototype does, or the state or one of its logits is not finite: the number of prototypes, at a distance
+    that is not finite. Of two that are about equally near either may be given; its distance is computed from
+    differences, so that it is exact but for rounding.
+    """
+    distances = torch.cdist(states, prototypes)
+    answers, their_answers = (answers_of(model.readout(points)) for points in (states, prototypes))
+    distances[(answers[:, None] != their_answers) | (answers < 0)[:, None]] = torch.inf
+    nearest = torch.cat([distances, distances.new_full((len(states), 1), torch.inf)], 1).min(1)
+    indices = nearest.indices.masked_fill(~nearest.values.isfinite(), len(prototypes))
+    with_none = torch.cat([prototypes, prototypes.new_full((1, prototypes.shape[1]), torch.inf)])
+    return indices, (states - with_none[indices]).norm(dim=1)
+
+
+def largest_finite(distances: Float[Tensor, " N"]) -> float:
+    """The largest of these distances that is finite, at least 0."""
+    return max(0.0, float(distances.where(distances.isfinite(), 0.0).max()))

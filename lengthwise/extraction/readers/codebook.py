@@ -1,0 +1,24 @@
+"""Machines read off tree models that move their states to codes."""
+
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.extraction.base import READERS
+from lengthwise.extraction.readers.tree import TreeReader
+from lengthwise.extraction.tree import TreeModel
+from lengthwise.layers.codebook import QuantizingLayer
+from lengthwise.models.base import SequenceModel
+
+
+@READERS.register("codebook")
+class CodebookReader(TreeReader):
+    """Reads trees whose states are codes: one radius gives each code a class of its own."""
+
+    @staticmethod
+    def reads(model: SequenceModel) -> bool:
+        return isinstance(model, TreeModel) and isinstance(model.tree.layers[0], QuantizingLayer)
+
+    def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
+        layer = self.model.tree.layers[0]
+        assert isinstance(layer, QuantizingLayer)
+        return [min(super().radii(strings)[0], layer.codebook.gap / 2)]

@@ -1,0 +1,164 @@
+"""Machines read off block-diagonal recurrences with one-hot columns, whose states can be enumerated."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+from lengthwise.extraction.base import READERS, Extraction, TraceCount, Traces
+from lengthwise.extraction.prototypes import largest_finite
+from lengthwise.extraction.readers.recurrent import RecurrentReader
+from lengthwise.extraction.recurrent import paired_states, states_of
+from lengthwise.layers.block_linear import BlockLinearLayer
+from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.models.block_linear_rnn import BlockLinearRNN
+from lengthwise.ops.answers import answers_of
+
+MAX_STATES = 200_000
+
+
+class Columns(NamedTuple):
+    """One-hot columns by the index of their 1: of each symbol's transitions, and of the first state."""
+
+    maps: Int64[Tensor, "V N S"]
+    first: Int64[Tensor, " N"]
+
+
+@torch.no_grad()
+def one_hot_columns(model: BlockLinearRNN) -> Columns | None:
+    """The columns of a model of one layer, as computed here; None unless all are one-hot vectors to the last bit."""
+    (norm,), (layer,) = model.norms, model.layers
+    assert isinstance(layer, BlockLinearLayer)
+    transitions, first = layer.transitions(norm(model.embedding.weight)), layer.initial_state(1)[0]
+    if not (_is_one_hot(transitions, -2) and _is_one_hot(first, -1)):
+        return None
+    return Columns(transitions.argmax(-2), first.argmax(-1))
+
+
+def _is_one_hot(values: Float[Tensor, "*N"], dim: int) -> bool:
+    return bool(((values == 0) | (values == 1)).all()) and bool((values.sum(dim) == 1).all())
+
+
+@torch.no_grad()
+def enumerate_states(model: BlockLinearRNN, symbols: tuple[str, ...], columns: Columns) -> Extraction:
+    """The machine of all states that a model of one layer with one-hot columns can be in.
+
+    A product of such a matrix and such a state adds zeros to one number, exactly, in any order, and so does a product
+    of two matrices; so states are finitely many. `fine` has all of them, which are its prototypes, and `machine` those
+    that answers tell apart.
+
+    Raises:
+        ValueError: there are more than 200,000 states.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> from lengthwise.constructions import construct
+        >>> model = construct("block-linear-rnn", library.cycle(5)).model
+        >>> enumerate_states(model, ("0", "1", "2"), one_hot_columns(model)).machine.num_states
+        5
+    """
+    layer = model.layers[0]
+    assert isinstance(layer, BlockLinearLayer)
+    closed = _closed(*columns)
+    states = nn.functional.one_hot(closed.states, layer.blocks[1]).flatten(1).to(layer.first_state.dtype)
+    answers = answers_of(model.readout(states))
+    outputs = torch.where(answers < 0, IGNORE, answers)
+    fine = Transducer(Semiautomaton(closed.table.numpy(), symbols), 0, outputs.numpy())
+    machine = fine.minimize()
+    gap = math.sqrt(2)  # between any two one-hot vectors, at least
+    return Extraction(machine, fine, states_of(machine, fine), states, 0, 0.0, gap, closed.num_levels, exact=True)
+
+
+@torch.no_grad()
+def compare_exact_traces(model: RecurrentModel, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> TraceCount:
+    """Compare the states that the model computes for whole strings with those that were enumerated: all bits."""
+    count = TraceCount(len(strings), 0, 0, 0.0)
+    for states, expected in paired_states(model, extraction.fine, strings):
+        enumerated = extraction.prototypes[expected]
+        num_wrong = int((states != enumerated).any(1).sum())
+        count += TraceCount(0, len(states), num_wrong, largest_finite((states - enumerated).norm(dim=1)))
+    return count
+
+
+class OneHotTraces(Traces):
+    """The states of the recurrence, compared bit for bit where the machine has all of them."""
+
+    def __init__(self, model: RecurrentModel, strings: Int64[Tensor, "B T"], others: Traces) -> None:
+        self.model = model
+        self.strings = strings
+        self._others = others
+
+    def compare(self, extraction: Extraction) -> TraceCount:
+        if extraction.exact:
+            return compare_exact_traces(self.model, extraction, self.strings)
+        return self._others.compare(extraction)
+
+
+@READERS.register("one-hot")
+class OneHotReader(RecurrentReader):
+    """Reads recurrences of one layer whose columns may be one-hot vectors: radius 0 enumerates their states."""
+
+    @staticmethod
+    def reads(model: SequenceModel) -> bool:
+        return isinstance(model, BlockLinearRNN) and (model.config.columns, model.config.num_layers) == (
+            "stochastic",
+            1,
+        )
+
+    def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
+        radii = super().radii(strings)
+        return radii if self._columns() is None else [0.0, *radii]
+
+    def extract(self, radius: float) -> Extraction:
+        columns = None if radius else self._columns()
+        if columns is None:
+            return super().extract(radius)
+        assert isinstance(self.model, BlockLinearRNN)
+        return enumerate_states(self.model, self.symbols, columns)
+
+    def traces(self, strings: Int64[Tensor, "B T"]) -> Traces:
+        return OneHotTraces(self.model, strings, super().traces(strings))
+
+    def _columns(self) -> Columns | None:
+        assert isinstance(self.model, BlockLinearRNN)
+        return one_hot_columns(self.model)
+
+
+class _Closed(NamedTuple):
+    """All states that are reached, the start first, where each symbol leads from them, and after how many symbols."""
+
+    table: Int64[Tensor, "Q V"]
+    states: Int64[Tensor, "Q N"]
+    num_levels: int
+
+
+def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed:
+    size = maps.shape[-1]
+    if len(start) * math.log2(size) > 62:
+        raise ValueError(
+            f"model: expected at most 2^62 states that blocks could have together, got {size}^{len(start)}"
+        )
+    weights = size ** torch.arange(len(start))
+    weighted = maps * weights[:, None]  # a block's part of the number of the state that it leads to
+
+    def following(numbers: Int64[Tensor, " F"]) -> Int64[Tensor, "F V"]:
+        digits = numbers[:, None] // weights % size
+        return weighted.gather(2, digits.T.expand(len(maps), -1, -1)).sum(1).T
+
+    reached = new = (start * weights).sum()[None]
+    num_levels = 0
+    while len(new):
+        num_levels += 1
+        successors = following(new).unique()
+        new = successors[~torch.isin(successors, reached)]
+        reached = torch.cat([reached, new])
+        if len(reached) > MAX_STATES:
+            raise ValueError(f"model: expected at most {MAX_STATES:,} states to enumerate, got more")
+    in_order, order = reached.sort()
+    table = order[torch.searchsorted(in_order, following(reached).contiguous())]
+    return _Closed(table, reached[:, None] // weights % size, num_levels)

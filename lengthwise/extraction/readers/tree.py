@@ -1,0 +1,61 @@
+"""Machines read off tree models."""
+
+from collections.abc import Iterator
+
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, radii_of
+from lengthwise.extraction.tree import TreeModel, extract_tree, is_traceable
+from lengthwise.extraction.tree_traces import Trees, build_trees, compare_traces, root_answers, tree_chunks
+from lengthwise.models.base import SequenceModel
+from lengthwise.models.codebook_gpt import CodebookGPT
+from lengthwise.models.regular_gpt import RegularGPT
+
+MAX_CACHED_ELEMENTS = 100_000_000
+"""Trees are kept while their states have no more numbers; others are built again whenever they are used."""
+
+
+class TreeTraces(Traces):
+    """The states of all nodes of the trees that a model builds over strings."""
+
+    def __init__(self, model: TreeModel, strings: Int64[Tensor, "B T"]) -> None:
+        self.model = model
+        self.strings = strings
+        self._cached: dict[int, Trees] = {}
+
+    @property
+    def trees(self) -> Iterator[Trees]:
+        """The trees over all strings, a chunk of strings at a time."""
+        for index, strings in enumerate(tree_chunks(self.strings)):
+            trees = self._cached.get(index) or build_trees(self.model, strings)
+            if trees.num_elements + sum(cached.num_elements for cached in self._cached.values()) <= MAX_CACHED_ELEMENTS:
+                self._cached[index] = trees
+            yield trees
+
+    def compare(self, extraction: Extraction) -> TraceCount:
+        return compare_traces(self.model, extraction, self.trees)
+
+    def answers(self) -> Int64[Tensor, " B"] | None:
+        """The answers of the roots; None unless it is known that the model answers as its trees do."""
+        if type(self.model) not in (RegularGPT, CodebookGPT) or not is_traceable(self.model.tree):
+            return None
+        return root_answers(self.model, self.trees)
+
+
+@READERS.register("tree")
+class TreeReader(Reader[TreeModel]):
+    """Reads trees of one layer a level (`extract_tree`)."""
+
+    @staticmethod
+    def reads(model: SequenceModel) -> bool:
+        return isinstance(model, TreeModel)
+
+    def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
+        return radii_of(self.model.last_state(strings))
+
+    def extract(self, radius: float) -> Extraction:
+        return extract_tree(self.model, self.symbols, radius=radius)
+
+    def traces(self, strings: Int64[Tensor, "B T"]) -> TreeTraces:
+        return TreeTraces(self.model, strings)
