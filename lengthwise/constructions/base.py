@@ -1,7 +1,8 @@
-"""The contract of a construction: weights that are written down, and the machine that they compute."""
+"""The contract of a construction: weights in closed form, and the finite machine that they compute."""
 
 from collections.abc import Callable
 from inspect import signature
+from math import log10
 from typing import Any, NamedTuple
 
 from lengthwise.automata import DFA, Transducer
@@ -11,19 +12,19 @@ from lengthwise.registry import Registry, nearest
 from lengthwise.tasks.base import RegularTask, Task
 
 Machine = Task | Transducer | DFA
-"""What is compiled: the machine of a regular task, or a machine that is no task's."""
+"""What is compiled: the machine of a regular task, or any other finite machine."""
 
 MAX_WEIGHTS = 20_000_000
-"""A model with more weights (80 MB in float32) is refused."""
+"""Models with more weights (80 MB in float32) are rejected."""
 
 MARGIN = 10.0
-"""The logit of the right answer is ahead of all others by at least so much."""
+"""The smallest logit margin: the correct answer's logit minus the largest other one."""
 
 
 class Target(NamedTuple):
-    """What is compiled: the smallest machine with these answers, the names of its classes, and the task, if any.
+    """The minimal machine with the answers to compile, the names of its classes, and the task, if any.
 
-    Has symbols and classes, as `make_model` wants them.
+    It has symbols and classes, as `make_model` requires.
     """
 
     machine: Transducer
@@ -32,16 +33,16 @@ class Target(NamedTuple):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """What the machine reads."""
+        """The input symbols of the machine."""
         return self.machine.symbols
 
 
 class Construction(NamedTuple):
     """A model, made without training, that answers exactly as a machine does.
 
-    `model` answers every string of up to `max_length` symbols (None: of any length) as the machine of `target` does,
-    wherever that asks anything, in float32 and in float64. `source` is where the construction comes from; `about` says
-    in a few lines what was chosen and how large it is.
+    On every string of up to `max_length` symbols (None: of any length), `model` gives the answers of the machine of
+    `target` at every supervised position, in float32 and in float64. `source` is where the construction comes from;
+    `about` describes in a few lines what was chosen and how large it is.
     """
 
     model: SequenceModel
@@ -52,16 +53,19 @@ class Construction(NamedTuple):
 
     @property
     def task(self) -> RegularTask | None:
-        """The task that the model solves; None where a bare machine was compiled."""
+        """The task that the model solves; None if a machine without a task was compiled."""
         return self.target.task
 
 
 CONSTRUCTIONS: Registry[Callable[..., Construction]] = Registry("construction", "lengthwise.constructions")
-"""Functions that compile a `Machine`; what else they take are keywords with defaults."""
+"""Functions that compile a `Machine`; all other arguments are keywords with defaults."""
 
 
 def construct(name: str, machine: Machine, **options: Any) -> Construction:
-    """Compile a machine by the construction registered under `name`; problems are one ValueError.
+    """Compile a machine by the construction registered under `name`.
+
+    Raises:
+        ValueError: the name or an option is unknown, or the construction rejects the machine.
 
     Example:
         >>> from lengthwise.tasks import make_task
@@ -81,31 +85,38 @@ def construct(name: str, machine: Machine, **options: Any) -> Construction:
 
 
 def target_of(machine: Machine) -> Target:
-    """What is to be compiled; the classes of a DFA are "out" and "in", those of a transducer are numbers.
+    """The target of a compilation; the classes of a DFA are "out" and "in", those of a transducer are numbers.
 
     Raises:
-        ValueError: a task has no finite machine, or a machine's answers are no class ids.
+        ValueError: a task has no finite machine, or a machine's answers are not class ids.
     """
     if isinstance(machine, RegularTask):
-        given, classes, task = machine.transducer, machine.classes, machine
+        transducer, classes, task = machine.transducer, machine.classes, machine
     elif isinstance(machine, DFA):
-        given, classes, task = machine.transducer, ("out", "in"), None
+        transducer, classes, task = machine.transducer, ("out", "in"), None
     elif isinstance(machine, Transducer):
-        given, classes, task = machine, tuple(map(str, range(max(1, int(machine.outputs.max()) + 1)))), None
+        transducer, classes, task = machine, tuple(map(str, range(max(1, int(machine.outputs.max()) + 1)))), None
     else:
         raise ValueError(
             f"machine: expected a task that a finite machine solves, got {machine.name}; `lengthwise list` shows tasks"
         )
-    answers = given.outputs[given.outputs != IGNORE]
+    answers = transducer.outputs[transducer.outputs != IGNORE]
     if ((answers < 0) | (answers >= len(classes))).any():
         raise ValueError(
-            f"machine: expected answers in 0..{len(classes) - 1}, or {IGNORE} where nothing is asked, got "
+            f"machine: expected answers in 0..{len(classes) - 1}, or {IGNORE} where nothing is supervised, got "
             f"{sorted(set(answers.tolist()))}; number the classes from 0"
         )
-    return Target(given.minimize(), classes, task)
+    return Target(transducer.minimize(), classes, task)
 
 
 def check_size(num_weights: int, what: str, way_out: str) -> None:
-    """Raise a ValueError if a model of so many weights is too large."""
+    """Raise a ValueError if a model with this number of weights is too large; called before anything is built."""
     if num_weights > MAX_WEIGHTS:
-        raise ValueError(f"machine: {what} would have {num_weights:,} weights, more than {MAX_WEIGHTS:,}; {way_out}")
+        raise ValueError(
+            f"machine: {what} would have {weight_count(num_weights)}, more than {MAX_WEIGHTS:,}; {way_out}"
+        )
+
+
+def weight_count(num_weights: int) -> str:
+    """A number of weights in words; of numbers beyond 10^18, the power of ten."""
+    return f"{num_weights:,} weights" if num_weights < 10**18 else f"over 10^{int(log10(num_weights))} weights"

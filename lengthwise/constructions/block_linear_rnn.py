@@ -1,4 +1,4 @@
-"""Any finite machine as a linear recurrence whose transitions are its maps, written as one-hot columns."""
+"""Any finite machine as a linear recurrence: its transition matrices have the machine's maps as one-hot columns."""
 
 import torch
 from torch import nn
@@ -9,18 +9,18 @@ from lengthwise.models.base import build_model
 from lengthwise.models.block_linear_rnn import BlockLinearRNN, BlockLinearRNNConfig
 
 SHARP = 1_000.0
-"""Logits that are so much apart give a softmax of exactly 1 and 0."""
+"""The distance between logits whose softmax is exactly 1 and 0, in float32 and float64."""
 
 
 @CONSTRUCTIONS.register("block-linear-rnn")
 def compile_block_linear_rnn(machine: Machine) -> Construction:
     """Any finite machine as one block of one layer: A(u) e_p = e_q where symbol u leads from state p to q, and v = 0.
 
-    The state of the net is the one-hot vector of the machine's, and stays one to the last bit: a column of A(u) is a
-    softmax of logits that are 1,000 apart. Of symbol u, W_1 keeps that it is u, and W_2 writes down its map.
+    The state of the net is the one-hot vector of the machine's state, exactly: a column of A(u) is a softmax of logits
+    that are 1,000 apart. W_1 gives each symbol a hidden unit of its own, and W_2 gives that unit the symbol's map.
 
     Raises:
-        ValueError: it has more than 20,000,000 weights.
+        ValueError: the model has more than 20,000,000 weights.
 
     Example:
         >>> from lengthwise.automata import library
@@ -29,11 +29,11 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
         tensor([[1, 0, 0, 4, 3]])
 
     Source: Fan et al. (2024), section 3: transitions of a finite machine are input-dependent, with columns of norm 1.
-    Differs from the source: which states the two properties for, and writes down no weights.
+    Differs from the source: it states these two properties, but gives no weights.
     """
     target = target_of(machine)
     num_states, num_symbols = target.machine.semiautomaton.table.shape
-    width = max(num_states, num_symbols, 2)  # a norm over one number says nothing
+    width = max(num_states, num_symbols, 2)  # the norm of one number is 0
     num_classes = len(target.classes)
     num_weights = width * width * (num_symbols + 2) + width * (2 * num_symbols + num_classes + 6)
     num_weights += num_symbols + num_classes
@@ -47,9 +47,9 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
 
 @torch.no_grad()
 def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
-    """The model with these weights; all that is not named is 0, norms do nothing but normalize.
+    """The model with these weights; all others are 0, and norms have gain 1 and offset 0.
 
-    Normalized, a one-hot vector is positive in its place and negative in all others: ReLU keeps its place.
+    A normalized one-hot vector is positive at its index and negative elsewhere, so that ReLU recovers the index.
     """
     machine, num_symbols = target.machine, len(target.symbols)
     config = BlockLinearRNNConfig(d_model=width, block_dim=width, hidden=num_symbols)
@@ -63,18 +63,18 @@ def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
     model.embedding.weight[:, :num_symbols] = torch.eye(num_symbols)
     make_hidden.weight[:, :num_symbols] = torch.eye(num_symbols)
     blocks = make_blocks.weight.view(width, width, num_symbols)
-    following = torch.tensor(machine.semiautomaton.table)
-    before, symbols = torch.meshgrid(torch.arange(len(following)), torch.arange(num_symbols), indexing="ij")
-    blocks[following, before, symbols] = SHARP
-    unused = torch.arange(len(following), width)
+    next_states = torch.tensor(machine.semiautomaton.table)
+    states, symbols = torch.meshgrid(torch.arange(len(next_states)), torch.arange(num_symbols), indexing="ij")
+    blocks[next_states, states, symbols] = SHARP
+    unused = torch.arange(len(next_states), width)
     blocks[unused, unused] = SHARP
     layer.first_state[0, machine.start] = SHARP  # type: ignore[operator]
     assert isinstance(model.readout, nn.Sequential)
-    _, _, keep, _, answer = model.readout
-    assert isinstance(keep, nn.Linear)
+    _, _, identity, _, answer = model.readout
+    assert isinstance(identity, nn.Linear)
     assert isinstance(answer, nn.Linear)
-    keep.weight.copy_(torch.eye(width))
+    identity.weight.copy_(torch.eye(width))
     outputs = torch.tensor(machine.outputs)
     supervised = torch.nonzero(outputs != IGNORE)[:, 0]
-    answer.weight[outputs[supervised], supervised] = 2 * MARGIN  # of two numbers, a norm is a little below 1
+    answer.weight[outputs[supervised], supervised] = 2 * MARGIN  # a normalized pair of numbers is slightly below 1
     return model.eval()

@@ -1,6 +1,7 @@
-"""Any finite machine as a RegularGPT: attention lays the parts of a window side by side, ReLU multiplies them."""
+"""Any finite machine as a RegularGPT: attention concatenates the parts of a window, and ReLU units multiply them."""
 
 from collections.abc import Callable
+from math import isqrt
 from typing import NamedTuple
 
 import torch
@@ -17,35 +18,48 @@ from lengthwise.automata.representation import (
     point_matrices,
     state_matrices,
 )
-from lengthwise.constructions.base import CONSTRUCTIONS, MARGIN, Construction, Machine, Target, check_size, target_of
+from lengthwise.constructions.base import (
+    CONSTRUCTIONS,
+    MARGIN,
+    MAX_WEIGHTS,
+    Construction,
+    Machine,
+    Target,
+    check_size,
+    target_of,
+    weight_count,
+)
 from lengthwise.layers.tree_layers import BareLayer, FeedForward
 from lengthwise.models.base import build_model
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 
 MAX_ELEMENTS = 1_000
-"""One-hot elements of larger monoids would be too large in any case, and their groups are not searched."""
+"""The largest monoid whose one-hot elements and group actions are considered; larger ones need too many weights."""
+
+MAX_CHUNK_SIZE = isqrt(MAX_WEIGHTS // 5)
+"""The attention of a model whose states have one number has 5 C^2 + 4 C weights."""
 
 SHUT = -1000.0
-"""A bias r that leaves its part of the window no weight: exp(-1000) is 0, in float64 too."""
+"""A bias r with which a part of the window gets attention weight 0: exp(-1000) is 0, in float64 too."""
 
 
 @CONSTRUCTIONS.register("regular-gpt")
 def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Construction:
-    """Any finite machine as a RegularGPT whose states are, exactly, what strings do to the machine.
+    """Any finite machine as a RegularGPT whose states represent exactly how a string acts on the machine.
 
-    - The embedding of a symbol is its vector in a `Representation`; that of the pad is the empty string's.
-    - Of the C heads, head h sees the h-th oldest part of the window alone (r = 0 there, `SHUT` elsewhere), so that
-      attention lays the vectors a_1, ..., a_C of the parts side by side.
+    - The embedding of a symbol is its vector in a `Representation`; that of the pad is the vector of the empty string.
+    - Head h of the C heads sees only the h-th oldest part of the window (r = 0 there, `SHUT` elsewhere), so that
+      attention concatenates the vectors a_1, ..., a_C of the parts.
     - Each hidden unit is a product of one number of each part: ReLU(x_1 + ... + x_C - (C - 1)) = x_1 x_2 ... x_C for
-      zeros and ones. W_2 adds them up to the vector of the whole window.
-    - Numbers stay 0 and 1, so that no error can grow, in whatever precision. The read-out is linear.
+      zeros and ones. W_2 sums the products to the vector of the whole window.
+    - All numbers are 0 and 1, so that no error can grow in any precision. The read-out is linear.
 
-    Of these representations, that with fewest weights is taken: matrices of the states; one-hot vectors of the
-    elements of the transition monoid (of up to 1,000); for a group, permutation matrices of fewest points on which it
-    acts faithfully and transitively, if a linear read-out of them exists.
+    The representation is the one with the fewest weights among these: matrices of the states; one-hot vectors of the
+    elements of the transition monoid (of up to 1,000 elements); for a group, permutation matrices of the fewest points
+    on which it acts faithfully and transitively, if they have a linear read-out.
 
     Raises:
-        ValueError: C is below 2, or the smallest has more than 20,000,000 weights.
+        ValueError: C is below 2, or the smallest model has more than 20,000,000 weights.
 
     Example:
         >>> from lengthwise.automata.regex import dfa_from_regex
@@ -54,12 +68,15 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
         tensor([[0, 0, 1, 0, 0, 0, 1]])
 
     Source: Chi et al. (2023), section 7.2, Lemma 1 and appendices C-D.
-    Differs from the source: heads are in the order of time, oldest first (as Lemma 1 concatenates); -infinity is
-        -1000, which has the same exponential; a sink is left out of the states; the other two representations, and
-        C > 2, are ours.
+    Differs from the source: heads are in temporal order, oldest first (as Lemma 1 concatenates); -infinity is -1000,
+        which has the same exponential; a sink is left out of the states; the other two representations, and C > 2, are
+        ours.
     """
-    if chunk_size < 2:
-        raise ValueError(f"chunk_size: expected at least 2, got {chunk_size}; one state alone cannot be merged")
+    if not 2 <= chunk_size <= MAX_CHUNK_SIZE:
+        raise ValueError(
+            f"chunk_size: expected 2 to {MAX_CHUNK_SIZE:,}, got {chunk_size}; larger models have more than "
+            f"{MAX_WEIGHTS:,} weights"
+        )
     target = target_of(machine)
     monoid = _monoid(target)
     options = _options(target, monoid, chunk_size)
@@ -69,7 +86,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
         f"the smallest RegularGPT with C={chunk_size}, from {chosen.what},",
         f"take a smaller machine{' or chunk size' * (chunk_size > 2)}, or compile it to an rnn",
     )
-    sizes = "; ".join(f"{option.what}: {option.num_weights:,} weights" for option in options)
+    sizes = "; ".join(f"{option.what}: {weight_count(option.num_weights)}" for option in options)
     model = _assemble_weights(chosen.build(), target, chunk_size)
     about = (
         f"states: {target.machine.num_states} (of the smallest machine)",
@@ -81,7 +98,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
 
 
 class _Option(NamedTuple):
-    """A representation that could be taken, made only if it is."""
+    """A candidate representation, built only if it is chosen."""
 
     what: str
     num_weights: int
@@ -91,13 +108,13 @@ class _Option(NamedTuple):
 def _options(target: Target, monoid: TransitionMonoid | None, chunk_size: int) -> list[_Option]:
     machine, classes = target.machine, len(target.classes)
 
-    def weights_of(size: int, num_products: int) -> int:
+    def num_weights(size: int, num_products: int) -> int:
         return _num_weights(size, num_products, chunk_size, len(machine.symbols), classes)
 
     live = len(live_states(machine))
     states = _Option(
         f"matrices of {live} states{' (without the sink)' * (live < machine.num_states)}",
-        weights_of(live**2, live ** (chunk_size + 1)),
+        num_weights(live**2, live ** (chunk_size + 1)),
         lambda: state_matrices(machine, classes, chunk_size),
     )
     if monoid is None:
@@ -105,29 +122,29 @@ def _options(target: Target, monoid: TransitionMonoid | None, chunk_size: int) -
     answers = machine.outputs[monoid.maps[:, machine.start]]
     elements = _Option(
         f"one-hot vectors of {monoid.size} elements",
-        weights_of(monoid.size, monoid.size**chunk_size),
+        num_weights(monoid.size, monoid.size**chunk_size),
         lambda: one_hot_elements(monoid, answers, classes, chunk_size),
     )
     if not monoid.is_group:
         return [states, elements]
     action = smallest_transitive_action(monoid)
     num_points = action.shape[1]
-    num_weights = weights_of(num_points**2, num_points ** (chunk_size + 1))
-    if num_weights >= min(states.num_weights, elements.num_weights):
+    action_weights = num_weights(num_points**2, num_points ** (chunk_size + 1))
+    if action_weights >= min(states.num_weights, elements.num_weights):
         return [states, elements]
     read_out = linear_read_out(action, answers, classes)
     if read_out is None:
         return [states, elements]
     points = _Option(
         f"permutations of {num_points} points",
-        num_weights,
+        action_weights,
         lambda: point_matrices(monoid, action, read_out, chunk_size),
     )
     return [states, elements, points]
 
 
 def _monoid(target: Target) -> TransitionMonoid | None:
-    """The transition monoid of the smallest machine, or None where it is too large to be of use."""
+    """The transition monoid of the minimal machine, or None if it is too large to be of use."""
     try:
         return transition_monoid(target.machine.semiautomaton, MAX_ELEMENTS)
     except ValueError:
@@ -142,7 +159,7 @@ def _described(monoid: TransitionMonoid | None) -> str:
 
 
 def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int, num_classes: int) -> int:
-    """All parameters of the model, for vectors of `size` numbers: D = C `size`."""
+    """The number of parameters of the model for vectors of `size` numbers: D = C `size`."""
     width = chunk_size * size
     attention = 4 * width * (width + 1) + chunk_size**2
     feed_forward = num_products * (2 * width + 1) + width
@@ -151,7 +168,7 @@ def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int
 
 @torch.no_grad()
 def _assemble_weights(representation: Representation, target: Target, chunk_size: int) -> RegularGPT:
-    """The model with these weights; all that is not named is 0."""
+    """The model with these weights; all others are 0."""
     leaves, products, read_out = representation
     size = leaves.shape[1]
     config = RegularGPTConfig(
@@ -179,7 +196,7 @@ def _assemble_weights(representation: Representation, target: Target, chunk_size
 
 
 def _write_shift_heads(layer: BareLayer) -> None:
-    """Head h gives the numbers in front of the h-th oldest state of a window; the heads' numbers stay side by side."""
+    """Head h outputs the first numbers of the h-th oldest state of a window; outputs are concatenated."""
     heads, width = layer.num_heads, layer.to_output.in_features
     layer.to_key_value.weight[width:] = torch.eye(width // heads, width).repeat(heads, 1)
     layer.to_output.weight.copy_(torch.eye(width))
@@ -188,7 +205,7 @@ def _write_shift_heads(layer: BareLayer) -> None:
 
 
 def _write_products(block: FeedForward, products: Products) -> None:
-    """Lemma 1: a hidden unit for each product, W_1 reads its factors and W_2 adds it to its sum."""
+    """Lemma 1: a hidden unit for each product; W_1 reads its factors, and W_2 adds it to its sum."""
     reads, writes = torch.from_numpy(products.reads), torch.from_numpy(products.writes)
     num_products, num_parts = reads.shape
     indices = torch.arange(num_parts) * (block.widen.in_features // num_parts) + reads

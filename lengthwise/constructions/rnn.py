@@ -11,15 +11,15 @@ from lengthwise.models.rnn import RNN, RNNConfig
 
 @CONSTRUCTIONS.register("rnn")
 def compile_rnn(machine: Machine) -> Construction:
-    """Any finite machine as an Elman network of Q V + 1 ReLU units, of which exactly one is on.
+    """Any finite machine as an Elman network of Q V + 1 ReLU units, exactly one of which is 1; all others are 0.
 
-    Unit (q, v) is on after symbol v was read in state q; the last unit is on before the first symbol. W_h leads from
-    (p, u), with p the state before and u its symbol, to all (q, v) where u leads from p to q, and W_x takes 1 away from
-    all but those whose v is being read: ReLU(1 - 1) = 0 and ReLU(0 - 1) = 0, so one unit is left. Numbers stay 0 and 1,
-    so that no error can grow. W_o answers for (q, v) what the machine does in the state that v leads to.
+    Unit (q, v) is 1 after symbol v was read in state q; the last unit is 1 before the first symbol. W_h sends unit
+    (p, u) to all (q, v) such that u leads from p to q, and W_x subtracts 1 from all units whose v is not the current
+    symbol: ReLU(1 - 1) = ReLU(0 - 1) = 0, so that one unit remains. States are 0 and 1, so that no error can grow. W_o
+    gives (q, v) the answer of the state that v leads to from q.
 
     Raises:
-        ValueError: it has more than 20,000,000 weights.
+        ValueError: the network has more than 20,000,000 weights.
 
     Example:
         >>> from lengthwise.automata import library
@@ -29,8 +29,7 @@ def compile_rnn(machine: Machine) -> Construction:
 
     Source: Minsky, "Computation: Finite and Infinite Machines" (1967), chapter 3: a net with a cell for each pair of
         state and input.
-    Differs from the source: his cells are thresholds that fire on state and input together; ReLU does the same on
-        zeros and ones.
+    Differs from the source: its cells are thresholds on state and input together; ReLU does the same on 0 and 1.
     """
     target = target_of(machine)
     num_states, num_symbols = target.machine.semiautomaton.table.shape
@@ -47,18 +46,18 @@ def compile_rnn(machine: Machine) -> Construction:
 
 @torch.no_grad()
 def _assemble_weights(target: Target, width: int) -> RNN:
-    """The model with these weights; all that is not named is 0."""
+    """The model with these weights; all others are 0."""
     machine, num_symbols = target.machine, len(target.symbols)
     model = build_model("rnn", RNNConfig(d_model=width, activation="relu"), target, seed=0)
     assert isinstance(model, RNN)
     for parameter in model.parameters():
         parameter.zero_()
-    following = torch.tensor(machine.semiautomaton.table).flatten()
-    led_to = F.one_hot(F.pad(following, (0, 1), value=machine.start), machine.num_states)
-    model.hidden_weight[:-1] = led_to.T.repeat_interleave(num_symbols, 0).float()
+    next_states = torch.tensor(machine.semiautomaton.table).flatten()
+    one_hot = F.one_hot(F.pad(next_states, (0, 1), value=machine.start), machine.num_states)
+    model.hidden_weight[:-1] = one_hot.T.repeat_interleave(num_symbols, 0).float()
     model.input_weight[:-1] = torch.eye(num_symbols).repeat(machine.num_states, 1) - 1.0
     model.first_state[-1] = 1.0
-    answers = torch.tensor(machine.outputs)[following]
+    answers = torch.tensor(machine.outputs)[next_states]
     supervised = torch.nonzero(answers != IGNORE)[:, 0]
     model.readout.weight[answers[supervised], supervised] = MARGIN
     return model.eval()

@@ -12,6 +12,8 @@ from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.semiautomaton import explore
 from lengthwise.certification.certify import certify
 from lengthwise.constructions import Construction, construct
+from lengthwise.constructions.base import MAX_WEIGHTS
+from lengthwise.constructions.regular_gpt import MAX_CHUNK_SIZE, _num_weights
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.extraction.tree import extract_tree
 from lengthwise.models.regular_gpt import RegularGPT
@@ -116,11 +118,11 @@ def test_states_are_zeros_and_ones_at_every_level() -> None:
 
 @pytest.mark.parametrize("name", [name for name in MACHINES if name not in ("D_12", "arithmetic mod 3")])
 def test_is_certified_for_every_length(name: str) -> None:
-    """The finite machine inside the model, closed without looking at the task, equals the task's at every length."""
+    """The finite machine read off the model, without the task, equals the task's at every length."""
     machine = MACHINES[name]
-    inside = extract_tree(compiled(machine), machine.symbols, radius=0.1)
-    assert inside.radius == 0
-    assert inside.machine.difference_string(machine) is None
+    extracted = extract_tree(compiled(machine), machine.symbols, radius=0.1)
+    assert extracted.radius == 0
+    assert extracted.machine.difference_string(machine) is None
 
 
 @pytest.mark.parametrize("group", ["A5", "S5"])
@@ -186,9 +188,23 @@ def test_a_single_symbol_and_pads_alone_have_one_level_or_more() -> None:
     assert answers == [0, 1, 0]
 
 
-def test_a_chunk_of_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="chunk_size: expected at least 2, got 1"):
-        construct("regular-gpt", library.parity(), chunk_size=1)
+@pytest.mark.parametrize("chunk_size", [-1, 1, 2_001, 99_999_999_999])
+def test_chunks_that_cannot_be_are_refused(chunk_size: int) -> None:
+    sentence = f"chunk_size: expected 2 to 2,000, got {chunk_size}; larger models have more than 20,000,000 weights"
+    with pytest.raises(ValueError, match=sentence):
+        construct("regular-gpt", library.parity(), chunk_size=chunk_size)
+
+
+def test_sizes_of_thousands_of_digits_are_powers_of_ten() -> None:
+    """101^1,901 hidden units, whose number Python would not print."""
+    sentence = r"would have over 10\^\d{4} weights, more than 20,000,000; take a smaller machine or chunk size"
+    with pytest.raises(ValueError, match=sentence):
+        construct("regular-gpt", library.bounded_dyck(200), chunk_size=1_900)
+
+
+def test_the_largest_chunk_is_that_of_the_smallest_model() -> None:
+    assert _num_weights(1, 1, 1_990, num_symbols=1, num_classes=1) <= MAX_WEIGHTS
+    assert _num_weights(1, 1, MAX_CHUNK_SIZE + 1, num_symbols=1, num_classes=1) > MAX_WEIGHTS
 
 
 def test_modular_arithmetic_mod_5_is_refused_with_its_size() -> None:

@@ -62,7 +62,7 @@ def distinct(digits: np.ndarray) -> np.ndarray:
     return np.array([len(set(map(tuple, tokens))) == len(tokens) for tokens in digits])
 
 
-def centre_values(grid: Grid, digits: np.ndarray) -> np.ndarray:
+def center_values(grid: Grid, digits: np.ndarray) -> np.ndarray:
     return wave(torch.from_numpy(points(grid, digits, "center").astype(float))).numpy()
 
 
@@ -79,7 +79,7 @@ def test_one_block_does_what_three_do_one_after_another(grid: Grid) -> None:
     steps = evaluate_exactly(stepwise_memory(between(ids, values)), in_context - ids[0])
     for where in ("low", "high"):
         assert (evaluate_exactly(made.network, points(grid, digits, where)) == steps).all()
-    away = abs(np.frompyfunc(Fraction, 1, 1)(centre_values(grid, digits)) - steps)
+    away = abs(np.frompyfunc(Fraction, 1, 1)(center_values(grid, digits)) - steps)
     # Rounding may give a function's values in another order of the tokens another last bit.
     assert (away <= made.tolerance + Fraction(1, 10**12)).all()
 
@@ -89,8 +89,8 @@ def test_with_factors_the_block_is_exact_on_every_cube(grid: Grid) -> None:
     digits = cubes(grid)[distinct(cubes(grid))]
     made = timed_approximation(wave, *grid)
     for where in ("low", "high"):
-        found = evaluate_exactly(made.network, points(grid, digits, where)).astype(float)
-        np.testing.assert_allclose(found, centre_values(grid, digits), rtol=1e-14, atol=1e-14)
+        outputs = evaluate_exactly(made.network, points(grid, digits, where)).astype(float)
+        np.testing.assert_allclose(outputs, center_values(grid, digits), rtol=1e-14, atol=1e-14)
     assert not made.tolerance.any()
 
 
@@ -119,7 +119,7 @@ def test_float64_with_softmax_gives_the_same_where_it_can_count(make, num_bins: 
 
 def test_float64_is_refused_where_it_cannot() -> None:
     made = looped_approximation(wave, num_bins=4, num_tokens=2)
-    with pytest.raises(ValueError, match=r"expected weights with which float64 counts exactly, .* got one of 11. bits"):
+    with pytest.raises(ValueError, match=r"expected weights with exact float64 sums, .* got one of 11. bits"):
         evaluate(made.network, torch.zeros(1, 2, 1, dtype=torch.float64))
 
 
@@ -167,10 +167,10 @@ def test_the_error_stays_below_the_bound(num_bins: int) -> None:
     ("function", "sizes", "message"),
     [
         (wave, (1, 2, 1), "num_bins: expected at least 2 intervals, got 1"),
-        (wave, (2, 3, 1), "num_tokens: expected 1 to 2, as many as there are different tokens, got 3"),
-        (wave, (2, 2, 0), "token_dim: expected tokens of at least 1 number, got 0"),
+        (wave, (2, 3, 1), "num_tokens: expected 1 to 2, the number of different tokens, got 3"),
+        (wave, (2, 2, 0), "token_dim: expected tokens of 1 to 1,000 numbers, got 0"),
         (wave, (60, 2, 1), "num_bins: expected at most 262,144 contextual token IDs, 2 n"),
-        (lambda x: x.cumsum(1), (4, 2, 1), "function: expected a permutation-equivariant one, got other outputs"),
+        (lambda x: x.cumsum(1), (4, 2, 1), "function: expected a permutation-equivariant one, got different outputs"),
         (
             lambda x: x.sum((1, 2)),
             (4, 2, 1),

@@ -72,16 +72,16 @@ def test_exact_evaluation_is_the_formula_with_hardmax(network: LoopedNetwork, se
     inputs = np.array(
         [[[Fraction(int(x), 3) for x in rng.integers(-2, 3, INPUTS)] for _ in range(TOKENS)] for _ in "ab"]
     )
-    found = evaluate_exactly(network, inputs)
-    for one, columns in zip(found, inputs, strict=True):
+    outputs = evaluate_exactly(network, inputs)
+    for one, columns in zip(outputs, inputs, strict=True):
         assert np.array_equal(one.T, by_the_paper(network, columns.T, hardmax))
 
 
 @given(networks, st.integers(0, 10_000))
 def test_evaluation_in_floats_is_the_formula_with_softmax(network: LoopedNetwork, seed: int) -> None:
     inputs = torch.randn(2, TOKENS, INPUTS, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    found = evaluate(network, inputs, temperature=1.0)
-    for one, rows in zip(found, inputs, strict=True):
+    outputs = evaluate(network, inputs, temperature=1.0)
+    for one, rows in zip(outputs, inputs, strict=True):
         expected = by_the_paper(network, rows.numpy().T, softmax).astype(float)
         torch.testing.assert_close(one.T, torch.from_numpy(expected), rtol=1e-9, atol=1e-9)
 
@@ -98,7 +98,7 @@ def total(units, **at: int) -> int:
 
 
 def test_steps_and_impulses_on_integers() -> None:
-    x, t = Form.of("x"), Form.of("t")
+    x, t = Form.coordinate("x"), Form.coordinate("t")
     for at in range(-5, 6):
         assert total(step(x - 1, {"y": 3}), x=at) == 3 * (at >= 1)
         for value in range(-4, 5):

@@ -29,7 +29,7 @@ def indices(count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("num_bins", range(2, 10))
-def test_the_quantiser_is_right_from_edge_to_edge_of_every_interval(num_bins: int) -> None:
+def test_the_quantizer_is_right_from_edge_to_edge_of_every_interval(num_bins: int) -> None:
     sharpness = 7
     network = quantizer(num_bins, 1, sharpness)
     bins = range(num_bins)
@@ -44,14 +44,14 @@ def test_the_quantiser_is_right_from_edge_to_edge_of_every_interval(num_bins: in
 
 
 @pytest.mark.parametrize("token_dim", [1, 2, 3])
-def test_sizes_of_the_quantiser(token_dim: int) -> None:
+def test_sizes_of_the_quantizer(token_dim: int) -> None:
     sizes = sizes_of(quantizer(6, token_dim))
     assert sizes[:5] == (2 * token_dim + 1, 0, 0, 2 * token_dim, 6 - 1)
     assert sizes.state_dim <= 5 * token_dim, "Lemma A.4, as recalled"
     assert sizes.width <= 7 * token_dim
 
 
-def test_the_quantiser_takes_coordinates_apart_and_runs_in_floats() -> None:
+def test_the_quantizer_takes_coordinates_apart_and_runs_in_floats() -> None:
     network = quantizer(8, 2)
     points = torch.rand(1, 500, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     outside_gaps = ((8 * points) % 1 <= 1 - 2**-10).all(-1)[0]
@@ -81,31 +81,31 @@ def ids_in_context(grid: tuple[int, int, int], tokens: np.ndarray) -> np.ndarray
 def test_the_contextual_mapping_is_one(grid: tuple[int, int, int]) -> None:
     """Definition 3.2, on all sequences of different tokens."""
     tokens, network = sequences(*grid), contextual_mapping(*grid)
-    found = evaluate_exactly(network, tokens)[..., 0]
-    assert (found == ids_in_context(grid, tokens)).all()
+    outputs = evaluate_exactly(network, tokens)[..., 0]
+    assert (outputs == ids_in_context(grid, tokens)).all()
     contexts = {}
-    for row, sequence in zip(found, tokens, strict=True):
+    for row, sequence in zip(outputs, tokens, strict=True):
         assert len(set(row)) == len(row), "entries of a sequence are distinct"
         contexts.setdefault(frozenset(map(tuple, sequence)), set()).update(row)
     assert len(set().union(*contexts.values())) == sum(map(len, contexts.values())), "those of different ones, too"
     assert torch.equal(
-        evaluate(network, torch.from_numpy(tokens).double()).long()[..., 0], torch.tensor(found.tolist())
+        evaluate(network, torch.from_numpy(tokens).double()).long()[..., 0], torch.tensor(outputs.tolist())
     )
     assert sizes_of(network)[:5] == (4, 1, 1, 3, grid[1]), "Lemma A.5: one head of size 1, width 3, N loops"
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-def test_extended_ids_leave_room_before_every_carry(grid: tuple[int, int, int]) -> None:
+def test_extended_ids_leave_unused_ones_before_every_carry(grid: tuple[int, int, int]) -> None:
     (num_bins, num_tokens, token_dim), tokens = grid, sequences(*grid)
     network = extended_contextual_mapping(*grid)
-    found = evaluate_exactly(network, tokens)[..., 0].astype(int)
+    outputs = evaluate_exactly(network, tokens)[..., 0].astype(int)
     plain = ids_in_context(grid, tokens)
-    assert (found == 2 * num_bins * (plain // num_bins) + plain % num_bins).all()
-    assert 0 <= found.min() <= found.max() < 2 * num_bins ** (token_dim * (num_tokens + 1))
-    used = np.unique(found)
+    assert (outputs == 2 * num_bins * (plain // num_bins) + plain % num_bins).all()
+    assert 0 <= outputs.min() <= outputs.max() < 2 * num_bins ** (token_dim * (num_tokens + 1))
+    used = np.unique(outputs)
     carries = np.diff(used // (2 * num_bins)) > 0
     assert (np.diff(used)[carries] > num_bins).all()
-    assert torch.equal(evaluate(network, torch.from_numpy(tokens).double()).long()[..., 0], torch.from_numpy(found))
+    assert torch.equal(evaluate(network, torch.from_numpy(tokens).double()).long()[..., 0], torch.from_numpy(outputs))
     sizes = sizes_of(network)
     assert sizes[:5] == (5, 1, 1, 4, num_tokens)
     assert sizes.width <= 5, "Corollary A.6"
@@ -119,8 +119,8 @@ bits = st.lists(st.integers(0, 1), min_size=1, max_size=70)
 @example([0])
 def test_bits_are_summed_up_to_every_index(bits: list[int]) -> None:
     network = bit_sum(bits)
-    found = evaluate_exactly(network, indices(len(bits) + 1)).flatten().tolist()
-    assert found == [0, *np.cumsum(bits).tolist()]
+    outputs = evaluate_exactly(network, indices(len(bits) + 1)).flatten().tolist()
+    assert outputs == [0, *np.cumsum(bits).tolist()]
     sizes = sizes_of(network)
     assert sizes[:5] == (6, 0, 0, 8, len(bits)), "Lemma A.8 as recalled: state 6, width 9"
 
@@ -128,9 +128,9 @@ def test_bits_are_summed_up_to_every_index(bits: list[int]) -> None:
 @pytest.mark.parametrize("pattern", [[1], [0, 1], [1, 1, 0], [0, 0, 0, 0, 1]])
 def test_float64_extracts_51_bits_and_no_more(pattern: list[int]) -> None:
     bits = (pattern * 51)[:51]
-    found = evaluate(bit_sum(bits), torch.arange(52, dtype=torch.float64)[None, :, None])
-    assert found.flatten().tolist() == [0, *np.cumsum(bits).tolist()]
-    with pytest.raises(ValueError, match=r"expected weights with which float64 counts exactly, .* got one of 5\d bits"):
+    outputs = evaluate(bit_sum(bits), torch.arange(52, dtype=torch.float64)[None, :, None])
+    assert outputs.flatten().tolist() == [0, *np.cumsum(bits).tolist()]
+    with pytest.raises(ValueError, match=r"expected weights with exact float64 sums, .* got one of 5\d bits"):
         evaluate(bit_sum([*bits, 1]), torch.zeros(1, 1, 1, dtype=torch.float64))
 
 
@@ -145,9 +145,9 @@ tables = st.integers(1, 3).flatmap(lambda size: st.lists(st.tuples(*[numbers] * 
 def test_stepwise_memory_is_as_near_as_its_largest_step(targets: list[tuple[Fraction, ...]]) -> None:
     """Lemma 4.1, and twice as near: rounded to the nearest."""
     network = stepwise_memory(targets)
-    found, expected = evaluate_exactly(network, indices(len(targets)))[0], np.array(targets, dtype=object)
+    outputs, expected = evaluate_exactly(network, indices(len(targets)))[0], np.array(targets, dtype=object)
     largest = abs(np.diff(expected, axis=0, prepend=expected[:1])).max(0)
-    assert (2 * abs(found - expected) <= largest).all()
+    assert (2 * abs(outputs - expected) <= largest).all()
     sizes, dimension = sizes_of(network), expected.shape[1]
     assert sizes[:5] == (6 * dimension + 2, 0, 0, 10 * dimension + 2, len(targets) - 1)
     assert sizes.state_dim <= 12 * dimension, "as recalled"
@@ -159,16 +159,16 @@ def test_timed_memory_is_exact_for_a_thousand_random_targets() -> None:
     generator = torch.Generator().manual_seed(0)
     targets = 1e3 * torch.randn(1000, 3, generator=generator, dtype=torch.float64)
     network = timed_memory(targets.tolist())
-    found = evaluate(network, torch.arange(1000, dtype=torch.float64)[None, :, None])
-    assert torch.equal(found[0], targets)
+    outputs = evaluate(network, torch.arange(1000, dtype=torch.float64)[None, :, None])
+    assert torch.equal(outputs[0], targets)
     sizes = sizes_of(network)
     assert sizes[:5] == (3 + 2, 0, 0, 3, 1000)
     assert sizes.state_dim <= 4 * 3, "as recalled"
     assert sizes.width <= 6 * 3
     rng = np.random.default_rng(0)
     large = [[int.from_bytes(rng.bytes(25), "little", signed=True)] for _ in range(1000)]
-    some = indices(1000)[:, ::20]
-    assert evaluate_exactly(timed_memory(large), some)[0].tolist() == large[::20]
+    sample = indices(1000)[:, ::20]
+    assert evaluate_exactly(timed_memory(large), sample)[0].tolist() == large[::20]
 
 
 @given(tables)
@@ -181,12 +181,15 @@ def test_timed_memory_is_exact_for_fractions(targets: list[tuple[Fraction, ...]]
     ("make", "message"),
     [
         (lambda: quantizer(1), "num_bins: expected at least 2 intervals, got 1"),
-        (lambda: quantizer(4, 0), "token_dim: expected tokens of at least 1 number, got 0"),
+        (lambda: quantizer(4, 0), "token_dim: expected tokens of 1 to 1,000 numbers, got 0"),
+        (lambda: quantizer(10**12), "num_bins: expected at most 262,144 intervals, got 1,000,000,000,000"),
+        (lambda: quantizer(4, 10**12), "token_dim: expected tokens of 1 to 1,000 numbers, got 1,000,000,000,000"),
+        (lambda: contextual_mapping(10, 10**9, 9), "num_tokens: expected IDs in context of at most 10,000 bits, "),
         (lambda: quantizer(4, 1, 0), "sharpness: expected at least 1, got 0"),
-        (lambda: contextual_mapping(3, 4), "num_tokens: expected 1 to 3, as many as there are different tokens, got 4"),
-        (lambda: extended_contextual_mapping(3, 0), "num_tokens: expected 1 to 3, as many as there are"),
-        (lambda: bit_sum([]), "bits: expected at least one of 0 and 1, got"),
-        (lambda: bit_sum([0, 2]), "bits: expected at least one of 0 and 1, got"),
+        (lambda: contextual_mapping(3, 4), "num_tokens: expected 1 to 3, the number of different tokens, got 4"),
+        (lambda: extended_contextual_mapping(3, 0), "num_tokens: expected 1 to 3, the number of different"),
+        (lambda: bit_sum([]), "bits: expected at least one, each 0 or 1, got"),
+        (lambda: bit_sum([0, 2]), "bits: expected at least one, each 0 or 1, got"),
         (lambda: bit_sum([0] * MAX_VALUES), "values: expected at most 262,144, got 262,145"),
         (lambda: stepwise_memory([]), "targets: expected values of one dimension of at least 1, got 0 of dimensions"),
         (lambda: timed_memory([[1], [1, 2]]), "targets: expected values of one dimension of at least 1, got 2"),

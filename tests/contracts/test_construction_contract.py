@@ -48,12 +48,12 @@ def construction(request) -> Construction:
 
 
 def assert_right(logits: torch.Tensor, expected: np.ndarray) -> None:
-    """Where something is asked, the right answer is ahead of every other by the margin."""
+    """At supervised positions, the logit margin of the correct answer is at least `MARGIN`."""
     targets = torch.from_numpy(expected)
     logits, targets = logits[targets != IGNORE], targets[targets != IGNORE]
-    ahead = logits.gather(1, targets[:, None]) - logits
-    ahead.scatter_(1, targets[:, None], MARGIN)
-    assert ahead.numel() == 0 or ahead.min() >= MARGIN
+    margins = logits.gather(1, targets[:, None]) - logits
+    margins.scatter_(1, targets[:, None], MARGIN)
+    assert margins.numel() == 0 or margins.min() >= MARGIN
 
 
 @torch.no_grad()
@@ -62,8 +62,8 @@ def assert_equal_on_all_short_strings(model: SequenceModel, machine: Transducer,
     length = max(n for n in range(1, 9) if n == 1 or num_symbols**n <= maximum)
     strings = all_strings(num_symbols, length)
     for dtype in DTYPES:
-        for some in np.array_split(strings, -(-len(strings) // 10_000)):
-            assert_right(model.to(dtype)(torch.from_numpy(some)), machine.run(some))
+        for chunk in np.array_split(strings, -(-len(strings) // 10_000)):
+            assert_right(model.to(dtype)(torch.from_numpy(chunk)), machine.run(chunk))
     model.float()
 
 
@@ -100,7 +100,7 @@ def test_is_right_on_all_strings_of_8_symbols_or_as_many_as_there_are_390_625_of
 @pytest.mark.slow
 @pytest.mark.usefixtures("fewer_strings")
 def test_is_certified(construction: Construction) -> None:
-    """But for a machine whose states are more classes than are looked for."""
+    """Except for machines with more states than the limit on classes."""
     certificate = certify(construction.model, construction.task)
     assert certificate.reaches("extracted") or "do not close within 500 classes" in certificate.reason
 
@@ -163,7 +163,7 @@ def test_compiles_any_automaton(machine: DFA) -> None:
 def test_answers_that_are_no_classes_are_refused(name: str) -> None:
     machine = Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([-1]))
     with pytest.raises(
-        ValueError, match=r"machine: expected answers in 0..0, or -100 where nothing is asked, got \[-1\]"
+        ValueError, match=r"machine: expected answers in 0..0, or -100 where nothing is supervised, got \[-1\]"
     ):
         construct(name, machine)
 

@@ -15,20 +15,20 @@ from lengthwise.constructions.looped.bits import MAX_VALUES, passed_on, rounded,
 from lengthwise.constructions.looped.context import ATTENTION, NUMBER, Grid, lessening, selecting
 from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assembled, impulse, passed_at
 from lengthwise.constructions.looped.network import LoopedNetwork
-from lengthwise.constructions.looped.quantizer import SHARPNESS, quantising
+from lengthwise.constructions.looped.quantizer import SHARPNESS, quantizing
 
 SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
 """A function on sequences of T tokens in [0, 1]^d that maps permuted tokens to permuted outputs."""
 
 Modulus = Callable[[float], float]
-"""A modulus of continuity: how much outputs can differ whose inputs differ by at most so much."""
+"""A modulus of continuity: the largest difference of outputs whose inputs differ by at most the argument."""
 
 
 class LoopedApproximation(NamedTuple):
-    """A network that is constant on the cubes of a grid, but for gaps between them.
+    """A network that is constant on the cubes of a grid, except for gaps between them.
 
-    On cubes of T different tokens its outputs are at most `tolerance` (for each dimension of them) away from the
-    function's at the center of the cube.
+    On cubes of T different tokens, its outputs differ by at most `tolerance` (in each dimension) from the function's at
+    the center of the cube.
     """
 
     network: LoopedNetwork
@@ -41,41 +41,40 @@ def looped_approximation(
 ) -> LoopedApproximation:
     r"""A looped transformer near a continuous, permutation-equivariant function on T tokens in [0, 1]^d.
 
-    With n = num_bins = 1 / delta, one block of one head of size 1, state 8 d + 4 and width 12 d + 10 is applied at most
-    n + T + 2 n^((T + 1) d) times (outputs of d dimensions); neither n nor T changes these sizes:
+    With n = num_bins = 1 / delta, one block with one head of size 1, state 8 d + 4 and width 12 d + 10 is applied at
+    most n + T + 2 n^((T + 1) d) times (for outputs of d dimensions). These sizes depend on neither n nor T:
 
-    - loops 1 ... n - 1: `quantizer`. In loop n the token's ID is passed on;
-    - loops n + 1 ... n + T: `extended_contextual_mapping`. After them, attention finds nobody waiting;
-    - then: `stepwise_memory` walks through the values of all IDs, and each token takes down the one of its own.
+    - loops 1 ... n - 1: `quantizer`; loop n passes the token's ID on;
+    - loops n + 1 ... n + T: `extended_contextual_mapping`; after them, no token waits;
+    - then: `stepwise_memory` walks through the values of all IDs, and each token keeps the value of its own ID.
 
-    An ID that occurs nowhere gets a value on the line between its neighbors': a carry, where many digits change at
-    once, is so spread over n steps. The error is at most
+    The value of an unused ID is interpolated between its neighbors, which spreads a carry, where many digits change at
+    once, over n steps. The error is at most
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
 
-    in L^p; the last term are cubes with equal tokens (`error_bound`). As delta goes to 0 so does all of it: looped
-    transformers are dense in the continuous permutation-equivariant functions, in every L^p (Corollary 3.8).
+    in L^p; the last term comes from cubes with equal tokens (`error_bound`). As delta goes to 0, so does the bound:
+    looped transformers are dense in the continuous permutation-equivariant functions, in every L^p (Corollary 3.8).
 
     Raises:
         ValueError: fewer than 2 intervals, fewer different tokens than T, more than 2^18 IDs, or a function that is not
-            permutation-equivariant, finite, or defined on float64 tensors [B, T, d].
+            permutation-equivariant, not finite, or not defined on float64 tensors [B, T, d].
 
     Example:
         >>> import torch
         >>> from lengthwise.constructions.looped import evaluate_exactly, sizes_of
         >>> def gap_to_others(x):
         ...     return x - x.mean(1, keepdim=True)
-        >>> made = looped_approximation(gap_to_others, num_bins=4, num_tokens=2)
-        >>> sizes_of(made.network)._asdict()
+        >>> approximation = looped_approximation(gap_to_others, num_bins=4, num_tokens=2)
+        >>> sizes_of(approximation.network)._asdict()
         {'state_dim': 12, 'num_heads': 1, 'head_dim': 1, 'width': 22, 'num_loops': 120, 'num_weights': 610}
-        >>> [float(y) for y in evaluate_exactly(made.network, [[[0.9], [0.1]]]).flatten()]
+        >>> [float(y) for y in evaluate_exactly(approximation.network, [[[0.9], [0.1]]]).flatten()]
         [0.375, -0.375]
 
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2: state 17 d + 9, width
         49 d + 25 (as recalled).
-    Differs from the source: smaller, since sub-networks that have nothing to do add nothing, and only one of them has
-        to be switched on; a cube is represented by its center; IDs before the first and after the last that occur are
-        left out.
+    Differs from the source: smaller, since idle sub-networks add nothing and only one of them has to be switched on; a
+        cube is represented by its center; IDs before the first used one and after the last are left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = occurring(function, grid)
@@ -100,22 +99,22 @@ def looped_approximation(
 def timed_approximation(
     function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
 ) -> LoopedApproximation:
-    """The same with a factor for every loop, and `timed_memory` in the third step: exact at the centers of cubes.
+    """The same with a factor for every loop and `timed_memory` as the third step: exact at the centers of cubes.
 
-    The error is at most w(delta sqrt(T d)) + O(delta^(d/p)): how much outputs change with a token, or with its context
-    alone, does not matter any more. State 3 d + 4, width 2 d + 11, and one loop more.
+    The error is at most w(delta sqrt(T d)) + O(delta^(d/p)), without the moduli of a token and of its context. State
+    3 d + 4, width 2 d + 11, and one loop more.
 
     Raises:
         ValueError: as `looped_approximation`.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
-        >>> made = timed_approximation(lambda x: x - x.mean(1, keepdim=True), num_bins=4, num_tokens=2)
-        >>> [float(y) for y in evaluate_exactly(made.network, [[[0.9], [0.1]]]).flatten()]
+        >>> approximation = timed_approximation(lambda x: x - x.mean(1, keepdim=True), num_bins=4, num_tokens=2)
+        >>> [float(y) for y in evaluate_exactly(approximation.network, [[[0.9], [0.1]]]).flatten()]
         [0.375, -0.375]
 
     Source: Xu and Sato (2024), section 4.1 and Theorem 4.2.
-    Differs from the source: it has no such consolidation, and leaves the loop count open.
+    Differs from the source: it has no such consolidation and gives no number of loops.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = occurring(function, grid)
@@ -127,7 +126,7 @@ def timed_approximation(
         inputs=_inputs(grid),
         starts=starts | {name: Form({}) for name in names},
         units=units + impulse(CLOCK - ready - (NUMBER - int(ids[0])), dict.fromkeys(names, 1)),
-        outputs=[Form.of(name) for name in names],
+        outputs=[Form.coordinate(name) for name in names],
         num_loops=len(table),
         attention=ATTENTION,
         scales=dict(zip(names, table.T, strict=True)),
@@ -138,17 +137,17 @@ def timed_approximation(
 def error_bound(
     grid: Grid, *, sequence: Modulus, token: Modulus | None, contextual: Modulus | None, largest: float, p: float = 2
 ) -> float:
-    """The theorem's bound on the L^p error, with the last term worked out; None: with a factor for every loop.
+    """The theorem's bound on the L^p error, with an explicit last term; moduli of None: with a factor for every loop.
 
-    Cubes with two equal tokens take at most T (T - 1) / 2 delta^d of the volume, and there the p-norm of the error is
-    at most `largest`. Gaps of the quantizer, as narrow as one likes, do not count.
+    Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume, and there the p-norm of the error is
+    at most `largest`. The gaps of the quantizer, which can be arbitrarily narrow, are neglected.
 
     Example:
         >>> error_bound(Grid(4, 2, 1), sequence=lambda t: t, token=None, contextual=None, largest=0.0)
         0.3535533905932738
 
     Source: Xu and Sato (2024), Theorem 3.7, and Theorem 4.2 for None.
-    Differs from the source: in nothing but the last term, of which it gives the order.
+    Differs from the source: only in the last term, of which it gives the order.
     """
     delta, size = 1 / grid.num_bins, grid.num_tokens * grid.token_dim
     bound = sequence(delta * size**0.5) + largest * (comb(grid.num_tokens, 2) * delta**grid.token_dim) ** (1 / p)
@@ -158,7 +157,7 @@ def error_bound(
 
 
 def loop_budget(grid: Grid) -> int:
-    """The loops r for which the theorem promises an error at this delta: ``delta = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
+    """The number of loops r of the theorem for this delta: ``delta = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
 
     Example:
         >>> loop_budget(Grid(num_bins=5, num_tokens=2, token_dim=1))
@@ -168,7 +167,7 @@ def loop_budget(grid: Grid) -> int:
 
 
 def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
-    """A grid with different tokens and not too many IDs, or a ValueError."""
+    """A grid with at least T different tokens and at most 2^18 IDs, or a ValueError."""
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     count = 2 * grid.base ** (num_tokens + 1)
     if count > MAX_VALUES:
@@ -180,7 +179,7 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
 
 
 def occurring(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
-    """The extended contextual IDs of all tokens in all sequences of different ones, in order, and their values."""
+    """The extended contextual IDs of all tokens in all sequences of different ones, in order, with their values."""
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
     values = _at_centers(function, tokens, grid)
     powers = grid.base ** np.arange(grid.num_tokens)[::-1]
@@ -192,23 +191,24 @@ def occurring(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray,
 
 
 def between(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"]) -> Shaped[np.ndarray, "K Y"]:
-    """The values of all IDs from the first to the last, on straight lines between those that are given."""
-    expected = np.arange(ids[0], ids[-1] + 1)
-    left = np.searchsorted(ids, expected, side="right") - 1
+    """The values of all IDs from the first to the last, by exact linear interpolation."""
+    all_ids = np.arange(ids[0], ids[-1] + 1)
+    left = np.searchsorted(ids, all_ids, side="right") - 1
     right = np.minimum(left + 1, len(ids) - 1)
-    share = np.frompyfunc(Fraction, 2, 1)((expected - ids[left]).astype(object), np.maximum(ids[right] - ids[left], 1))
-    filled: np.ndarray = values[left] + share[:, None] * (values[right] - values[left])
-    return filled
+    steps, distances = (all_ids - ids[left]).astype(object), np.maximum(ids[right] - ids[left], 1)
+    fractions = np.frompyfunc(Fraction, 2, 1)(steps, distances)
+    interpolated: np.ndarray = values[left] + fractions[:, None] * (values[right] - values[left])
+    return interpolated
 
 
 def _token_ids_in_context(grid: Grid, sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
     """Coordinates and units of the first two steps: `number` is the ID in context from loop n + T + 1 on.
 
-    Nobody waits, and no number has begun, until loop n passes token IDs on.
+    Until loop n passes token IDs on, no token waits and `number` is -1.
     """
     n, inputs = grid.num_bins, _inputs(grid)
-    starts, units = quantising(n, inputs, sharpness)
-    digits = [Form.of(f"bin_{name}") - CLOCK + n for name in inputs]
+    starts, units = quantizing(n, inputs, sharpness)
+    digits = [Form.coordinate(f"bin_{name}") - CLOCK + n for name in inputs]
     starts |= dict.fromkeys(("waiting", "gathered", "number"), Form({}, -1))
     twice = 2 * grid.token(digits)
     units += passed_at(CLOCK - n, [(twice + 1, {"waiting": 1, "number": 1})], bound=2 * grid.base)
@@ -221,9 +221,9 @@ def _inputs(grid: Grid) -> list[str]:
 
 
 def _at_centers(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> np.ndarray:
-    """The function at the centers of cubes that are given by their token IDs."""
-    indices = grid.num_bins ** np.arange(grid.token_dim)[::-1]
-    centers = torch.from_numpy((tokens[..., None] // indices % grid.num_bins + 0.5) / grid.num_bins)
+    """The function at the centers of the cubes of these token IDs."""
+    powers = grid.num_bins ** np.arange(grid.token_dim)[::-1]
+    centers = torch.from_numpy((tokens[..., None] // powers % grid.num_bins + 0.5) / grid.num_bins)
     with torch.no_grad():
         values = function(centers)
     if values.shape[:2] != centers.shape[:2] or values.ndim != 3 or not bool(values.isfinite().all()):
@@ -232,9 +232,7 @@ def _at_centers(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> n
             f"{list(values.shape)}, largest {float(values.abs().max())}"
         )
     with torch.no_grad():
-        turned = function(centers.roll(1, 1)).roll(-1, 1), function(centers.flip(1)).flip(1)
-    if not all(torch.allclose(values, other, rtol=1e-9, atol=1e-9) for other in turned):
-        raise ValueError(
-            "function: expected a permutation-equivariant one, got other outputs for the same tokens in another order"
-        )
+        permuted = function(centers.roll(1, 1)).roll(-1, 1), function(centers.flip(1)).flip(1)
+    if not all(torch.allclose(values, other, rtol=1e-9, atol=1e-9) for other in permuted):
+        raise ValueError("function: expected a permutation-equivariant one, got different outputs for permuted tokens")
     return values.numpy()

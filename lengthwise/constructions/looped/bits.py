@@ -1,4 +1,4 @@
-"""Step 3: values that change little from one to the next, written into the bits of two numbers for each dimension."""
+"""Step 3: values that change little from one to the next, encoded in the bits of two numbers for each dimension."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -11,21 +11,21 @@ from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assembled, 
 from lengthwise.constructions.looped.network import LoopedNetwork
 
 Targets = Sequence[Sequence[int | float | Fraction]] | Shaped[np.ndarray, "K Y"]
-"""Values to remember, a row each; floats are taken for what they exactly are."""
+"""Values to remember, one a row; floats are taken exactly."""
 
 MAX_VALUES = 1 << 18
-"""More values are refused: so many loops over numbers of so many bits take hours."""
+"""More values are rejected: there is a loop for each, and each loop computes with a number of as many bits."""
 
 
 def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
     """The sum of the first k of L bits, for k = 0 ... L, in L loops.
 
-    The bits are one number theta in base 2. Loop l adds the l-th bit to a running sum, moves theta up by one place,
-    and finds out the next bit: theta' = 2 theta - 2^L beta, and beta' = [2 theta' >= 2^L], a step of a form in the old
-    theta and beta. That is why one layer suffices. What is summed is passed on in the loop l = k.
+    The bits are one number theta in base 2. Loop l adds the l-th bit to a running sum, shifts theta by one digit, and
+    extracts the next bit: theta' = 2 theta - 2^L beta, and beta' = [2 theta' >= 2^L], which is a step of a form in the
+    old theta and beta, so that one layer suffices. Loop l = k passes the sum to the output.
 
     Raises:
-        ValueError: what is given is not bits, there are none, or more than 2^18.
+        ValueError: there is no bit, an entry that is not a bit, or more than 2^18 of them.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -33,19 +33,19 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
         [0, 1, 1, 2, 3]
 
     Source: Xu and Sato (2024), Lemma A.8: one feed-forward layer, state 6, width 9 (as recalled).
-    Differs from the source: width 8; theta is a whole number, 2^L times as large; the running sum is passed on by
-        Proposition A.3 in one loop, instead of summing only bits up to k.
+    Differs from the source: width 8; theta is an integer, 2^L times as large; Proposition A.3 passes the running sum to
+        the output in one loop, instead of a sum of only the bits up to k.
     """
     if not bits or any(bit not in (0, 1) for bit in bits):
-        raise ValueError(f"bits: expected at least one of 0 and 1, got {list(bits)[:8]}; write the number in base 2")
+        raise ValueError(f"bits: expected at least one, each 0 or 1, got {list(bits)[:8]}; give the digits in base 2")
     _check_count(len(bits) + 1)
     walk = Walk("sum", np.array(bits, dtype=object), signs=(1,))
-    summed, passing = passed_on([walk], CLOCK - Form.of("k"))
+    summed, passing = passed_on([walk], CLOCK - Form.coordinate("k"))
     return assembled(
         inputs=["k"],
-        starts={"k": Form.of("k"), **walk.starts(0), **summed},
+        starts={"k": Form.coordinate("k"), **walk.starts(0), **summed},
         units=[*walk.units(), *passing],
-        outputs=[Form.of(name) for name in summed],
+        outputs=[Form.coordinate(name) for name in summed],
         num_loops=len(bits),
     )
 
@@ -53,8 +53,8 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
 def stepwise_memory(targets: Targets) -> LoopedNetwork:
     """Remember y_0 ... y_{K-1}: input k gives y_k in K - 1 loops, up to half of the largest step in each dimension.
 
-    With eps_i the largest of |(y_k - y_{k-1})_i|, outputs are y_0 + eps a_k with whole numbers a_k, the nearest. Those
-    change by -1, 0 or 1, so that two bits for each k say everything.
+    With eps_i the largest of |(y_k - y_{k-1})_i|, outputs are y_0 + eps a_k with the nearest integers a_k, which change
+    by -1, 0 or 1: two bits for each k encode them.
 
     Raises:
         ValueError: no value, values of different dimensions, or more than 2^18.
@@ -66,13 +66,13 @@ def stepwise_memory(targets: Targets) -> LoopedNetwork:
         [0, 4, 4, 0]
 
     Source: Xu and Sato (2024), Lemma 4.1 and eq. (8): K - 1 loops, state 12 d, width 18 d (as recalled).
-    Differs from the source: state 6 d + 2 and width 10 d + 2; whole numbers are rounded to the nearest and not down,
-        which halves the error.
+    Differs from the source: state 6 d + 2 and width 10 d + 2; rounding to the nearest integer instead of down halves
+        the error.
     """
     plan = rounded(targets)
     walks = walks_of(plan)
-    kept, passing = passed_on(walks, CLOCK - Form.of("k"))
-    starts = {"k": Form.of("k")}
+    kept, passing = passed_on(walks, CLOCK - Form.coordinate("k"))
+    starts = {"k": Form.coordinate("k")}
     for walk in walks:
         starts |= walk.starts(0)
     return assembled(
@@ -85,19 +85,19 @@ def stepwise_memory(targets: Targets) -> LoopedNetwork:
 
 
 class Rounded(NamedTuple):
-    """Values as whole numbers of steps away from the first: ``first + size * levels[k]``, levels[0] = 0."""
+    """Values as integer numbers of steps from the first: ``first + size * levels[k]``, levels[0] = 0."""
 
     first: Shaped[np.ndarray, " Y"]
     size: Shaped[np.ndarray, " Y"]
     levels: Shaped[np.ndarray, "K Y"]
 
     def outputs(self, names: Sequence[str]) -> list[Form]:
-        """The values, as forms in coordinates that hold the whole numbers."""
-        return [s * Form.of(name) + y for y, s, name in zip(self.first, self.size, names, strict=True)]
+        """The values, as forms in the coordinates that hold the integers."""
+        return [s * Form.coordinate(name) + y for y, s, name in zip(self.first, self.size, names, strict=True)]
 
 
 def rounded(targets: Targets) -> Rounded:
-    """Whole numbers that differ by at most 1 from one value to the next, and the size of their steps.
+    """Integers that differ by at most 1 from one value to the next, and the size of their steps.
 
     Raises:
         ValueError: no value, values of different dimensions, or more than 2^18.
@@ -127,14 +127,14 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
 
 
 class Walk(NamedTuple):
-    """A number that changes by -1, 0 or 1 in every loop, as the bits of one number for each sign say."""
+    """A number that changes by -1, 0 or 1 in each loop, which the bits of one number for each sign encode."""
 
     name: str
     moves: Shaped[np.ndarray, " L"]
     signs: tuple[int, ...] = (1, -1)
 
     def starts(self, delay: int) -> dict[str, Form]:
-        """Coordinates; with a delay, the first bit comes to its place so many loops later."""
+        """Coordinates with their initial values; the first bit is extracted after `delay` loops."""
         starts = {f"{self.name}_running": Form({})}
         for sign in self.signs:
             theta = sum(1 << index for index, move in enumerate(reversed(self.moves)) if move == sign)
@@ -144,21 +144,23 @@ class Walk(NamedTuple):
         return starts
 
     def units(self) -> list[Unit]:
-        """Four for each sign."""
+        """Four units for each sign."""
         top = 1 << len(self.moves)
         units = []
         for sign in self.signs:
             theta, bit = self._theta(sign), self._bit(sign)
-            moved = 2 * Form.of(theta) - top * Form.of(bit)
-            units.append(Unit(Form.of(theta), {theta: 1}))
-            units.append(Unit(Form.of(bit), {theta: -top, bit: -1, f"{self.name}_running": sign}))
+            moved = 2 * Form.coordinate(theta) - top * Form.coordinate(bit)
+            units.append(Unit(Form.coordinate(theta), {theta: 1}))
+            units.append(Unit(Form.coordinate(bit), {theta: -top, bit: -1, f"{self.name}_running": sign}))
             units += step(2 * moved - top, {bit: 1})
         return units
 
     @property
     def value(self) -> Form:
-        """The number after the step that the loop is about to make."""
-        return sum((sign * Form.of(self._bit(sign)) for sign in self.signs), Form.of(f"{self.name}_running"))
+        """The number after the current loop's step."""
+        return sum(
+            (sign * Form.coordinate(self._bit(sign)) for sign in self.signs), Form.coordinate(f"{self.name}_running")
+        )
 
     def _theta(self, sign: int) -> str:
         return f"{self.name}_{'up' if sign > 0 else 'down'}"
@@ -173,7 +175,7 @@ def walks_of(plan: Rounded) -> list[Walk]:
 
 
 def passed_on(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[Unit]]:
-    """A coordinate for each walk, beginning with 0, and the units that pass the walk's value to it where `at` is 0."""
+    """A coordinate for each walk, initially 0, and the units that pass the walk's value to it where `at` is 0."""
     kept = [f"{walk.name}_kept" for walk in walks]
     values = [(walk.value, {name: 1}) for walk, name in zip(walks, kept, strict=True)]
     bound = max(len(walks[0].moves), 1)
@@ -181,7 +183,7 @@ def passed_on(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[Un
 
 
 def _nearest(number: Fraction) -> int:
-    """Halves go up, so that numbers at most 1 apart stay so (Python's own rounding takes 0.5 and 1.5 to 0 and 2)."""
+    """Halves are rounded up, which keeps numbers at most 1 apart; Python's `round` takes 0.5 and 1.5 to 0 and 2."""
     return int((number + Fraction(1, 2)) // 1)
 
 
@@ -189,5 +191,5 @@ def _check_count(count: int) -> None:
     if count > MAX_VALUES:
         raise ValueError(
             f"values: expected at most {MAX_VALUES:,}, got {count:,}; they are the bits of one number, which every "
-            "loop computes with"
+            "loop reads"
         )

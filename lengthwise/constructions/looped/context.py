@@ -1,19 +1,24 @@
 """Step 2: the tokens of a sequence, largest first, as the digits of one number."""
 
+from math import log2
 from typing import NamedTuple
 
 from lengthwise.constructions.looped.forms import CLOCK, Attention, Form, Unit, assembled
 from lengthwise.constructions.looped.network import LoopedNetwork
 from lengthwise.constructions.looped.quantizer import check_grid
 
-WAITING, GATHERED, NUMBER = (Form.of(name) for name in ("waiting", "gathered", "number"))
+WAITING, GATHERED, NUMBER = (Form.coordinate(name) for name in ("waiting", "gathered", "number"))
 
 ATTENTION = Attention(query=CLOCK, key=WAITING, value=WAITING - GATHERED, writes="gathered")
-"""Every token finds the largest that waits; what it had gathered before is subtracted, as it is the same everywhere."""
+"""Every token attends to the largest waiting one; the previously gathered one is the same everywhere and subtracted."""
+
+
+MAX_ID_BITS = 10_000
+"""Grids with longer IDs in context are rejected: every loop computes with them."""
 
 
 class Grid(NamedTuple):
-    """Sequences of T tokens of d coordinates, each one of n intervals: n^d token IDs, which are numbers in base n."""
+    """Sequences of T tokens of d coordinates, each in one of n intervals: n^d token IDs, with d digits in base n."""
 
     num_bins: int
     num_tokens: int
@@ -25,33 +30,39 @@ class Grid(NamedTuple):
         return int(self.num_bins**self.token_dim)
 
     def token(self, digits: list[Form]) -> Form:
-        """The token ID of d interval numbers, the last of which counts least: eq. (7)."""
+        """The token ID of d interval indices, the last of which is the least significant digit: eq. (7)."""
         return sum((self.num_bins ** (self.token_dim - 1 - i) * digit for i, digit in enumerate(digits)), Form({}))
 
     def checked(self) -> "Grid":
-        """Itself, or a ValueError if there are no sequences of different tokens."""
+        """The grid itself, or a ValueError if it has no sequences of different tokens or its IDs are too long."""
         check_grid(self.num_bins, self.token_dim)
+        bits = self.token_dim * (self.num_tokens + 1) * log2(self.num_bins)
+        if bits > MAX_ID_BITS:
+            raise ValueError(
+                f"num_tokens: expected IDs in context of at most {MAX_ID_BITS:,} bits, (T + 1) d log2(n), got "
+                f"{bits:,.0f}; take fewer intervals, tokens or dimensions"
+            )
         if not 1 <= self.num_tokens <= self.base:
             raise ValueError(
-                f"num_tokens: expected 1 to {self.base}, as many as there are different tokens, got {self.num_tokens}; "
+                f"num_tokens: expected 1 to {self.base}, the number of different tokens, got {self.num_tokens}; "
                 "take more intervals or fewer tokens"
             )
         return self
 
 
 def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
-    """The contextual token ID of every token of a sequence of T different ones, in T loops.
+    """The contextual token ID of each token in a sequence of T different ones, in T loops.
 
-    Tokens come as d interval numbers each, with token IDs z in base n = num_bins. With z_(1) > ... > z_(T) the sorted
-    IDs, the ID in context is the number with the digits z, z_(1), ..., z_(T) in base n^d:
+    A token is given as d interval indices; its ID z is the number with these digits in base n = num_bins. With the
+    sorted IDs z_(1) > ... > z_(T), the ID in context is the number with the digits z, z_(1), ..., z_(T) in base n^d:
 
         z n^(dT) + sum_i z_(i) n^(d (T - i))
 
-    Every loop finds the largest token that waits, by attention, appends it to the number (Horner), and sets it to -1,
-    where it waits no longer. When none waits, nothing happens any more.
+    Each loop finds the largest waiting token by attention, appends it to the number (Horner's scheme), and sets it to
+    -1, so that it no longer waits. Once no token waits, nothing changes.
 
     Raises:
-        ValueError: there are not as many different tokens.
+        ValueError: there are fewer different tokens than T, or the IDs have more than 10,000 bits.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -59,11 +70,11 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
         [2742, 7742, 4742]
 
     Source: Xu and Sato (2024), Lemma A.5: T loops, one head of size 1, width 3.
-    Differs from the source: each token's own ID is the first digit, so that no copy of it has to be kept; state 4.
+    Differs from the source: each token's own ID is the first digit, so that no copy of it is needed; state 4.
     """
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     inputs = [f"k{i}" for i in range(token_dim)]
-    token = grid.token([Form.of(name) for name in inputs])
+    token = grid.token([Form.coordinate(name) for name in inputs])
     starts = {"waiting": token, "gathered": Form({}), "number": token}
     return assembled(
         inputs=inputs,
@@ -76,13 +87,13 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
 
 
 def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
-    """The same with unused IDs before every carry: the last of all digits in base n counts to n in steps of 2n.
+    """The same with n unused IDs before every carry of the last digit in base n.
 
-    An ID c of `contextual_mapping` becomes 2c - (c mod n). That is the number of twice the digits, and in the last loop
-    the last token brings 1 less for each unit of its last digit.
+    An ID c of `contextual_mapping` becomes 2c - (c mod n): the number with twice the digits, from which the last token
+    subtracts its last digit in the last loop.
 
     Raises:
-        ValueError: there are not as many different tokens.
+        ValueError: there are fewer different tokens than T, or the IDs have more than 10,000 bits.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -95,20 +106,20 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
     """
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     inputs = [f"k{i}" for i in range(token_dim)]
-    digits = [Form.of(name) for name in inputs]
+    digits = [Form.coordinate(name) for name in inputs]
     twice = 2 * grid.token(digits)
     first_is_last = digits[-1] if num_tokens == 1 else Form({})
     starts = {"waiting": twice - first_is_last, "gathered": Form({}), "number": twice, "last": digits[-1]}
-    units = [*selecting(grid, factor=2), lessening(grid, Form.of("last"), CLOCK - (num_tokens - 1))]
+    units = [*selecting(grid, factor=2), lessening(grid, Form.coordinate("last"), CLOCK - (num_tokens - 1))]
     return assembled(
         inputs=inputs, starts=starts, units=units, outputs=[NUMBER], num_loops=num_tokens, attention=ATTENTION
     )
 
 
 def selecting(grid: Grid, factor: int) -> list[Unit]:
-    """Append what is gathered to the number unless it is negative, and take the token that it is off the list.
+    """Append the gathered token to the number unless it is negative, and set that token to -1, no longer waiting.
 
-    Tokens wait as `factor` times their ID. The number may begin with -1, for "not yet", and is then left alone.
+    A waiting token is `factor` times its ID. A number of -1, "not yet", is left unchanged.
     """
     largest = factor * grid.base
     beyond = (grid.base - 1) * largest * grid.base**grid.num_tokens
@@ -120,8 +131,8 @@ def selecting(grid: Grid, factor: int) -> list[Unit]:
 
 
 def lessening(grid: Grid, last_digit: Form, since: Form) -> Unit:
-    """Take `last_digit` (0 to n - 1) from what waits in the loop where `since` is 0, and nothing before.
+    """Subtract `last_digit` (0 to n - 1) from waiting tokens in the loop where `since` is 0, and nothing before.
 
-    Later it takes more and more, so that nothing waits again.
+    Later loops subtract more, so that no token waits again.
     """
     return Unit(last_digit + grid.num_bins * since, {"waiting": -1})

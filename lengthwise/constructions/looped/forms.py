@@ -1,8 +1,8 @@
-"""How constructions are written: coordinates with names, affine forms in them, and ReLU units that read and write them.
+"""A notation for constructions: named coordinates, affine forms in them, and ReLU units that read and write them.
 
-A sub-network is a few named coordinates and a list of units. Several become one network by taking all their coordinates
-and all their units together; `assembled` makes matrices of them. All share one coordinate, the `CLOCK`: it is t at the
-beginning of loop t = 1, 2, ..., and units that read it are switched on and off by it.
+A sub-network is a few named coordinates and a list of units. A network is the union of the coordinates and units of
+several sub-networks; `assembled` makes its matrices. All share one coordinate, the `CLOCK`: it is t at the beginning of
+loop t = 1, 2, ..., and switches the units that read it on and off.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ class Form:
     """An affine form, such as ``2 * x - y + 1``: weights of named coordinates, and a constant.
 
     Example:
-        >>> x, y = Form.of("x"), Form.of("y")
+        >>> x, y = Form.coordinate("x"), Form.coordinate("y")
         >>> form = 3 * (x - 2 * y) + 1
         >>> dict(form.weights), form.constant
         ({'x': 3, 'y': -6}, 1)
@@ -29,8 +29,8 @@ class Form:
         self.constant = constant
 
     @classmethod
-    def of(cls, name: str) -> "Form":
-        """The coordinate itself."""
+    def coordinate(cls, name: str) -> "Form":
+        """The coordinate of this name."""
         return cls({name: 1})
 
     def __add__(self, other: "Form | Number") -> "Form":
@@ -49,8 +49,8 @@ class Form:
     __radd__, __rmul__ = __add__, __mul__
 
 
-CLOCK = Form.of("clock")
-"""The number of the loop, from 1; a bias adds 1 in every loop."""
+CLOCK = Form.coordinate("clock")
+"""The index of the loop, from 1; a bias adds 1 in every loop."""
 
 
 class Unit(NamedTuple):
@@ -61,7 +61,7 @@ class Unit(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """One head of size 1, each of its matrices a form; its result is added to the coordinate `writes`."""
+    """One head of size 1, whose matrices are forms; its result is added to the coordinate `writes`."""
 
     query: Form
     key: Form
@@ -70,10 +70,10 @@ class Attention(NamedTuple):
 
 
 def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
-    """1 where the form is at least 0, and 0 where it is at most -1; linear between: two units.
+    """1 where the form is at least 0, 0 where it is at most -1, and linear in between; on integers, exact. Two units.
 
-    Source: Xu and Sato (2024), Proposition A.2. Differs from the source: the ramp is 1 wide; multiply the form to make
-    it steeper. On integers that is exact.
+    Source: Xu and Sato (2024), Proposition A.2.
+    Differs from the source: the ramp has width 1; a multiple of the form makes it steeper.
     """
     return [Unit(form + 1, writes), Unit(form, _negative(writes))]
 
@@ -81,20 +81,20 @@ def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
 def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
     """1 where an integer form is 0, else 0: three units.
 
-    Source: Xu and Sato (2024), Appendix B. Differs from the source: Proposition A.3 takes four units, which for a
-        value of 1 on integers are three.
+    Source: Xu and Sato (2024), Appendix B.
+    Differs from the source: Proposition A.3 takes four units; for a value of 1 on integers three suffice.
     """
     return [Unit(at + 1, writes), Unit(at, _times(-2, writes)), Unit(at + -1, writes)]
 
 
 def passed_at(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bound: int) -> list[Unit]:
-    """Where the integer form `at` is 0, each value; else 0: two units for each value and two for all of them.
+    """Each value where the integer form `at` is 0, else 0: two units for each value, and two shared by all.
 
     With u the form, g a value and |g| <= M = `bound`: ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for u < 0,
     g + M at u = 0, and 2M for u > 0; without g it is 0, M and 2M. Their difference is the impulse.
 
     Source: Xu and Sato (2024), Proposition A.3.
-    Differs from the source: values that are passed on at the same time share two of the four units.
+    Differs from the source: values that are passed at the same time share two of the four units.
     """
     early, late = 2 * bound * at + bound, 2 * bound * at + -bound
     units = []
@@ -115,10 +115,10 @@ def assembled(
     attention: Attention | None = None,
     scales: Mapping[str, Shaped[np.ndarray, " R"]] | None = None,
 ) -> LoopedNetwork:
-    """The network whose coordinates are those of `starts`, forms in the inputs that they begin with, and the clock.
+    """The network whose coordinates are those of `starts`, their initial values as forms in the inputs, and the clock.
 
-    `outputs` are forms in the coordinates; `scales` holds the factor of a coordinate's change for every loop, 1 where
-    it names none.
+    `outputs` are forms in the coordinates. `scales` has a coordinate's factors for all loops; other coordinates have
+    factor 1.
     """
     starts = {**starts, "clock": Form({}, 1)}
     names = list(starts)
@@ -141,12 +141,12 @@ def _head(attention: Attention, names: Sequence[str]) -> Head:
 
 
 def _rows(forms: Sequence[Form], names: Sequence[str]) -> Affine:
-    assert all(form.weights.keys() <= set(names) for form in forms), "a form in coordinates that are not there"
+    assert all(form.weights.keys() <= set(names) for form in forms), "a form in unknown coordinates"
     return Affine(_matrix([form.weights for form in forms], names), _vector([form.constant for form in forms]))
 
 
 def _columns(writes: Sequence[Mapping[str, Number]], names: Sequence[str]) -> np.ndarray:
-    assert all(one.keys() <= set(names) for one in writes), "a unit writes to a coordinate that is not there"
+    assert all(weights.keys() <= set(names) for weights in writes), "a unit writes to an unknown coordinate"
     return _matrix(writes, names).T
 
 

@@ -1,4 +1,4 @@
-"""With a factor for every loop, any values are remembered exactly."""
+"""Exact memory of arbitrary values, with a factor for every loop."""
 
 from lengthwise.constructions.looped.bits import Targets, table_of
 from lengthwise.constructions.looped.forms import CLOCK, Form, assembled, impulse
@@ -6,11 +6,11 @@ from lengthwise.constructions.looped.network import LoopedNetwork
 
 
 def timed_memory(targets: Targets) -> LoopedNetwork:
-    """Remember any y_0 ... y_{K-1}: input k gives exactly y_k in K loops, of which loop t has the factors eta_t.
+    """Remember any y_0 ... y_{K-1}: input k gives exactly y_k in K loops, where loop t has the factors eta_t.
 
-    In loop k + 1 an impulse is 1, and eta_{k+1} = y_k multiplies what it adds to the output: y + eta_t * [k = t - 1].
-    Neighbors may be as far apart as they like, unlike in `stepwise_memory`; but the factors are K d numbers, one for
-    each output and loop, where the block alone has as many weights for every K.
+    In loop k + 1 an impulse is 1, and eta_{k+1} = y_k scales what it adds to the output: y + eta_t * [k = t - 1].
+    Unlike in `stepwise_memory`, successive values may be arbitrarily far apart, but the factors are K d numbers, one
+    for each output and loop; the number of weights of the block does not depend on K.
 
     Raises:
         ValueError: no value, values of different dimensions, or more than 2^18.
@@ -23,15 +23,15 @@ def timed_memory(targets: Targets) -> LoopedNetwork:
 
     Source: Xu and Sato (2024), Theorem 4.2 and Appendix B: K loops, state 4 d, width 6 d (as recalled).
     Differs from the source: state d + 2 and width 3, as all outputs share the impulse; factors may be 0, so that no
-        offset keeps them from it.
+        offset is needed.
     """
     values = table_of(targets)
     names = [f"y{i}" for i in range(values.shape[1])]
     return assembled(
         inputs=["k"],
-        starts={"k": Form.of("k")} | {name: Form({}) for name in names},
-        units=impulse(CLOCK - 1 - Form.of("k"), dict.fromkeys(names, 1)),
-        outputs=[Form.of(name) for name in names],
+        starts={"k": Form.coordinate("k")} | {name: Form({}) for name in names},
+        units=impulse(CLOCK - 1 - Form.coordinate("k"), dict.fromkeys(names, 1)),
+        outputs=[Form.coordinate(name) for name in names],
         num_loops=len(values),
         scales=dict(zip(names, values.T, strict=True)),
     )

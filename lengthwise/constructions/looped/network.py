@@ -1,18 +1,18 @@
-r"""A looped transformer as weights that are numbers, evaluated exactly in rationals or in float64.
+r"""A looped transformer as exact weights, evaluated in rationals or in float64.
 
-A block is X' = X + Attn(X), then X' + FF(X'), without normalization, on T tokens that are rows of D numbers:
+A block is X' = X + Attn(X), then X' + FF(X'), without normalization, on T tokens, which are rows of D numbers:
 
     Attn(X) = sum_h softmax((X Q_h^T) (X K_h^T)^T / temperature) (X V_h^T) O_h^T
     FF(X) = ReLU(X W_1^T + b_1) W_2^T + b_2
 
-A looped transformer applies an affine map to every token, one block R times, and another affine map. With
-`scales` eta, loop t has eta_t * FF(X) in the place of FF(X).
+A looped transformer applies an affine map to every token, one block R times, and another affine map. With `scales`
+eta, loop t has eta_t * FF(X) instead of FF(X).
 
-`evaluate_exactly` computes in Python's integers and fractions, with the softmax of temperature 0: all weight on the
-largest scores, in equal parts. `evaluate` computes in float64 with softmax, and only where float64 can count.
+`evaluate_exactly` computes in Python's integers and fractions, with a softmax of temperature 0: equal weight on the
+largest scores. `evaluate` computes in float64 with softmax, and only with weights for which float64 sums are exact.
 
-Source: Xu and Sato (2024), eq. (1) to (6), and section 4.1 for the scales. Differs from the source: tokens are rows,
-not columns; the temperature stands next to the weights instead of in them.
+Source: Xu and Sato (2024), eq. (1) to (6), and section 4.1 for the scales.
+Differs from the source: tokens are rows, not columns; the temperature is an argument instead of part of the weights.
 """
 
 import math
@@ -30,18 +30,18 @@ from torch import Tensor
 Number = int | Fraction
 
 FLOAT_BITS = 52
-"""Weights of a block beyond 2^52 are refused in float64: their sums would leave out ones."""
+"""In float64, weights of a block above 2^52 are rejected: adding 1 to them would be rounded away."""
 
 
 class Affine(NamedTuple):
-    """x -> x W^T + b, on every token; numbers are integers and fractions, in arrays of dtype object."""
+    """x -> x W^T + b on every token; numbers are integers and fractions, in arrays of dtype object."""
 
     weight: Shaped[np.ndarray, "Y X"]
     bias: Shaped[np.ndarray, " Y"]
 
 
 class Head(NamedTuple):
-    """An attention head of size S: scores from `query` and `key`, and what `output` writes of `value`."""
+    """An attention head of size S: `query` and `key` for the scores, `output` applied to the attended `value`."""
 
     query: Shaped[np.ndarray, "S D"]
     key: Shaped[np.ndarray, "S D"]
@@ -50,7 +50,7 @@ class Head(NamedTuple):
 
 
 class LoopedBlock(NamedTuple):
-    """The one block: its attention heads (none: attention adds nothing), W_1 and b_1 in `up`, W_2 and b_2 in `down`."""
+    """The block: its attention heads (none: no attention), W_1 and b_1 in `up`, W_2 and b_2 in `down`."""
 
     heads: tuple[Head, ...]
     up: Affine
@@ -68,7 +68,7 @@ class LoopedNetwork(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How large a network is. `num_weights` are those of the block, which do not depend on how often it is applied."""
+    """The size of a network. `num_weights` counts the weights of the block, which all loops share."""
 
     state_dim: int
     num_heads: int
@@ -79,7 +79,7 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(network: LoopedNetwork) -> Sizes:
-    """Count: D, heads, the size of a head, the width of the feed-forward layer, loops, and weights of the block."""
+    """D, number of heads, size of a head, width of the feed-forward layer, number of loops, weights of the block."""
     heads, up, down = network.block
     width, state_dim = up.weight.shape
     arrays = [array for layer in (*heads, up, down) for array in layer]
@@ -90,7 +90,7 @@ def sizes_of(network: LoopedNetwork) -> Sizes:
 def evaluate_exactly(
     network: LoopedNetwork, inputs: Shaped[np.ndarray, "B T X"] | Sequence[Any]
 ) -> Shaped[np.ndarray, "B T Y"]:
-    """The outputs for B sequences of T tokens, in integers and fractions; floats are taken for what they exactly are.
+    """The outputs for B sequences of T tokens, in integers and fractions; floats are taken exactly.
 
     Raises:
         ValueError: the inputs have another shape than [B, T, X].
@@ -100,12 +100,12 @@ def evaluate_exactly(
         >>> evaluate_exactly(quantizer(num_bins=4), [[[0], [Fraction(1, 4)], [Fraction(2, 3)], [1]]]).tolist()
         [[[0], [1], [2], [3]]]
     """
-    given = _exact(np.asarray(inputs, dtype=object))
-    _check_inputs(network, given.shape)
+    numbers = _exact(np.asarray(inputs, dtype=object))
+    _check_inputs(network, numbers.shape)
     heads, up, down = network.block
     layers = [tuple(_Sparse(matrix) for matrix in head) for head in heads]
-    state = _Sparse(*network.read_in)(given)
-    # ReLU and attention of temperature 0 are homogeneous: states and biases times one number, and most are integers.
+    state = _Sparse(*network.read_in)(numbers)
+    # ReLU and attention of temperature 0 are homogeneous: scaling states and biases makes most of them integers.
     scale = math.lcm(*(number.denominator for number in state.flat))
     state = _simple(state * scale)
     up_rows, down_rows = (_Sparse(weight, bias * scale) for weight, bias in (up, down))
@@ -121,13 +121,13 @@ def evaluate_exactly(
 def evaluate(
     network: LoopedNetwork, inputs: Float[Tensor, "B T X"], temperature: float = 1e-3
 ) -> Float[Tensor, "B T Y"]:
-    """The outputs in float64, with softmax at a temperature; scores of different tokens must be far apart next to it.
+    """The outputs in float64, with softmax at a temperature far below the differences of scores.
 
-    At the default, scores that differ by 1 give softmax weights of exactly 1 and 0.
+    At the default temperature, scores that differ by 1 give softmax weights of exactly 1 and 0.
 
     Raises:
         ValueError: the inputs have another shape or dtype, the temperature is not positive, or the block has a weight
-            that float64 does not hold, or from which on it does not count.
+            that is not a float64 or is above 2^52.
 
     Example:
         >>> from lengthwise.constructions.looped import quantizer
@@ -140,11 +140,11 @@ def evaluate(
         raise ValueError(f"inputs: expected float64, got {inputs.dtype}; call .double()")
     if not 0 < temperature < float("inf"):
         raise ValueError(
-            f"temperature: expected a positive number, got {temperature}; 0 is what evaluate_exactly takes"
+            f"temperature: expected a positive number, got {temperature}; evaluate_exactly computes with 0"
         )
     heads, (up, up_bias), (down, down_bias) = network.block
     for array in (up, up_bias, down, down_bias, network.read_in.weight, network.read_in.bias):
-        _check_countable(array)
+        _check_exact(array)
     layers = [tuple(_float(matrix) for matrix in head) for head in heads]
     w_1, b_1, w_2, b_2 = (_float(array) for array in (up, up_bias, down, down_bias))
     scales = None if network.scales is None else _float(network.scales)
@@ -163,7 +163,7 @@ def _soft_attention(state: Tensor, head: Sequence[Tensor], temperature: float) -
 
 
 class _Sparse:
-    """An affine map of arrays of numbers; zeros of its weight, which is mostly zeros, cost nothing."""
+    """An affine map of arrays of objects that skips the zeros of its weight, which is mostly zeros."""
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
         constants = [0] * len(weight) if bias is None else list(bias)
@@ -173,16 +173,16 @@ class _Sparse:
         ]
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        made = np.empty((*x.shape[:-1], len(self.rows)), dtype=object)
+        outputs = np.empty((*x.shape[:-1], len(self.rows)), dtype=object)
         columns = list(np.moveaxis(x, -1, 0))
         for i, (constant, terms) in enumerate(self.rows):
             summands = [columns[j] if weight == 1 else weight * columns[j] for j, weight in terms]
-            made[..., i] = reduce(add, [*summands, constant] if constant or not summands else summands)
-        return made
+            outputs[..., i] = reduce(add, [*summands, constant] if constant or not summands else summands)
+        return outputs
 
 
 def _attention(state: np.ndarray, head: Sequence[_Sparse]) -> np.ndarray:
-    """Softmax of temperature 0: the mean of the values whose scores are the largest."""
+    """Softmax of temperature 0: the mean of the values with the largest score."""
     query, key, value, output = head
     scores = (query(state)[..., :, None, :] * key(state)[..., None, :, :]).sum(-1)
     chosen = (scores == scores.max(-1, keepdims=True)).astype(object) * 1
@@ -212,11 +212,11 @@ def _check_inputs(network: LoopedNetwork, shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_countable(array: np.ndarray) -> None:
+def _check_exact(array: np.ndarray) -> None:
     for number in array.flat:
         exact = Fraction(number)
         if abs(exact.numerator) > 2**FLOAT_BITS or exact.denominator.bit_count() != 1:
             raise ValueError(
-                f"network: expected weights with which float64 counts exactly, whole numbers up to 2^{FLOAT_BITS} or "
-                f"these halved a few times, got one of {exact.numerator.bit_length()} bits; use evaluate_exactly"
+                f"network: expected weights with exact float64 sums, integers up to 2^{FLOAT_BITS} over a power of 2, "
+                f"got one of {exact.numerator.bit_length()} bits; use evaluate_exactly"
             )

@@ -1,1 +1,1 @@
-"""Linear RNNs that repeat a word indefinitely: constructions, the smallest dimension, proofs, lifetimes."""
+"""Linear RNNs that repeat a word indefinitely: closed forms, the smallest dimension, proofs, lifetimes."""

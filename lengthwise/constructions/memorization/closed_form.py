@@ -1,4 +1,4 @@
-"""Generators that are written down: rotations for 0^a 1^b, permutations and simplices for any word."""
+"""Generators in closed form: rotations for 0^a 1^b, permutations and simplices for any word."""
 
 from math import cos, gcd, pi, sin
 from typing import Literal
@@ -22,7 +22,7 @@ def rotation_matrix(angle: float) -> Array:
 
 
 def arc_margin(zeros: int, period: int) -> float:
-    """sin(pi a / p) sin(pi / p): how far the best line keeps from the nearest state of 0^a 1^(p-a) on the unit circle.
+    """sin(pi a / p) sin(pi / p): the distance of the best line from the nearest state of 0^a 1^(p-a), of norm 1.
 
     Example:
         >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)
@@ -47,7 +47,7 @@ def rotation(zeros: int, ones: int) -> LinearGenerator:
         ('0000011100000111', 0.3536)
 
     Source: "update on rnn memorization", section (0^a 1^b)^+, Figures 1 and 2.
-    Differs from the source: which line is best, and its offset, are not in the note; nothing is shifted or rotated.
+    Differs from the source: the best line and its offset are ours; states are neither shifted nor rotated.
     """
     period = _period_of_arcs(zeros, ones)
     middle = pi * (zeros - 1) / period
@@ -63,14 +63,14 @@ def rotation(zeros: int, ones: int) -> LinearGenerator:
 
 
 def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
-    """The same with one complex number: W_h = e^(2 pi i / p), read by its real part after a turn.
+    """The same with one complex number: W_h = e^(2 pi i / p), read out as a real part.
 
     Example:
         >>> complex_rotation(3, 4).generate(9)
         '000111100'
 
     Source: "update on rnn memorization", section "How small can we make d?".
-    Differs from the source: which gives the matrix alone, and no read-out.
+    Differs from the source: it gives only the matrix; the read-out is ours.
     """
     period = _period_of_arcs(zeros, ones)
     normal = np.exp(1j * pi * (zeros - 1) / period)
@@ -95,7 +95,7 @@ def _period_of_arcs(zeros: int, ones: int) -> int:
 
 
 def _offset(zeros: int, period: int) -> float:
-    """cos(pi a / p) cos(pi / p), exactly 0 for arcs of one size."""
+    """cos(pi a / p) cos(pi / p), exactly 0 for arcs of equal size."""
     return 0.0 if 2 * zeros == period else cos(pi * zeros / period) * cos(pi / period)
 
 
@@ -103,9 +103,9 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
     """Any word with d = p: W_h is a power of the cyclic shift, and W_y has the letter of each unit vector as a column.
 
     W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. Under the action of the note,
-    (s.v)_i = v_{s(i)}, c sends e_1 to e_d, and not to e_2 as it says; under `"inverse"`, (s.v)_i = v_{s^-1(i)}, which
-    is a representation for all permutations, it sends e_1 to e_2. Either way columns of W_y follow the orbit of
-    h_1 = e_1. All numbers are 0 and 1: nothing is ever rounded.
+    (s.v)_i = v_{s(i)}, c sends e_1 to e_d, and not to e_2 as the note says. Under `"inverse"`, (s.v)_i = v_{s^-1(i)},
+    which is a representation of all permutations, it sends e_1 to e_2. Either way, the columns of W_y are in the order
+    of the orbit of h_1 = e_1. All numbers are 0 and 1: nothing is rounded.
 
     Raises:
         ValueError: the power is not coprime to p.
@@ -118,13 +118,13 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
         [0, 0, 1]
 
     Source: "update on rnn memorization", section (s_1^a_1 ... s_k^a_k)^+ and its remark.
-    Differs from the source: the action is inverted by default, and the columns of W_y go with the power; h_0 is W_h^-1
-        e_1, so that h_1 = e_1.
+    Differs from the source: the action is inverted by default, and the columns of W_y depend on the power; h_0 is
+        W_h^-1 e_1, so that h_1 = e_1.
     """
     p = word.period
     if gcd(power, p) != 1:
         raise ValueError(
-            f"power: expected a number coprime to the period {p}, got {power}; other powers of a cycle are no cycle"
+            f"power: expected a number coprime to the period {p}, got {power}; other powers have shorter cycles"
         )
     step = power if action == "inverse" else -power
     orbit = np.arange(p) * step % p
@@ -137,8 +137,9 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
 def simplex(word: Word) -> LinearGenerator:
     """Any word with d = p - 1 and a bias, in integers: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
 
-    W_h is the companion matrix of 1 + x + ... + x^(p-1): of the cyclic shift, what the bias can say is left out. The
-    states are the corners of a simplex, so that a read-out gives any logits at all: here p times the one-hot vectors.
+    W_h is the companion matrix of 1 + x + ... + x^(p-1): the cyclic shift without its eigenvalue 1, which the bias
+    replaces. The states are the corners of a simplex, so that a read-out can have arbitrary logits: here p times the
+    one-hot vectors.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -168,7 +169,7 @@ def companion_matrix(coefficients: list[int]) -> Array:
     return matrix
 
 
-def reads(generator: LinearGenerator, word: Word, count: int) -> bool:
-    """Whether the first so many symbols are the word, again and again."""
+def repeats(generator: LinearGenerator, word: Word, count: int) -> bool:
+    """Whether the first `count` symbols are the word, repeated."""
     repeated = word.text * (count // word.period + 1)
     return generator.generate(count) == repeated[:count]

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any
 
 Sum = Sequence[Fraction]
-"""The coefficients of 1, z, ..., z^(p-1). Different sums may be one number: see `is_zero`."""
+"""The coefficients of 1, z, ..., z^(p-1). Different sums may be the same number: see `is_zero`."""
 
 Term = tuple[int, int]
-"""An integer and the power of z that it stands before."""
+"""An integer c and an exponent e: the number c z^e."""
 
 
 @cache
@@ -43,7 +43,7 @@ def is_zero(number: Sum, period: int) -> bool:
 
 
 def sign(number: Sum, period: int) -> int:
-    """The sign of the real part of a sum, by intervals that are refined until they tell; 0 only if the real part is 0.
+    """The sign of the real part of a sum, exactly: intervals are refined until they exclude 0, unless it is 0.
 
     Example:
         >>> sign([Fraction(-1), Fraction(2), Fraction(0)], 3), sign([Fraction(1)] * 3, 3)
@@ -71,10 +71,10 @@ def sign(number: Sum, period: int) -> int:
 
 
 def null_vector(equations: Sequence[Sequence[Term]], period: int) -> list[Sum] | None:
-    """The real numbers l, with sum 1, for which every equation sum_j c_j z^(e_j) l_j = 0 holds; None unless one only.
+    """The real numbers l with sum 1 that solve every equation sum_j c_j z^(e_j) l_j = 0, or None if not unique.
 
-    Each complex equation is two over the real field of c = 2 cos(2 pi / p): of cosines, and of sines divided by
-    sin(2 pi / p), which are Chebyshev polynomials of c.
+    Each complex equation is two equations over the real field of c = 2 cos(2 pi / p): one of cosines, and one of sines
+    divided by sin(2 pi / p), which are Chebyshev polynomials of c.
 
     Example:
         >>> null_vector([[(1, 0), (1, 1), (1, 2)]], 3)[0]  # 1 + z + z^2 = 0

@@ -1,22 +1,27 @@
 """Proofs that frequencies cannot read a word: Farkas certificates, checked by interval or by exact arithmetic.
 
-No weights w, b give every letter a margin over its baselines iff some numbers l_ij >= 0, not all 0, one for each
-position i and baseline j, make the sum of l_ij times the constraint of (i, j) zero as a function of w and b: that sum
-would have to be positive. Written per symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i / p):
+No weights w, b give every letter a margin over its competitors iff there are numbers l_ij >= 0, not all 0, one for each
+position i and competing symbol j, with which the constraints of (i, j), as functions of w and b, add up to 0: with
+margins that sum would be positive. For each symbol a and frequency k of S (and 0, for the bias), with
+z = e^(2 pi i / p), this says
+
 
     sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
 
-The numbers are real, and a floating-point solution solves nothing exactly. Three ways to be certain:
+The numbers are real, and a floating-point solution satisfies no equation exactly. There are three kinds of proof:
 
-- `"coincidence"`: S has a common divisor with p, so that two positions with different letters share a state;
-- `"interval"`: all but k of the numbers are taken as they are, and the others solve k linear equations whose
-  coefficients are enclosed by intervals; elimination in intervals encloses the solution, which is positive;
-- `"exact"`: the numbers lie in the field of z: fractions times powers of z, whose sums are compared modulo the
-  cyclotomic polynomial of p.
+- `"coincidence"`: S and p have a common divisor, so that two positions with different letters share a state;
+- `"interval"`: all but k of the numbers are fixed, and the others solve k linear equations whose coefficients are
+  enclosed by intervals; interval elimination encloses the solution and shows that it is positive;
+- `"exact"`: the numbers lie in the field of z: they are sums of fractions times powers of z, and are compared modulo
+  the cyclotomic polynomial of p.
+
+Source: Farkas (1902) for the alternative; Neumaier, "Interval Methods for Systems of Equations" (1990), for Gaussian
+elimination in intervals. Differs from the source: in nothing.
 """
 
 from fractions import Fraction
-from math import gcd
+from math import comb, gcd
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,17 +36,20 @@ from lengthwise.constructions.memorization.words import Word
 Kind = Literal["coincidence", "interval", "exact"]
 
 SUPPORT = 1e-9
-"""Dual weights below this share of the largest are taken for 0, which the check does not trust."""
+"""Dual weights below this fraction of the largest are dropped; the check of a certificate does not rely on it."""
 
 PRECISION = 200
-"""Bits of interval ends."""
+"""Bits of the ends of intervals."""
+
+MAX_CERTIFICATES = 10_000
+"""Proofs that would need more certificates are rejected."""
 
 
 class FarkasCertificate(NamedTuple):
-    """Numbers l_ij for some pairs of a position and a baseline; all others are 0.
+    """The positive numbers l_ij, for `pairs` of a position i and a competing symbol j; all others are 0.
 
-    Numbers of kind `"interval"` are floats, the last k of which stand for the solution near them; those of kind
-    `"exact"` are tuples of p fractions, the coefficients of 1, z, z^2, ...
+    Numbers of kind `"interval"` are floats, and the last k of them stand for the exact solution near them. Numbers of
+    kind `"exact"` are tuples of p fractions, the coefficients of 1, z, z^2, ...
     """
 
     frequencies: Frequencies
@@ -51,41 +59,43 @@ class FarkasCertificate(NamedTuple):
 
 
 def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> FarkasCertificate | None:
-    """A checked certificate that no read-out has these frequencies, of a given kind or the first that succeeds.
+    """A checked certificate that no read-out has these frequencies, of the given kind or the first that succeeds.
 
-    None where none is found, which proves nothing.
+    None proves nothing: no certificate was found.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
         >>> refute(parse_word("abacabad"), (1,)).kind, refute(parse_word("aab"), (1,))
         ('exact', None)
     """
-    ways = {"coincidence": _coincidence, "interval": _interval, "exact": _exact}
-    for name in ways if kind is None else [kind]:
-        certificate = ways[name](word, frequencies)
+    methods = {"coincidence": _coincidence, "interval": _interval, "exact": _exact}
+    for name in methods if kind is None else [kind]:
+        certificate = methods[name](word, frequencies)
         if certificate is not None and holds(word, certificate):
             return certificate
     return None
 
 
-def refute_below(found: Memorization | RationalMemorization) -> list[FarkasCertificate]:
-    """Certificates for every maximal set of frequencies of a dimension below the smallest, so for every set below.
+def refute_below(memorization: Memorization | RationalMemorization) -> list[FarkasCertificate]:
+    """Certificates for every maximal set of frequencies below the smallest dimension, hence for every smaller set.
 
-    Of a rational W_h the sets are those of its orders.
+    For a rational W_h, the sets are those of the sets of orders.
 
     Raises:
-        RuntimeError: one of them could not be certified.
+        ValueError: there are more than 10,000 maximal sets.
+        RuntimeError: no certificate was found for one of them.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
         >>> [(certificate.frequencies, certificate.kind) for certificate in refute_below(memorize("abcabd"))]
         [((1,), 'exact'), ((2,), 'coincidence'), ((3,), 'coincidence')]
     """
-    word, certificates = found.word, []
-    if isinstance(found, RationalMemorization):
-        smaller = [frequencies_of(orders, word.period) for d, orders in sets_of_orders(word.period) if d < found.lower]
+    word, lower, certificates = memorization.word, memorization.lower, []
+    if isinstance(memorization, RationalMemorization):
+        smaller = [frequencies_of(orders, word.period) for d, orders in sets_of_orders(word.period) if d < lower]
     else:
-        smaller = maximal_sets(word.period, found.lower)
+        _check_count(word.period, lower)
+        smaller = maximal_sets(word.period, lower)
     for frequencies in smaller:
         certificate = refute(word, frequencies)
         if certificate is None:
@@ -96,26 +106,40 @@ def refute_below(found: Memorization | RationalMemorization) -> list[FarkasCerti
     return certificates
 
 
+def _check_count(period: int, below: int) -> None:
+    """Raise a ValueError if there are too many sets of the largest dimension below."""
+    count = comb((period - 1) // 2, (below - 1) // 2)
+    if count > MAX_CERTIFICATES:
+        raise ValueError(
+            f"word: expected a proof of at most {MAX_CERTIFICATES:,} certificates, got {count:,}, one for each set of "
+            f"frequencies below dimension {below}; prove a shorter word"
+        )
+
+
 def maximal_sets(period: int, below: int) -> list[Frequencies]:
-    """Sets of dimension less than `below` that are contained in no other one.
+    """The sets of dimension less than `below` that no other such set contains.
+
+    Those are all of dimension `below` - 1, and of the next smaller dimension those to which p / 2 cannot be added.
 
     Example:
         >>> maximal_sets(6, 4), maximal_sets(5, 4)
         ([(1, 3), (2, 3)], [(1,), (2,)])
     """
-    every = [set(S) for d in (below - 2, below - 1) if d > 0 for S in sets_of_dimension(period, d, primitive=False)]
-    return sorted(tuple(sorted(S)) for S in every if not any(other > S for other in every))
+    smaller, largest = (
+        list(sets_of_dimension(period, d, primitive=False)) if d > 0 else [] for d in (below - 2, below - 1)
+    )
+    return sorted([*(S for S in smaller if period % 2 or period // 2 in S), *largest])
 
 
 def holds(word: Word, certificate: FarkasCertificate) -> bool:
-    """Whether the certificate is one: no linear program and no rounding that is not accounted for."""
+    """Whether the certificate is valid: no linear program is trusted, and all rounding is enclosed."""
     letters, p = word.letters, word.period
     if not certificate.pairs or any(letters[i] == j for i, j in certificate.pairs):
         return False
     if certificate.kind == "coincidence":
-        (i, j), (other, rival) = certificate.pairs
+        (i, j), (other, competitor) = certificate.pairs
         same_state = all((i - other) * k % p == 0 for k in certificate.frequencies)
-        return bool(same_state and letters[i] == rival and letters[other] == j)
+        return bool(same_state and letters[i] == competitor and letters[other] == j)
     if certificate.kind == "exact":
         balanced = all(
             is_zero(_exact_sum(word, certificate, symbol, k), p)
@@ -138,7 +162,7 @@ def _coincidence(word: Word, frequencies: Frequencies) -> FarkasCertificate | No
 
 
 def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    """Numbers spread over as many pairs as possible; the last k have independent constraints."""
+    """Numbers for as many pairs as possible; the constraints of the last k are independent."""
     from scipy.linalg import qr
 
     states = orbit(frequencies, word.period)
@@ -152,13 +176,13 @@ def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
     if len(support) < size or abs(triangle[-1, -1]) < SUPPORT * abs(triangle[0, 0]):
         return None
     chosen = support[np.concatenate([order[size:], order[:size]])]
-    positions, rivals = pairs(word.letters)
-    both = tuple((int(positions[index]), int(rivals[index])) for index in chosen)
+    positions, competitors = pairs(word.letters)
+    both = tuple((int(positions[index]), int(competitors[index])) for index in chosen)
     return FarkasCertificate(frequencies, "interval", both, tuple(float(weights[index]) for index in chosen))
 
 
 def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
-    """Gaussian elimination in intervals, rows in the order that floats choose; a pivot around 0 is a failure."""
+    """Gaussian elimination in intervals, in the row order of a floating-point LU; a pivot that may be 0 is failure."""
     from mpmath import iv
     from scipy.linalg import lu
 
@@ -168,8 +192,8 @@ def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
     before, iv.prec = iv.prec, PRECISION
     try:
         columns = np.array([_enclosed(word, certificate.frequencies, i, j) for i, j in certificate.pairs]).T
-        given = np.array([iv.mpf(number) for number in certificate.numbers[: len(certificate.numbers) - size]])
-        matrix, right = columns[:, len(given) :], -(columns[:, : len(given)] * given).sum(1) + iv.mpf(0)
+        fixed = np.array([iv.mpf(number) for number in certificate.numbers[: len(certificate.numbers) - size]])
+        matrix, right = columns[:, len(fixed) :], -(columns[:, : len(fixed)] * fixed).sum(1) + iv.mpf(0)
         rows = lu(np.vectorize(lambda entry: float(entry.mid), otypes=[float])(matrix), p_indices=True)[0]
         ordered = np.argsort(rows)
         solution = _solved(matrix[ordered], right[ordered])
@@ -195,8 +219,8 @@ def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
     return solution
 
 
-def _enclosed(word: Word, frequencies: Frequencies, position: int, rival: int) -> list[Any]:
-    """The constraint of a pair as `constraints` has it, in intervals that contain its numbers."""
+def _enclosed(word: Word, frequencies: Frequencies, position: int, competitor: int) -> list[Any]:
+    """The row of a pair in `constraints`, as intervals that contain its numbers."""
     from mpmath import iv
 
     p = word.period
@@ -206,34 +230,31 @@ def _enclosed(word: Word, frequencies: Frequencies, position: int, rival: int) -
         state += [iv.cos(angle)] if 2 * k == p else [iv.cos(angle), iv.sin(angle)]
     state.append(iv.mpf(1))
     rows = [[iv.mpf(0)] * len(state) for _ in word.symbols]
-    rows[word.letters[position]], rows[rival] = state, [-number for number in state]
+    rows[word.letters[position]], rows[competitor] = state, [-number for number in state]
     return [number for row in rows[:-1] for number in row]
 
 
 def _exact(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    """Numbers on the pairs of a vertex, found again in the field of z."""
+    """Numbers for the pairs of a vertex, solved for in the field of z."""
     weights = dual_weights(word.letters, orbit(frequencies, word.period), spread=False)
     if weights is None:
         return None
-    positions, rivals = pairs(word.letters)
+    positions, competitors = pairs(word.letters)
     support = np.flatnonzero(weights > SUPPORT * weights.max())
+    both = tuple((int(positions[index]), int(competitors[index])) for index in support)
     equations = [
-        [
-            (int(word.letters[positions[index]] == symbol) - int(rivals[index] == symbol), k * int(positions[index]))
-            for index in support
-        ]
+        [(int(word.letters[i] == symbol) - int(j == symbol), k * i) for i, j in both]
         for symbol in range(len(word.symbols) - 1)
         for k in (0, *frequencies)
     ]
     numbers = null_vector(equations, word.period)
     if numbers is None:
         return None
-    both = tuple((int(positions[index]), int(rivals[index])) for index in support)
     return FarkasCertificate(frequencies, "exact", both, tuple(numbers))
 
 
 def _exact_sum(word: Word, certificate: FarkasCertificate, symbol: int, k: int) -> list[Fraction]:
-    """The difference of both sides of the equation of a symbol and a frequency, as coefficients of powers of z."""
+    """The difference between the two sides of the equation of a symbol and a frequency: coefficients of powers of z."""
     total = [Fraction(0)] * word.period
     for (i, j), number in zip(certificate.pairs, certificate.numbers, strict=True):
         weight = int(word.letters[i] == symbol) - int(j == symbol)

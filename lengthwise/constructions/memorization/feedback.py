@@ -1,4 +1,4 @@
-"""Generators that read what they say, W_x != 0: smaller than any without feedback."""
+"""Generators that read their own output, W_x != 0: smaller than any without feedback."""
 
 import numpy as np
 
@@ -6,17 +6,16 @@ from lengthwise.constructions.memorization.generator import LinearGenerator
 
 
 def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
-    """Different symbols in a circle with d = 1 and W_h = 0: the state is the place of the last symbol.
+    """Different symbols in a circle with d = 1 and W_h = 0: the state is the index of the last symbol.
 
-    Symbol x has the place t_x, and y_j = 2 t h - t^2 with t the place of the symbol before j is largest for the place
-    nearest to h.
+    With t the index of the symbol before j, y_j = 2 t h - t^2 is largest for the index t nearest to the state h.
 
     Example:
         >>> cycle(("a", "b", "c", "d")).generate(6)
         'abcdab'
     """
     if len(symbols) < 2 or len(set(symbols)) < len(symbols):
-        raise ValueError(f"symbols: expected two or more different ones, got {symbols}; say each of them once")
+        raise ValueError(f"symbols: expected two or more different ones, got {symbols}; list each of them once")
     indices = np.arange(len(symbols))
     before = np.roll(indices, 1)
     return LinearGenerator(
@@ -25,7 +24,7 @@ def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
 
 
 def counter(zeros: int) -> LinearGenerator:
-    """(0^a 1)^+ with d = 1: the state counts zeros, a one takes all of them away, and y compares it with a - 1/2.
+    """(0^a 1)^+ with d = 1: the state counts zeros, a one resets it, and y compares it with a - 1/2.
 
     Example:
         >>> counter(3).generate(9)

@@ -9,47 +9,50 @@ from lengthwise.constructions.memorization.memorize import Memorization, memoriz
 from lengthwise.constructions.memorization.separation import read_out
 
 END = "$"
-"""The symbol after a string, where no other is asked for."""
+"""The default symbol after a string."""
 
 MAX_STEPS = 10_000_000
-"""Logits are looked at for so many steps after the end; by then all exponentials have to be small."""
+"""The largest number of steps within which all exponentials have to become small; up to there, logits are computed."""
+
+MAX_LENGTH = 1_000
+"""Longer strings are rejected."""
 
 
 def end_by_period(text: str, *, end: str = END) -> Memorization:
-    """The note's own device: ``(text END)^+``, which whoever runs it stops at the first END.
+    """The construction of the note: ``(text END)^+``, whose caller stops it at the first END.
 
     Raises:
-        ValueError: the text is empty or holds the end symbol.
+        ValueError: the text is empty, contains the end symbol, or is not a word (`memorize`).
 
     Example:
-        >>> found = end_by_period("aab")
-        >>> found.upper, found.generator.generate(8)
+        >>> memorization = end_by_period("aab")
+        >>> memorization.upper, memorization.generator.generate(8)
         (2, 'aab$aab$')
 
     Source: "update on rnn memorization", section (s_1^a_1 ... s_k^a_k)^+: "we can choose s_k = END and a_k = 1".
-    Differs from the source: in nothing but the dimension, which is the smallest one.
+    Differs from the source: only in the dimension, which is the smallest one.
     """
     _check(text, end)
     return memorize(text + end)
 
 
-def end_for_ever(text: str, *, end: str = END) -> LinearGenerator:
-    """A generator that says the text and then END indefinitely: W_h is diagonal with different numbers in (0, 1).
+def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
+    """A generator of the text and then END indefinitely: W_h is diagonal with different numbers in (0, 1).
 
-    Logits are sums of d exponentials and a constant, which change sign at most d times, at any places: a binary string
-    with c changes, END included, needs no more than d = c. The dimension is the first at which a linear program finds a
-    read-out from states with entries x^(k i), k = 1 ... d, with x halved over the length of the text; symbols of one
-    run each need d = 1, as the upper envelope of lines. That END is said indefinitely is checked: the state shrinks,
-    and what it adds to the bias is bounded from some step on.
+    Logits are sums of d exponentials and a constant, which change sign at most d times, at arbitrary positions: a
+    binary string with c changes, END included, needs at most d = c. The dimension is the first at which a linear
+    program finds a read-out from states with entries x^(k i), k = 1 ... d, where x^len(text) = 1/2. Symbols of one run
+    each need d = 1, as the upper envelope of lines. The constructed generator is checked to stay at END: the state
+    shrinks, and from some step on its effect on the logits is bounded.
 
     Raises:
-        ValueError: the text is empty or holds the end symbol.
+        ValueError: the text is empty, contains the end symbol, or has more than 1,000 symbols.
 
     Example:
-        >>> generator = end_for_ever("aaabbc")
+        >>> generator = end_indefinitely("aaabbc")
         >>> generator.dimension, generator.generate(10)
         (1, 'aaabbc$$$$')
-        >>> end_for_ever("abab").dimension  # three changes, END included
+        >>> end_indefinitely("abab").dimension  # three changes, END included
         3
     """
     _check(text, end)
@@ -59,26 +62,30 @@ def end_for_ever(text: str, *, end: str = END) -> LinearGenerator:
     for d in range(1, len(text) + 1):
         eigenvalues = base ** np.arange(1, d + 1)
         states = np.vander([*(base**i for i in range(len(text) + 1)), 0.0], d + 1, increasing=True)[:, 1:]
-        found = read_out(letters, states)
-        if found is None:
+        readout = read_out(letters, states)
+        if readout is None:
             continue
-        made = LinearGenerator(np.diag(eigenvalues), found.weights, found.bias, np.ones(d), symbols)
-        if _stays(made, len(text), symbols.index(end)):
-            return made
-    raise RuntimeError(f"text: found no read-out of {text!r} in {len(text)} dimensions")
+        generator = LinearGenerator(np.diag(eigenvalues), readout.weights, readout.bias, np.ones(d), symbols)
+        if _stays(generator, len(text), symbols.index(end)):
+            return generator
+    raise RuntimeError(
+        f"text: expected a read-out of {text!r} in {len(text)} dimensions, found none; give a shorter one"
+    )
 
 
 def _stays(generator: LinearGenerator, start: int, end: int) -> bool:
-    """Whether END is answered at every step from `start` on: one after another, then by the norm of the state."""
+    """Whether END is the output of every step from `start` on: computed at first, then bounded by the state's norm."""
     eigenvalues = np.diag(generator.hidden)
-    ahead = np.delete(generator.bias[end] - generator.bias, end)
+    offsets = np.delete(generator.bias[end] - generator.bias, end)
+    if offsets.min() <= 0:
+        return False
     differences = np.delete(generator.readout[end] - generator.readout, end, axis=0)
-    reach = np.abs(differences).sum(1).max()
-    steps = start + max(0, math.ceil(math.log(ahead.min() / (2 * reach)) / math.log(eigenvalues.max())))
-    if ahead.min() <= 0 or steps > MAX_STEPS:
+    largest = np.abs(differences).sum(1).max()
+    steps = start + max(0, math.ceil(math.log(offsets.min() / (2 * largest)) / math.log(eigenvalues.max())))
+    if steps > MAX_STEPS:
         return False
     states = eigenvalues ** np.arange(start, steps + 1)[:, None]
-    return bool((states @ differences.T + ahead > 0).all())
+    return bool((states @ differences.T + offsets > 0).all())
 
 
 def _check(text: str, end: str) -> None:
@@ -86,3 +93,5 @@ def _check(text: str, end: str) -> None:
         raise ValueError("text: expected at least one symbol before the end, got none; give a string")
     if end in text:
         raise ValueError(f"text: expected a string without the end symbol {end!r}, got {text!r}; choose another end")
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"text: expected at most {MAX_LENGTH:,} symbols, got {len(text):,}; give a shorter string")

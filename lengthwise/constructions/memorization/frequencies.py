@@ -1,9 +1,9 @@
-"""Which frequencies a generator may have: sets of them in order of dimension, and bounds that need no program.
+"""Which frequencies a generator may have: sets of them in order of dimension, and bounds without linear programs.
 
-W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p); of one orbit, only one copy of each frequency k matters, k and
-p - k are one rotation, and frequency 0 is what the bias says. So a generator without feedback is a set S of frequencies
-1 <= k <= p / 2, of dimension d(S) = 2 |S|, less 1 where p / 2 is in S, whose state turns by 2 pi / p k in each of its
-planes. Every superset of a set that can be read out can be read out, too.
+W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p). In one orbit only one copy of each frequency k matters, k and p - k
+are one rotation, and the bias does what frequency 0 would. So a generator without feedback is a set S of frequencies
+1 <= k <= p / 2. Its dimension d(S) is 2 |S|, minus 1 if p / 2 is in S, and its state turns by 2 pi k / p in the plane
+of each k. If a set of frequencies can be read out, so can every superset.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from math import gcd
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 
 from lengthwise.constructions.memorization.words import Word, alternations, at_stride, num_runs, units
 
@@ -30,9 +30,9 @@ def dimension(frequencies: Frequencies, period: int) -> int:
 
 
 def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
-    """Unit circles at all p steps: cos(2 pi k i / p), sin(2 pi k i / p) for each k; for k = p / 2 the sign alone.
+    """Unit circles at all p steps: cos(2 pi k i / p), sin(2 pi k i / p) for each k; for k = p / 2 only the sign.
 
-    The angle is reduced in integers, so that the same state has the same numbers at every multiple of the period.
+    Angles are reduced in integers, so that equal states are equal numbers.
 
     Example:
         >>> orbit((2,), 4).ravel().tolist()
@@ -50,13 +50,13 @@ def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
 
 
 def blocks(frequencies: Frequencies, period: int) -> list[slice]:
-    """Where each frequency stands in a state."""
+    """The coordinates of each frequency in a state."""
     ends = np.cumsum([0, *(dimension((k,), period) for k in frequencies)])
     return [slice(int(low), int(high)) for low, high in pairwise(ends)]
 
 
 def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterator[Frequencies]:
-    """All S with d(S) = d; if `primitive`, those whose orbit has period p, and no shorter one: gcd(S, p) = 1.
+    """All S with d(S) = d; if `primitive`, only those whose orbit has period p and no shorter one: gcd(S, p) = 1.
 
     Example:
         >>> list(sets_of_dimension(8, 2)), list(sets_of_dimension(6, 3))
@@ -71,36 +71,34 @@ def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterato
 
 
 class Bounds(NamedTuple):
-    """What is known of the smallest dimension of a word without a linear program.
+    """What is known about the smallest dimension of a word without a linear program.
 
-    `lower` <= d_min <= `upper`; `enough` is a set of dimension `upper` that suffices. `alternating` has, for each
-    stride u, how often two symbols alternate at it.
+    `lower` <= d_min <= `upper`; `sufficient` is a set of dimension `upper` that can be read out. Frequency k is
+    `degrees[u, k]` at the u-th of the strides, at which two symbols alternate `alternations[u]` times.
     """
 
     lower: int
     upper: int
-    enough: Frequencies
-    alternating: dict[int, int]
+    sufficient: Frequencies
+    degrees: Int64[np.ndarray, "U K"]
+    alternations: Int64[np.ndarray, " U"]
 
-    def excludes(self, frequencies: Frequencies, period: int) -> bool:
-        """Whether two symbols alternate, at some stride, more often than these frequencies can change sign.
+    def exclude(self, frequencies: Frequencies) -> bool:
+        """Whether, at some stride, two symbols alternate more often than these frequencies can change sign.
 
-        At stride u they are u S, and a trigonometric polynomial of degree m has at most 2 m zeros.
+        A trigonometric polynomial of degree m has at most 2 m zeros.
         """
-        return any(
-            maximum > 2 * max(min(u * k % period, -u * k % period) for k in frequencies)
-            for u, maximum in self.alternating.items()
-        )
+        return bool((self.alternations > 2 * self.degrees[:, frequencies].max(1)).any())
 
 
 def bounds(word: Word) -> Bounds:
-    """Bounds on the smallest dimension of a generator without feedback.
+    """Bounds on the smallest dimension of a generator without feedback, for a word of at least two symbols.
 
-    *Upper*: at stride u, a symbol of r runs gets a polynomial of degree r that is positive on them alone, and the
-    symbol of the most runs is 0: the second largest number of runs, twice, is enough, and p - 1 always is. Binary:
-    changes at the best stride.
-    *Lower*: 1 for period 2, 2 if no two symbols cross at some stride; an odd period has no odd
-    dimension. The word has two symbols or more.
+    *Upper*: at stride u, the logit of a symbol with r runs is a trigonometric polynomial of degree r that is positive
+    on these runs only, and the logit of the symbol with most runs is 0. So twice the second largest number of runs
+    suffices (binary: the number of changes at the best stride), and p - 1 always does.
+    *Lower*: 1 for period 2; 2 if no two symbols cross at some stride; else 3, or 4 for odd periods, which have no odd
+    dimension.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -108,16 +106,22 @@ def bounds(word: Word) -> Bounds:
         (3, 4, (1, 2))
     """
     p = word.period
-    alternating = {u: alternations(at_stride(word.letters, u)) for u in units(p)}
+    strides = np.array(units(p))
+    degrees = _folded(strides[:, None] * np.arange(p // 2 + 1), p)
+    changes = np.array([alternations(at_stride(word.letters, u)) for u in units(p)])
     if p == 2:
-        return Bounds(1, 1, (1,), alternating)
-    lower = 2 if min(alternating.values()) <= 2 else 3 + p % 2
-    best = None
+        return Bounds(1, 1, (1,), degrees, changes)
+    candidates = []
     for u in units(p):
         degree = min(int(np.sort(num_runs(at_stride(word.letters, u)))[-2]), p // 2)
-        back = pow(u, -1, p)
-        enough = tuple(sorted({min(back * m % p, -back * m % p) for m in range(1, degree + 1)}))
-        best = min(best or (p, enough), (dimension(enough, p), enough))
-    assert best is not None
-    upper, enough = best
-    return Bounds(min(lower, upper), upper, enough, alternating)
+        frequencies = tuple(sorted(_folded(pow(u, -1, p) * np.arange(1, degree + 1), p).tolist()))
+        candidates.append((dimension(frequencies, p), frequencies))
+    upper, sufficient = min(candidates)
+    lower = 2 if changes.min() <= 2 else 3 + p % 2
+    return Bounds(min(lower, upper), upper, sufficient, degrees, changes)
+
+
+def _folded(multiples: Int64[np.ndarray, "..."], period: int) -> Int64[np.ndarray, "..."]:
+    """The frequencies 0 to p / 2 that are the same rotations: k modulo p, or p - k."""
+    folded: np.ndarray = np.minimum(multiples % period, -multiples % period)
+    return folded

@@ -1,4 +1,4 @@
-"""A linear RNN that reads nothing but its own output, as plain arrays: real, complex, or of exact rationals."""
+"""A linear RNN that reads only its own output, as plain arrays: real, complex, or exact rationals."""
 
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -13,9 +13,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class LinearGenerator(NamedTuple):
     """h_i = W_h h_{i-1} + W_x x_i, y_i = Re(W_y h_i) + b_y, and x_{i+1} is the symbol of the largest logit.
 
-    `hidden` is W_h [d, d], `readout` W_y [n, d], `bias` b_y [n], `first` h_1 [d], the state after START was read, from
-    which the first symbol is answered. `inputs` is W_x [d, n], or None for 0: then nothing that is generated matters
-    for what follows. Arrays are of floats, of complex numbers or of objects, such as fractions and integers.
+    `hidden` is W_h [d, d], `readout` W_y [n, d], `bias` b_y [n], and `first` h_1 [d], the state after START, from which
+    the first symbol is read out. `inputs` is W_x [d, n], or None for 0: then states do not depend on the output. Arrays
+    hold floats, complex numbers, or objects such as fractions and integers.
 
     Example:
         >>> one, two = np.ones(1), np.zeros(2)
@@ -23,8 +23,8 @@ class LinearGenerator(NamedTuple):
         'ababa'
 
     Source: "update on rnn memorization" (20 November 2023), its definition.
-    Differs from the source: h_1 is given, as the note assumes it to be; a complex state is read by its real part; ties
-        are an error.
+    Differs from the source: h_1 is given, as the note assumes; complex logits are reduced to their real part; ties are
+        errors.
     """
 
     hidden: Array
@@ -40,7 +40,7 @@ class LinearGenerator(NamedTuple):
         return len(self.first)
 
     def states(self, count: int) -> Array:
-        """h_1 ... h_count, one after another, in the arithmetic of the arrays; only where W_x = 0."""
+        """h_1 ... h_count, by iteration, in the arithmetic of the arrays; only if W_x = 0."""
         if self.inputs is not None:
             raise ValueError("inputs: expected None, as states depend on what is generated; use generate")
         states = np.empty((count, self.dimension), np.result_type(self.hidden, self.first))
@@ -56,22 +56,22 @@ class LinearGenerator(NamedTuple):
         return (read.real if np.iscomplexobj(read) else read) + self.bias
 
     def generate(self, count: int) -> str:
-        """The first so many symbols.
+        """The first `count` symbols.
 
         Raises:
-            Tie: two logits are equal, or one is no number.
+            Tie: two logits are equal, or one is not a number.
         """
         if self.inputs is None:
             return "".join(self.symbols[best] for best in strict_argmax(self.logits(self.states(count))))
-        state, answered = self.first, []
+        state, output = self.first, []
         for _ in range(count):
             (best,) = strict_argmax(self.logits(state[None]))
-            answered.append(self.symbols[best])
+            output.append(self.symbols[best])
             state = self.hidden @ state + self.inputs[:, best]
-        return "".join(answered)
+        return "".join(output)
 
-    def exactly(self) -> "LinearGenerator":
-        """The same numbers as fractions, so that everything is computed without rounding."""
+    def as_fractions(self) -> "LinearGenerator":
+        """The same numbers as fractions, so that nothing is rounded."""
         to_fraction = np.vectorize(Fraction, otypes=[object])
         hidden, readout, bias, first = (
             to_fraction(array) if array.size else array.astype(object) for array in self[:4]
@@ -80,30 +80,30 @@ class LinearGenerator(NamedTuple):
         return LinearGenerator(hidden, readout, bias, first, self.symbols, inputs)
 
     def margin(self, count: int) -> float:
-        """The smallest distance of the first so many states from where another symbol is answered.
+        """The smallest distance of the first `count` states from the region of another symbol, inf for d = 0.
 
-        In units of the largest of these states: y_s - y_j over |w_s - w_j|, with w the rows of W_y; inf for d = 0.
+        That is y_s - y_j over |w_s - w_j|, with w the rows of W_y, in units of the largest norm of these states.
         """
         if not self.dimension:
             return float("inf")
         states = self.states(count)
         logits = self.logits(states)
         best = strict_argmax(logits)
-        apart = np.linalg.norm((self.readout[:, None] - self.readout).astype(complex), axis=2)
+        separations = np.linalg.norm((self.readout[:, None] - self.readout).astype(complex), axis=2)
         others = np.arange(len(self.symbols)) != best[:, None]
         gaps = (logits[np.arange(count), best][:, None] - logits).astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
-            distances = np.where(others, gaps / apart[best], np.inf)
+            distances = np.where(others, gaps / separations[best], np.inf)
         return float(distances.min() / np.linalg.norm(states.astype(complex), axis=1).max())
 
 
 def strict_argmax(logits: Array) -> Array:
-    """The place of the largest logit of each row; a tie is an error."""
+    """The index of the largest logit of each row; a tie is an error."""
     best: Array = np.argmax(logits, axis=1)
     if logits.shape[1] > 1:
         largest = logits[np.arange(len(logits)), best][:, None]
-        clear = (logits < largest).sum(1) == logits.shape[1] - 1
-        if not clear.all():
-            step = int(np.argmin(clear))
+        is_strict = (logits < largest).sum(1) == logits.shape[1] - 1
+        if not is_strict.all():
+            step = int(np.argmin(is_strict))
             raise Tie(f"step {step + 1}: expected one largest logit, got {logits[step].tolist()}")
     return best

@@ -1,4 +1,4 @@
-"""For how many steps a generator is right when the entries of W_h are rounded."""
+"""The number of steps for which a generator is correct when the entries of W_h are rounded."""
 
 import math
 from typing import Literal, NamedTuple, cast, get_args
@@ -12,21 +12,21 @@ from lengthwise.constructions.memorization.memorize import Memorization
 Precision = Literal["bfloat16", "float16", "float32", "float64"]
 PRECISIONS = cast(tuple[Precision, ...], get_args(Precision))
 
-EACH = 2**17
-"""So many steps are looked at one by one."""
+ENUMERATED_STEPS = 2**17
+"""The first steps, which are enumerated."""
 
-GRID = 20_000
-"""Later ones at so many points, each a constant factor after the one before."""
+GRID_POINTS = 20_000
+"""The number of points, in geometric progression, at which later steps are evaluated."""
 
-TURNS = 50.0
-"""Lifetimes are looked for until the fastest plane has drifted by so many radians."""
+MAX_DRIFT = 50.0
+"""The angle in radians by which the fastest plane drifts within the horizon."""
 
-LARGEST_POWER = math.log(np.finfo(np.float64).max)
-"""float64 holds e to this power, and hardly any number below e to minus this power."""
+MAX_LOG = math.log(np.finfo(np.float64).max)
+"""Beyond e to this power numbers overflow in float64, and below e to minus this power they are nearly 0."""
 
 
 def rounded(array: Array, precision: Precision) -> Array:
-    """The nearest numbers of a precision, in float64; ties go to even.
+    """The nearest numbers of a precision, as float64; ties go to even.
 
     Example:
         >>> rounded(np.array([0.7071067811865476]), "bfloat16").tolist()
@@ -35,43 +35,43 @@ def rounded(array: Array, precision: Precision) -> Array:
     if precision != "bfloat16":
         return np.asarray(array, np.dtype(precision)).astype(np.float64)
     bits = np.asarray(array, np.float32).view(np.uint32)
-    up = 0x7FFF + ((bits >> 16) & 1)
-    truncate: Array = ((bits + up) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
-    return truncate
+    half = 0x7FFF + ((bits >> 16) & 1)
+    nearest: Array = ((bits + half) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
+    return nearest
 
 
 def with_rounded_hidden(generator: LinearGenerator, precision: Precision) -> LinearGenerator:
-    """The same generator, the entries of W_h rounded; everything else, states included, stays in float64."""
+    """The same generator with the entries of W_h rounded; everything else, states included, stays in float64."""
     return generator._replace(hidden=rounded(generator.hidden, precision))
 
 
 class Lifetime(NamedTuple):
-    """The first step whose symbol is wrong, counted from 1; None where none was found up to step `looked_to`.
+    """The first step whose symbol is wrong, counted from 1; None if there is none up to step `horizon`.
 
-    `looked_to` is inf where rounding changes nothing: wrong steps then come only from what is neglected here, the
-    rounding of states.
+    `horizon` is inf if rounding changes no entry: wrong steps then come only from the rounding of states, which is
+    neglected here.
     """
 
     first_wrong: int | None
-    looked_to: float
+    horizon: float
 
 
 def angle_formula(period: int, drift: float) -> float:
-    """(pi / p) / |drift|: after so many steps a plane that drifts by an angle each step has lost half an edge.
+    """(pi / p) / |drift|: the step at which a plane that drifts by an angle each step is off by half an edge.
 
-    From then on a line through 0 that halved an edge is crossed by each state that comes to it: the first wrong symbol
-    of a word of one plane and threshold 0 is at the first step from there on whose state has another letter next to it
-    on the side to which the plane drifts. Of 0^h 1^h these are the last letters of runs if it turns too far, the first
-    ones if too little, so that what is rounded up is less than h.
+    From then on, every state that reaches a decision line through the middle of an edge crosses it. So the first wrong
+    symbol of a word with one plane and threshold 0 is at the first later step whose state has a different letter next
+    to it, on the side to which the plane drifts. For 0^h 1^h these are the last letters of runs if the plane turns too
+    far, and the first letters if it turns too little; the wait is less than h steps.
     """
     return math.pi / period / abs(drift) if drift else math.inf
 
 
-def drifts(found: Memorization, precision: Precision) -> list[tuple[float, float]]:
-    """For each frequency, by what angle and by what power of e its plane is off after one step, W_h rounded.
+def drifts(memorization: Memorization, precision: Precision) -> list[tuple[float, float]]:
+    """For each frequency, the error of its plane after one step with W_h rounded: an angle and a power of e.
 
-    Rounded, [[c, -s], [s, c]] is a rotation by another angle and a scaling, whose eigenvalue is c + i s. Differences
-    are of the size of a rounding error, so that they are computed with 50 digits.
+    Rounded, [[c, -s], [s, c]] is a rotation by another angle and a scaling, with eigenvalue c + i s. Errors are of the
+    size of a rounding error, so that they are computed with 50 digits.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
@@ -80,66 +80,68 @@ def drifts(found: Memorization, precision: Precision) -> list[tuple[float, float
     """
     from mpmath import mp
 
-    hidden, p = rounded(found.generator.hidden, precision), found.word.period
+    hidden, p = rounded(memorization.generator.hidden, precision), memorization.word.period
     rates = []
     with mp.workdps(50):
-        for k, block in zip(found.frequencies, blocks(found.frequencies, p), strict=True):
+        for k, block in zip(memorization.frequencies, blocks(memorization.frequencies, p), strict=True):
             c, s = (float(hidden[row, block.start]) for row in (block.start, block.stop - 1))
             turned = mp.mpc(c, s if 2 * k != p else 0) * mp.expjpi(mp.mpf(-2 * k) / p)
             rates.append((float(mp.arg(turned)), float(mp.log(abs(turned)))))
     return rates
 
 
-def fastest_formula(found: Memorization, precision: Precision) -> float:
-    """`angle_formula` of the plane that drifts fastest; inf where none turns by another angle.
+def fastest_formula(memorization: Memorization, precision: Precision) -> float:
+    """`angle_formula` of the plane that drifts fastest; inf if no plane drifts.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
         >>> round(fastest_formula(memorize("0000011111"), "bfloat16"))
         252
     """
-    return angle_formula(found.word.period, max((abs(angle) for angle, _ in drifts(found, precision)), default=0.0))
+    fastest = max((abs(angle) for angle, _ in drifts(memorization, precision)), default=0.0)
+    return angle_formula(memorization.word.period, fastest)
 
 
-def predicted_lifetime(found: Memorization, precision: Precision) -> Lifetime:
-    """When W_h with rounded entries first answers a wrong symbol; states and read-out in exact arithmetic.
+def predicted_lifetime(memorization: Memorization, precision: Precision) -> Lifetime:
+    """The first step at which W_h with rounded entries answers a wrong symbol, with exact states and read-out.
 
-    After i steps the plane of frequency k has turned by i dtheta_k too far and grown by rho_k^i (`drifts`). For one
-    plane and threshold 0 that is `angle_formula`, rounded up as said there. The first
-    131,072 steps are looked at one by one; after them margins at each position of the word are smooth functions of i,
-    whose first zeros are found on a grid and by bisection, as far as states neither overflow nor vanish in float64.
+    After i steps the plane of frequency k has turned i dtheta_k too far and grown by rho_k^i (`drifts`). The first
+    131,072 steps are enumerated. After them, the logit margin at each position of the word is a smooth function of i,
+    whose first zero is found on a grid and by bisection, as long as states neither overflow nor vanish in float64. For
+    one plane and threshold 0 the result is `angle_formula` and the wait that it describes.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
         >>> predicted_lifetime(memorize("00000111"), "bfloat16").first_wrong
         6494
     """
-    rates, p = np.array(drifts(found, precision)).reshape(-1, 2), found.word.period
+    rates, p = np.array(drifts(memorization, precision)).reshape(-1, 2), memorization.word.period
     if not np.abs(rates).max(initial=0.0):
         return Lifetime(None, math.inf)
     with np.errstate(divide="ignore"):
-        horizon = float((np.array([TURNS, LARGEST_POWER]) / np.abs(rates).max(0)).min())
-    ahead = _Ahead(found, rates)
-    steps = np.arange(min(EACH, int(horizon)))
-    wrong = np.flatnonzero(ahead(steps, steps % p) <= 0)
+        horizon = float((np.array([MAX_DRIFT, MAX_LOG]) / np.abs(rates).max(0)).min())
+    margin = _LogitMargin(memorization, rates)
+    steps = np.arange(min(ENUMERATED_STEPS, int(horizon)))
+    wrong = np.flatnonzero(margin(steps, steps % p) <= 0)
     if len(wrong):
         return Lifetime(int(wrong[0]) + 1, horizon)
-    first = [step for j in range(p) if (step := _first_after(ahead, j, p, horizon)) is not None]
+    first = [step for j in range(p) if (step := _first_after(margin, j, p, horizon)) is not None]
     return Lifetime(min(first) + 1, horizon) if first else Lifetime(None, horizon)
 
 
-class _Ahead:
-    """How far the right logit is ahead of the next one, at positions j of the word after i steps of drift."""
+class _LogitMargin:
+    """The logit of the correct letter minus the largest other one, at position j of the word after i steps of drift."""
 
-    def __init__(self, found: Memorization, rates: Array) -> None:
+    def __init__(self, memorization: Memorization, rates: Array) -> None:
+        generator, word = memorization.generator, memorization.word
         weights, self.starts = [], []
-        for block in blocks(found.frequencies, found.word.period):
-            readout = found.generator.readout[:, block]
+        for block in blocks(memorization.frequencies, word.period):
+            readout = generator.readout[:, block]
             weights.append(readout[:, 0] - 1j * (readout[:, 1] if block.stop - block.start == 2 else 0))
-            self.starts.append(found.generator.first[block.start])
-        self.weights, self.bias = np.array(weights), found.generator.bias
-        self.letters, self.period = found.word.letters, found.word.period
-        self.turns = np.array(found.frequencies)
+            self.starts.append(generator.first[block.start])
+        self.weights, self.bias = np.array(weights), generator.bias
+        self.letters, self.period = word.letters, word.period
+        self.turns = np.array(memorization.frequencies)
         self.rates = rates[:, 1] + 1j * rates[:, 0]
 
     def __call__(self, steps: Array, positions: Array) -> Array:
@@ -147,23 +149,23 @@ class _Ahead:
         with np.errstate(over="ignore"):
             states = self.starts * np.exp(phases + steps[:, None] * self.rates)
         logits = (states @ self.weights).real + self.bias
-        right = np.take_along_axis(logits, self.letters[positions][:, None], 1)[:, 0]
+        correct = np.take_along_axis(logits, self.letters[positions][:, None], 1)[:, 0]
         np.put_along_axis(logits, self.letters[positions][:, None], -np.inf, 1)
-        ahead: Array = right - logits.max(1)
-        return ahead
+        margin: Array = correct - logits.max(1)
+        return margin
 
 
-def _first_after(ahead: _Ahead, position: int, period: int, horizon: float) -> int | None:
-    """The first step at this position, beyond those looked at one by one, at which the letter is not ahead."""
-    if horizon <= EACH:
+def _first_after(margin: _LogitMargin, position: int, period: int, horizon: float) -> int | None:
+    """The first step at this position, after the enumerated ones, at which the margin is not positive."""
+    if horizon <= ENUMERATED_STEPS:
         return None
-    grid = np.geomspace(EACH, horizon, GRID)
-    (behind,) = np.nonzero(ahead(grid, np.full(GRID, position)) <= 0)
-    if not len(behind):
+    grid = np.geomspace(ENUMERATED_STEPS, horizon, GRID_POINTS)
+    (wrong,) = np.nonzero(margin(grid, np.full(GRID_POINTS, position)) <= 0)
+    if not len(wrong):
         return None
-    low, high = grid[max(0, behind[0] - 1)], grid[behind[0]]
+    low, high = grid[max(0, wrong[0] - 1)], grid[wrong[0]]
     for _ in range(60):
         middle = (low + high) / 2
-        is_behind = ahead(np.array([middle]), np.array([position]))[0] <= 0
-        low, high = (low, middle) if is_behind else (middle, high)
+        is_wrong = margin(np.array([middle]), np.array([position]))[0] <= 0
+        low, high = (low, middle) if is_wrong else (middle, high)
     return position + period * math.ceil((float(high) - position) / period)

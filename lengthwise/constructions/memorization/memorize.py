@@ -1,4 +1,4 @@
-"""The smallest linear RNN without feedback that repeats a word indefinitely, and the most robust of that size."""
+"""The smallest linear RNN without feedback that repeats a word indefinitely, and the widest margin at that size."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -16,24 +16,30 @@ from lengthwise.constructions.memorization.frequencies import (
     sets_of_dimension,
 )
 from lengthwise.constructions.memorization.generator import LinearGenerator
-from lengthwise.constructions.memorization.separation import Robust, read_out, widest_margin
-from lengthwise.constructions.memorization.words import Word, parse_word
+from lengthwise.constructions.memorization.separation import WidestMargin, num_entries, read_out, widest_margin
+from lengthwise.constructions.memorization.words import MAX_LENGTH, Word, parse_word
 
 BUDGET = 3_000
-"""Linear programs that a search may take: about 10 CPU seconds for a binary word."""
+"""The linear programs of a search: about 10 CPU seconds for a binary word."""
 
-SETS_PER_PROGRAM = 100
-"""A search looks at no more than so many sets for each program of its budget: of a long word bounds exclude most."""
+SETS_PER_PROGRAM, ENTRIES_PER_PROGRAM = 100, 10_000
+"""For each program of the budget, the sets that a search enumerates and the entries of its constraints.
+
+The bounds of a long word exclude most sets; the programs of a word of many symbols are large.
+"""
+
+MAX_READOUT_DIMENSION, MAX_ENTRIES = 200, 5_000_000
+"""The largest linear program: trigonometric polynomials of higher degree are too badly conditioned for float64."""
 
 
 class Memorization(NamedTuple):
-    """A generator of a word, and what is known of the smallest dimension d_min: `lower` <= d_min <= `upper`.
+    """A generator of a word, and bounds on the smallest dimension d_min: `lower` <= d_min <= `upper`.
 
-    Both are equal unless the search was given up. `frequencies` are the generator's, of dimension at most `upper`;
-    `margin` is the distance of its states, which have norm 1, from where another symbol is read: the largest that
-    these frequencies allow for two symbols, and for more at least `min_margin`, which is the largest of what the
-    group lasso bounds. `programs` counts linear programs of the search for d_min; `is_widest` is False where the
-    budget ended the search for wider margins.
+    The bounds are equal unless the budget ended the search. `frequencies` are those of the generator, of dimension at
+    most `upper`. `margin` is the distance of its states, which have norm 1, from the region of another symbol. For two
+    symbols it is the largest that these frequencies allow; for more it is at least `min_margin`, the optimum of the
+    group lasso. `programs` counts the linear programs of the search for d_min. `is_widest` is False if the budget ended
+    the search for wider margins.
     """
 
     word: Word
@@ -52,26 +58,30 @@ def memorize(
 ) -> Memorization:
     """The smallest generator of ``(text)^+`` with W_x = 0: sets of frequencies in order of dimension, a program each.
 
-    Of the first set that can be read out the widest margin is taken; with `robust`, of all sets of dimension d_min, or
-    of all of dimension up to `max_dimension` if that is given. The restriction to W_h^p = 1 loses nothing: averaging
-    the logits of any other W_h over steps that are p apart leaves frequencies k / p alone, and all inequalities strict.
+    The generator has the widest margin of the first set that can be read out; with `robust`, the widest of all sets of
+    dimension d_min, or of all sets of dimension up to `max_dimension`. The restriction to W_h^p = 1 loses nothing:
+    averaging the logits of any other W_h over steps that are p apart leaves only frequencies k / p, and all
+    inequalities strict.
 
     Raises:
-        ValueError: the text is no word (`parse_word`), or it needs more than `max_dimension` dimensions.
+        ValueError: the text is not a word (`parse_word`), its linear programs are too large, it needs more than
+            `max_dimension` dimensions, or `max_dimension` is above 999, the most that any word needs.
 
     Example:
-        >>> found = memorize("abacabad")
-        >>> found.upper, found.frequencies, found.generator.generate(16)
+        >>> memorization = memorize("abacabad")
+        >>> memorization.upper, memorization.frequencies, memorization.generator.generate(16)
         (3, (1, 4), 'abacabadabacabad')
 
     Source: "update on rnn memorization", section "How small can we make d?".
-    Differs from the source: which asks only what order W_h can have; here the word is read out, too.
+    Differs from the source: it asks only which orders W_h can have; here the word is also read out.
     """
     word = parse_word(text)
+    check_max_dimension(max_dimension)
     if word.period == 1:
         return Memorization(word, 0, 0, (), _constant(word), np.inf, np.inf, 0)
     known = bounds(word)
-    search, wider = (_Search(known, word.period, budget) for _ in range(2))
+    _check_programs(word, known.upper)
+    search, wider = (_Search(word, known, budget) for _ in range(2))
     smallest = _first(word, search)
     upper = dimension(smallest, word.period)
     lower = upper if search.is_complete else search.reached
@@ -84,65 +94,95 @@ def memorize(
             f"max_dimension: expected at least {upper}, got {max_dimension}; whether {word.text!r} needs more than "
             f"{lower} was not settled within the budget"
         )
-    dimensions = range(upper, (max_dimension or upper) + 1) if robust else ()
+    dimensions = range(upper, min(max_dimension or upper, word.period - 1) + 1) if robust else ()
     frequencies, best = _widest(word, smallest, wider, dimensions)
     generator = _assemble_weights(word, frequencies, best)
     margins = generator.margin(word.period), 1 / best.cost
     return Memorization(word, lower, upper, frequencies, generator, *margins, search.programs, wider.is_complete)
 
 
+def check_max_dimension(max_dimension: int | None) -> None:
+    """Raise a ValueError if the limit is larger than what any word needs."""
+    if max_dimension is not None and max_dimension >= MAX_LENGTH:
+        raise ValueError(
+            f"max_dimension: expected at most {MAX_LENGTH - 1}, got {max_dimension}; a word of period p needs no more "
+            f"than p - 1 dimensions, and periods are at most {MAX_LENGTH:,}"
+        )
+
+
+def _check_programs(word: Word, upper: int) -> None:
+    """Raise a ValueError if the linear program that is known to have a solution is too large."""
+    size = num_entries(len(word.symbols), word.period, upper)
+    if upper > MAX_READOUT_DIMENSION or size > MAX_ENTRIES:
+        raise ValueError(
+            f"word: expected linear programs of at most {MAX_READOUT_DIMENSION} dimensions and {MAX_ENTRIES:,} "
+            f"entries, got {upper} and {size:,} (period {word.period}, {len(word.symbols)} symbols); give a shorter "
+            "word, fewer symbols, or fewer changes between them"
+        )
+
+
 class _Search:
     """Sets of frequencies in order of dimension that no bound excludes, until the budget is used up.
 
-    Whoever is given them counts the `programs` that they took. `reached` is the dimension of the set looked at last.
+    The caller adds the programs that it solves by `count`. `reached` is the dimension of the last set.
     """
 
-    def __init__(self, known: Bounds, period: int, budget: int) -> None:
-        self.known, self.period, self.budget = known, period, budget
-        self.programs = 0
+    def __init__(self, word: Word, known: Bounds, budget: int) -> None:
+        self.word, self.known, self.budget = word, known, budget
+        self.programs = self.entries = 0
         self.reached = known.lower
         self.is_complete = True
 
     def sets(self, dimensions: Iterable[int]) -> Iterator[Frequencies]:
-        """Those of these dimensions; where the budget ends before they do, `is_complete` becomes False."""
-        looked_at = 0
+        """The sets of these dimensions; if the budget ends first, `is_complete` becomes False."""
+        enumerated = 0
         for d in dimensions:
             self.reached = d
-            for frequencies in sets_of_dimension(self.period, d):
-                if self.programs >= self.budget or looked_at >= SETS_PER_PROGRAM * self.budget:
+            for frequencies in sets_of_dimension(self.word.period, d):
+                if (
+                    self.programs >= self.budget
+                    or self.entries >= ENTRIES_PER_PROGRAM * self.budget
+                    or enumerated >= SETS_PER_PROGRAM * self.budget
+                ):
                     self.is_complete = False
                     return
-                looked_at += 1
-                if not self.known.excludes(frequencies, self.period):
+                enumerated += 1
+                if not self.known.exclude(frequencies):
                     yield frequencies
+
+    def count(self, programs: int) -> None:
+        """Add programs for the last set."""
+        self.programs += programs
+        self.entries += programs * num_entries(len(self.word.symbols), self.word.period, self.reached)
 
 
 def _first(word: Word, search: _Search) -> Frequencies:
-    """The first set that can be read out; where the search ends before, one that is known to suffice."""
+    """The first set that can be read out; if the search ends before one is found, the sufficient one of the bounds."""
     for frequencies in search.sets(range(search.known.lower, search.known.upper)):
-        search.programs += 1
+        search.count(1)
         if read_out(word.letters, orbit(frequencies, word.period)) is not None:
             return frequencies
-    return search.known.enough
+    return search.known.sufficient
 
 
-def _widest(word: Word, first: Frequencies, search: _Search, dimensions: Iterable[int]) -> tuple[Frequencies, Robust]:
+def _widest(
+    word: Word, first: Frequencies, search: _Search, dimensions: Iterable[int]
+) -> tuple[Frequencies, WidestMargin]:
     """The widest margin of `first`, which can be read out, and of all sets of these dimensions."""
-    found = _robust(word, first)
-    assert found is not None, "a read-out of the first set was found"
-    frequencies, best = first, found
-    search.programs += found.programs
-    for tried in search.sets(dimensions):
-        if tried == first:
+    frequencies, best = first, _widest_margin(word, first)
+    assert best is not None, "a read-out of the first set was found"
+    search.count(best.programs)
+    for candidate in search.sets(dimensions):
+        if candidate == first:
             continue
-        found = _robust(word, tried)
-        search.programs += found.programs if found else 1
-        if found and found.cost < best.cost:
-            frequencies, best = tried, found
+        margin = _widest_margin(word, candidate)
+        search.count(margin.programs if margin else 1)
+        if margin and margin.cost < best.cost:
+            frequencies, best = candidate, margin
     return frequencies, best
 
 
-def _robust(word: Word, frequencies: Frequencies) -> Robust | None:
+def _widest_margin(word: Word, frequencies: Frequencies) -> WidestMargin | None:
     p = word.period
     return widest_margin(word.letters, orbit(frequencies, p), blocks(frequencies, p))
 
@@ -152,14 +192,13 @@ def _constant(word: Word) -> LinearGenerator:
     return LinearGenerator(np.zeros((0, 0)), np.zeros((1, 0)), np.zeros(1), np.zeros(0), word.symbols)
 
 
-def _assemble_weights(word: Word, frequencies: Frequencies, best: Robust) -> LinearGenerator:
-    """The generator of these frequencies, its planes scaled as the margin wants them; unit states."""
+def _assemble_weights(word: Word, frequencies: Frequencies, best: WidestMargin) -> LinearGenerator:
+    """The generator of these frequencies, its planes scaled for the widest margin; states have norm 1."""
     p = word.period
-    indices = blocks(frequencies, p)
     d = dimension(frequencies, p)
     scales = np.sqrt(best.norms / best.cost)
     hidden, first, weights = np.zeros((d, d)), np.zeros(d), np.zeros((len(word.symbols), d))
-    for k, block, scale in zip(frequencies, indices, scales, strict=True):
+    for k, block, scale in zip(frequencies, blocks(frequencies, p), scales, strict=True):
         size = block.stop - block.start
         hidden[block, block] = rotation_matrix(2 * np.pi * k / p)[:size, :size]
         first[block.start] = scale

@@ -9,12 +9,12 @@ from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.models.linear_rnn_generator import LinearRNNGenerator, LinearRNNGeneratorConfig
 from lengthwise.models.rnn import RNN, RNNConfig
 
-SMALL = 2.0**-20
-"""States of tanh networks are so small that tanh is the identity up to a third of the square of this."""
+SCALE = 2.0**-20
+"""The scale of the states of tanh networks; tanh is then the identity up to a relative error of SCALE^2 / 3."""
 
 
 def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64) -> LinearRNNGenerator:
-    """The model with these weights, its START leading from h_0 = 0 to h_1; real generators of d >= 1 only.
+    """The model with these weights, whose START leads from h_0 = 0 to h_1; only for real generators of d >= 1.
 
     Example:
         >>> from lengthwise.constructions.memorization.closed_form import rotation
@@ -35,14 +35,14 @@ def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64
 
 
 def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], count: int) -> RNN:
-    """A standard RNN, h_i = f(W_h h_{i-1} + W_x x_i + b_h), that says the same in as many dimensions.
+    """A standard RNN, h_i = f(W_h h_{i-1} + W_x x_i + b_h), with the same output and dimension.
 
-    *ReLU* is the identity on positive numbers. With c beyond all that the first `count` states hold, h' = h + c is
-    positive and h'_i = W_h h'_{i-1} + W_x x_i + (c - W_h c): a bias b_h is all that is new, and b_y becomes
-    b_y - W_y c.
-    *tanh* is the identity near 0, up to a share x^2 / 3: states and W_x are scaled by e = 2^-20 and W_y by 1 / e. A
-    state loses 3e-13 of its size in a step, so that this one is right for a long time, not indefinitely.
-    Every x_i is one-hot, so that b_h stands in all columns of W_x. A softmax changes no argmax.
+    *ReLU* is the identity on positive numbers. With a shift c by which the first `count` states become positive,
+    h' = h + c satisfies h'_i = W_h h'_{i-1} + W_x x_i + (c - W_h c): the only new parameter is the bias b_h, and b_y
+    becomes b_y - W_y c.
+    *tanh* is the identity near 0, up to a relative error x^2 / 3: states and W_x are scaled by e = 2^-20 and W_y by
+    1 / e. A step shrinks the state by 3e-13, so that the output is correct for a long time, but not indefinitely.
+    Every x_i is one-hot, so that b_h is part of all columns of W_x. A softmax changes no argmax.
 
     Example:
         >>> from lengthwise.constructions.memorization.closed_form import rotation
@@ -51,13 +51,13 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
         [0, 0, 1, 0, 0, 1]
 
     Source: "update on rnn memorization": "small modifications of our approach allow it to work for the standard RNN".
-    Differs from the source: which says no more than that.
+    Differs from the source: it gives no details.
     """
     _check(generator)
     n, d = len(generator.symbols), generator.dimension
     model = RNN(RNNConfig(d_model=d, activation=activation), vocab_size=n + 1, num_classes=n).double()
     inputs = np.zeros((d, n)) if generator.inputs is None else generator.inputs.astype(float)
-    scale, shift = (SMALL, np.zeros(d)) if activation == "tanh" else (1.0, _beyond(generator, count))
+    scale, shift = (SCALE, np.zeros(d)) if activation == "tanh" else (1.0, _shift(generator, count))
     between = shift - generator.hidden @ shift
     first = scale * generator.first + shift
     start = np.arctanh(first) if activation == "tanh" else first
@@ -69,16 +69,16 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
     return model
 
 
-def _beyond(generator: LinearGenerator, count: int) -> np.ndarray:
-    """Numbers by which all of these states become positive."""
+def _shift(generator: LinearGenerator, count: int) -> np.ndarray:
+    """Numbers that, added to any of the first `count` states, make it positive."""
     if generator.inputs is None:
         states = generator.states(count)
     else:
-        said = [generator.symbols.index(symbol) for symbol in generator.generate(count)]
-        followed = [generator.first]
-        for letter in said[:-1]:
-            followed.append(generator.hidden @ followed[-1] + generator.inputs[:, letter])
-        states = np.stack(followed)
+        letters = [generator.symbols.index(symbol) for symbol in generator.generate(count)]
+        trajectory = [generator.first]
+        for letter in letters[:-1]:
+            trajectory.append(generator.hidden @ trajectory[-1] + generator.inputs[:, letter])
+        states = np.stack(trajectory)
     shift: np.ndarray = 1.0 - np.minimum(states.min(0), 0)
     return shift
 

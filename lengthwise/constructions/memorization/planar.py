@@ -11,22 +11,22 @@ def planar(word: Word) -> LinearGenerator:
     """d = 2 for every word of period p >= 3 that is non-crossing at a stride u: nested spans.
 
     At that stride no two symbols cross, so that the symbols, each with the span from its first to its last position,
-    are a forest under the symbol at position 0. That one has y = 0. A chord cuts off exactly the span of any other
-    symbol x; with g_x the signed distance beyond it, y_x = y_parent(x) + g_x. On the way down to the symbol of a
-    position all g are positive there, and off it the first one is negative, and so are all below.
+    are a forest under the symbol at position 0, whose logit is 0. A chord cuts off exactly the span of any other
+    symbol x. With g_x the signed distance beyond that chord, y_x = y_parent(x) + g_x. At any position, g is positive
+    for all ancestors of its symbol, and negative for the first symbol on any other path down the forest and for all
+    symbols below that.
     W_h turns by 2 pi v / p with u v = 1 modulo p.
 
     Raises:
-        ValueError: the period is below 3, or two symbols cross at every stride; then no rotation will do.
+        ValueError: the period is below 3, or two symbols cross at every stride, so that no rotation suffices.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
         >>> planar(parse_word("abac")).generate(8)
         'abacabac'
 
-    Source: "update on rnn memorization", section "How small can we make d?", which shows it for two symbols in two
-        runs.
-    Differs from the source: this is for all words for which d = 2 is possible.
+    Source: "update on rnn memorization", section "How small can we make d?", for two symbols in two runs.
+    Differs from the source: covers every word for which d = 2 is possible.
     """
     p = word.period
     if p < 3:

@@ -1,8 +1,9 @@
 """Rational W_h: which dimensions have a matrix of order p, and which of these can be read out; integer companions.
 
 The minimal polynomial of a rational matrix of finite order p is a product of different cyclotomic polynomials Phi_j,
-j in J, with least common multiple p. It has dimension sum phi(j), and all frequencies k with p / gcd(k, p) in J: a
-rational matrix cannot have one primitive j-th root of unity without all others. j = 1 is what the bias says.
+j in J, with least common multiple p. Its dimension is sum phi(j), and its frequencies are all k with p / gcd(k, p) in
+J: a rational matrix that has one primitive j-th root of unity as an eigenvalue has all of them. The bias does what
+j = 1 would.
 """
 
 from collections.abc import Iterator
@@ -17,18 +18,24 @@ from lengthwise.constructions.memorization.closed_form import companion_matrix, 
 from lengthwise.constructions.memorization.cyclotomic import cyclotomic
 from lengthwise.constructions.memorization.frequencies import Frequencies, orbit
 from lengthwise.constructions.memorization.generator import Array, LinearGenerator
-from lengthwise.constructions.memorization.memorize import BUDGET
-from lengthwise.constructions.memorization.separation import read_out
+from lengthwise.constructions.memorization.memorize import (
+    BUDGET,
+    ENTRIES_PER_PROGRAM,
+    MAX_ENTRIES,
+    MAX_READOUT_DIMENSION,
+    check_max_dimension,
+)
+from lengthwise.constructions.memorization.separation import num_entries, read_out
 from lengthwise.constructions.memorization.words import Word, parse_word
 
 MAX_DIVISORS = 18
-"""The sets of so many divisors are listed; of a period with more, bounds are given."""
+"""Sets of divisors are enumerated for periods with at most this number of them; other periods get bounds."""
 
 
 def psi(order: int) -> int:
     """The smallest dimension in which a rational matrix has order p: sum of phi(q) over prime powers q || p, q != 2.
 
-    A single factor 2 is free, since -1 times a matrix of odd order q has order 2 q; psi(2) = 1.
+    A single factor 2 costs nothing, since -1 times a matrix of odd order q has order 2 q; psi(2) = 1.
 
     Example:
         >>> [psi(p) for p in (1, 2, 3, 4, 5, 8, 12, 30)]
@@ -47,9 +54,9 @@ def psi(order: int) -> int:
 class RationalMemorization(NamedTuple):
     """The smallest generator of a word with a rational, here integer, W_h; `orders` are J.
 
-    `order_dimension` is psi(p), which suffices for the order but may not for the word. All numbers are integers. The
-    smallest dimension is at least `lower`, which is the generator's unless the search was given up after so many
-    `programs`.
+    `order_dimension` is psi(p), which suffices for the order but may not suffice for the word. All numbers are
+    integers. The smallest dimension is at least `lower`, and equal to it unless the search ended early.
+    `programs` counts linear programs.
     """
 
     word: Word
@@ -66,44 +73,50 @@ class RationalMemorization(NamedTuple):
 
 
 def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: int = BUDGET) -> RationalMemorization:
-    """The smallest generator of ``(text)^+`` with W_x = 0 and a rational W_h: sets J of divisors, by their dimension.
+    """The smallest generator of ``(text)^+`` with W_x = 0 and a rational W_h: sets J of divisors in order of dimension.
 
     W_h is block-diagonal with the companion matrices of Phi_j, h_1 is the first unit vector of each block, and W_y is
-    rounded to integers that give every letter a margin: nothing is ever rounded when it runs. Where the period has too
-    many divisors, or the budget of linear programs ends, the generator is `simplex`, which has all orders but 1.
+    rounded to integers that give every letter a positive margin: no step of the generator rounds anything. If the
+    period has too many divisors, or the budget ends, or linear programs become too large, the generator is `simplex`,
+    which has all orders but 1.
 
     Raises:
-        ValueError: the text is no word (`parse_word`), or it needs more than `max_dimension` dimensions.
+        ValueError: the text is not a word (`parse_word`), it needs more than `max_dimension` dimensions, or
+            `max_dimension` is above 999, the most that any word needs.
 
     Example:
-        >>> found = memorize_rationally("00000111")
-        >>> found.dimension, found.orders, found.generator.hidden.tolist()
+        >>> memorization = memorize_rationally("00000111")
+        >>> memorization.dimension, memorization.orders, memorization.generator.hidden.tolist()
         (4, (8,), [[0, 0, 0, -1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
 
     Source: "update on rnn memorization", section "How small can we make d?".
-    Differs from the source: which shows that there is no rational 3 x 3 matrix of order 8, and reads nothing out.
+    Differs from the source: it shows that there is no rational 3 x 3 matrix of order 8, and reads nothing out.
     """
     word = parse_word(text)
-    found = _search(word, budget)
-    if max_dimension is not None and max_dimension < found.lower:
+    check_max_dimension(max_dimension)
+    best = _search(word, budget)
+    if max_dimension is not None and max_dimension < best.lower:
         raise ValueError(
-            f"max_dimension: expected at least {found.lower}, which {word.text!r} needs with a rational matrix (order "
-            f"{word.period} alone needs {found.order_dimension}), got {max_dimension}; allow more, or real numbers"
+            f"max_dimension: expected at least {best.lower}, which {word.text!r} needs with a rational matrix (order "
+            f"{word.period} alone needs {best.order_dimension}), got {max_dimension}; allow more, or real numbers"
         )
-    if max_dimension is not None and max_dimension < found.dimension:
+    if max_dimension is not None and max_dimension < best.dimension:
         raise ValueError(
-            f"max_dimension: expected at least {found.dimension}, got {max_dimension}; whether {word.text!r} needs "
-            f"more than {found.lower} with a rational matrix was not settled within the budget"
+            f"max_dimension: expected at least {best.dimension}, got {max_dimension}; whether {word.text!r} needs "
+            f"more than {best.lower} with a rational matrix was not settled within the budget"
         )
-    return found
+    return best
 
 
 def _search(word: Word, budget: int) -> RationalMemorization:
-    p, lower, programs = word.period, psi(word.period), 0
+    p, lower, programs, entries = word.period, psi(word.period), 0, 0
     divisors = _divisors(p)
     if len(divisors) <= MAX_DIVISORS:
         for lower, orders in sets_of_orders(p):
-            if programs == budget:
+            size = num_entries(len(word.symbols), p, lower)
+            entries += size
+            is_too_large = lower > MAX_READOUT_DIMENSION or size > MAX_ENTRIES
+            if programs == budget or is_too_large or entries > ENTRIES_PER_PROGRAM * budget + MAX_ENTRIES:
                 break
             programs += 1
             if p == 1 or read_out(word.letters, orbit(frequencies_of(orders, p), p)) is not None:
@@ -112,12 +125,12 @@ def _search(word: Word, budget: int) -> RationalMemorization:
 
 
 def _divisors(period: int) -> list[int]:
-    """All but 1."""
+    """The divisors j >= 2."""
     return [j for j in range(2, period + 1) if period % j == 0]
 
 
 def sets_of_orders(period: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """All sets of divisors j >= 2 with least common multiple p, and their dimensions, in order of dimension.
+    """All sets of divisors j >= 2 with least common multiple p, with their dimensions and in order of dimension.
 
     Example:
         >>> list(sets_of_orders(6))
@@ -125,8 +138,7 @@ def sets_of_orders(period: int) -> Iterator[tuple[int, tuple[int, ...]]]:
     """
     divisors = _divisors(period)
     subsets = chain.from_iterable(combinations(divisors, size) for size in range(len(divisors) + 1))
-    found = [(sum(_degree(j) for j in J), J) for J in subsets if lcm(*J) == period]
-    yield from sorted(found)
+    yield from sorted((sum(_degree(j) for j in J), J) for J in subsets if lcm(*J) == period)
 
 
 @cache
@@ -156,25 +168,25 @@ def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
     return hidden, first
 
 
-LARGEST_WEIGHT = 2**52
-"""Integers of a read-out stay below, so that float64 holds all logits."""
+MAX_WEIGHT = 2**52
+"""The integers of a read-out are smaller, so that float64 represents all logits exactly."""
 
 
 def _assemble_weights(word: Word, orders: tuple[int, ...]) -> LinearGenerator:
-    """The read-out of the integer states, in the smallest power of two at which rounding leaves every margin."""
+    """The read-out of the integer states, scaled by the smallest power of two at which rounding keeps every margin."""
     hidden, first = companion_blocks(orders)
     bare = LinearGenerator(hidden, np.zeros((1, len(first)), int), np.zeros(1, int), first, word.symbols)
     if word.period == 1:
         return bare
     states = bare.states(word.period)
-    found = read_out(word.letters, states.astype(float))
-    assert found is not None, "integer states span the same space as the unit circles of their frequencies"
+    real = read_out(word.letters, states.astype(float))
+    assert real is not None, "integer states span the same space as the unit circles of their frequencies"
     scale = 1.0
-    while scale * np.abs(found.weights).max(initial=1.0) < LARGEST_WEIGHT:
-        weights, bias = (np.rint(array * scale).astype(int) for array in found)
+    while scale * np.abs(real.weights).max(initial=1.0) < MAX_WEIGHT:
+        weights, bias = (np.rint(array * scale).astype(int) for array in real)
         logits = states @ weights.T + bias
-        ahead = np.sort(logits, 1)
-        if (logits.argmax(1) == word.letters).all() and (ahead[:, -1] > ahead[:, -2]).all():
+        in_order = np.sort(logits, 1)
+        if (logits.argmax(1) == word.letters).all() and (in_order[:, -1] > in_order[:, -2]).all():
             return bare._replace(readout=weights, bias=bias)
         scale *= 2
-    raise RuntimeError(f"word: no integers below {LARGEST_WEIGHT:,} read {word.text!r} out of these states")
+    raise RuntimeError(f"word: no integers below {MAX_WEIGHT:,} read {word.text!r} out of these states")

@@ -10,38 +10,47 @@ Orbit = Float[np.ndarray, "p d"]
 
 
 class Readout(NamedTuple):
-    """Logits ``states @ weights.T + bias``, in which every letter is ahead of all other symbols by at least 1."""
+    """Logits ``states @ weights.T + bias`` in which the logit of every letter exceeds all others by at least 1."""
 
     weights: Float[np.ndarray, "n d"]
     bias: Float[np.ndarray, " n"]
 
 
 def pairs(letters: Letters) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
-    """Positions and baselines: every position with every symbol that does not stand there."""
-    rivals = np.arange(int(letters.max()) + 1)
-    positions, others = np.nonzero(letters[:, None] != rivals)
-    return positions, others
+    """Positions and competitors: every position with every symbol that is not its letter."""
+    positions, competitors = np.nonzero(letters[:, None] != np.arange(int(letters.max()) + 1))
+    return positions, competitors
+
+
+def num_entries(num_symbols: int, period: int, dimension: int) -> int:
+    """The size of `constraints`: (n - 1) p rows, one a pair, and (n - 1)(d + 1) columns, one an unknown."""
+    return (num_symbols - 1) ** 2 * period * (dimension + 1)
 
 
 def constraints(letters: Letters, orbit: Orbit) -> Float[np.ndarray, "m k"]:
-    """A row for each pair (i, j) of position and baseline: (w_(s_i) - w_j).h_i + b_(s_i) - b_j, a function of w, b.
+    """A row for each pair (i, j) of position and competitor: (w_(s_i) - w_j).h_i + b_(s_i) - b_j as a function of w, b.
 
-    Only differences of symbols count: the last symbol has w = 0 and b = 0, which leaves k = (n - 1)(d + 1) unknowns.
+    Only differences between symbols matter: the last symbol has w = 0 and b = 0, which leaves k = (n - 1)(d + 1)
+    unknowns.
     """
-    positions, rivals = pairs(letters)
+    positions, competitors = pairs(letters)
     states = np.concatenate([orbit, np.ones((len(orbit), 1))], 1)[positions]
     rows = np.zeros((len(positions), int(letters.max()) + 1, states.shape[1]))
-    every = np.arange(len(positions))
-    rows[every, letters[positions]] = states
-    rows[every, rivals] = -states
+    pair = np.arange(len(positions))
+    rows[pair, letters[positions]] = states
+    rows[pair, competitors] = -states
     return rows[:, :-1].reshape(len(positions), -1)
 
 
 def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
-    """A read-out of the word from its states, or None where there is none: the joint multiclass linear program.
+    """A read-out of the word from its states, or None if there is none: the joint multiclass linear program.
 
-    Weights are free and every margin is to be at least 1, so that a small margin is no matter of tolerances; what is
-    returned has been checked. None is HiGHS's word, which `lengthwise.constructions.memorization.farkas` verifies.
+    Weights are unbounded and every margin is at least 1, so that tolerances do not decide whether a margin is positive.
+    A read-out is checked before it is returned. None is the answer of HiGHS alone;
+    `lengthwise.constructions.memorization.farkas` verifies it.
+
+    Raises:
+        RuntimeError: HiGHS does not finish, or rounding leaves no positive margin.
 
     Example:
         >>> square = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
@@ -51,93 +60,91 @@ def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
     from scipy.optimize import linprog
 
     rows = constraints(letters, orbit)
-    found = linprog(np.zeros(rows.shape[1]), A_ub=-rows, b_ub=-np.ones(len(rows)), bounds=(None, None))
-    if found.status == 2:
+    solution = linprog(np.zeros(rows.shape[1]), A_ub=-rows, b_ub=-np.ones(len(rows)), bounds=(None, None))
+    if solution.status == 2:
         return None
-    if found.status != 0:
-        raise RuntimeError(f"HiGHS: expected a read-out or that there is none, got {found.message}")
-    return _scaled(letters, orbit, found.x)
+    if solution.status != 0:
+        raise RuntimeError(f"HiGHS: expected a read-out or a proof that there is none, got {solution.message}")
+    return _scaled(letters, orbit, solution.x)
 
 
 def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -> Readout:
-    """The read-out whose smallest margin is 1; one that is not positive beyond rounding is an error."""
+    """The read-out whose smallest margin is 1; a margin that rounding could make 0 is an error."""
     free = unknowns.reshape(-1, orbit.shape[1] + 1)
-    every = np.concatenate([free, np.zeros((1, free.shape[1]))])
-    every = every - every.mean(0)
-    positions, rivals = pairs(letters)
-    logits = orbit @ every[:, :-1].T + every[:, -1]
-    minimum = (logits[positions, letters[positions]] - logits[positions, rivals]).min()
-    if minimum <= 1e-12 * np.abs(every).max():
-        raise RuntimeError(
-            f"HiGHS: expected margins of at least 1, got {minimum}; the program is too badly conditioned"
-        )
-    every /= minimum
-    return Readout(every[:, :-1], every[:, -1])
+    parameters = np.concatenate([free, np.zeros((1, free.shape[1]))])
+    parameters = parameters - parameters.mean(0)
+    positions, competitors = pairs(letters)
+    logits = orbit @ parameters[:, :-1].T + parameters[:, -1]
+    margin = (logits[positions, letters[positions]] - logits[positions, competitors]).min()
+    if margin <= 1e-12 * np.abs(parameters).max():
+        raise RuntimeError(f"HiGHS: expected margins of at least 1, got {margin}; the program is badly conditioned")
+    parameters /= margin
+    return Readout(parameters[:, :-1], parameters[:, -1])
 
 
 def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.ndarray, " m"] | None:
-    """Weights >= 0, not all 0, for `pairs`, whose combination of all `constraints` is 0: no read-out exists (Farkas).
+    """Weights >= 0 for `pairs`, not all 0, with which the `constraints` add up to 0: no read-out exists (Farkas).
 
-    Up to rounding; None where there are none. `spread`: positive wherever any solution is, and then at least 1;
-    otherwise on as few pairs as a vertex has.
+    They hold up to rounding; None if there are none. With `spread`, a weight is at least 1 wherever any solution is
+    positive; otherwise the weights are a vertex of the polytope, so that few are positive.
     """
     from scipy.optimize import linprog
 
     rows = constraints(letters, orbit)
     count = len(rows)
     if spread:
-        found = linprog(
+        solution = linprog(
             np.r_[-np.ones(count), np.zeros(count)],
             A_eq=np.hstack([rows.T, rows.T]),
             b_eq=np.zeros(rows.shape[1]),
             bounds=[(0, 1)] * count + [(0, None)] * count,
         )
-        weights = found.x[:count] + found.x[count:] if found.status == 0 else np.zeros(count)
+        weights = solution.x[:count] + solution.x[count:] if solution.status == 0 else np.zeros(count)
         return weights if weights.max() > 0.5 else None
-    found = linprog(
+    solution = linprog(
         np.zeros(count),
         A_eq=np.vstack([rows.T, np.ones(count)]),
         b_eq=np.r_[np.zeros(rows.shape[1]), 1.0],
         method="highs-ds",
     )
-    return found.x if found.status == 0 else None
+    return solution.x if solution.status == 0 else None
 
 
-class Robust(NamedTuple):
-    """The read-out that minimizes `cost`, the sum over blocks of |V_k|; no read-out has less than `least`.
+class WidestMargin(NamedTuple):
+    """The read-out of the smallest known `cost`, the sum over blocks of |V_k|.
 
-    It took so many `programs`.
+    No read-out costs less than `lower_bound`. `programs` counts the linear programs that were solved.
     """
 
     readout: Readout
     norms: Float[np.ndarray, " f"]
-    minimum: float
+    lower_bound: float
     programs: int
 
     @property
     def cost(self) -> float:
-        """sum_k |V_k|, whose inverse is the margin of unit states: exactly for two symbols, at least for more."""
+        """sum_k |V_k|; its inverse is the margin of unit states for two symbols, and a lower bound for more."""
         return float(self.norms.sum())
 
 
-ROUNDS = 200
-"""Cutting planes stop after so many programs; `Robust.least` says how near they are."""
+MAX_ROUNDS = 200
+"""The largest number of cutting-plane rounds; `WidestMargin.lower_bound` tells how close the result is."""
 
-ENTRIES = 10_000_000
-"""Or, where programs are large, once their constraints have so many entries in all."""
+MAX_TOTAL_ENTRIES = 10_000_000
+"""The largest number of entries that the constraints of all rounds have together; it ends large programs earlier."""
 
 GAP = 1e-6
-"""Or once the cost is known to so small a share."""
+"""The relative distance between cost and lower bound at which rounds stop."""
 
 
-def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Robust | None:
-    """The read-out that tolerates the largest change of unit states, by a group lasso over frequencies.
+def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> WidestMargin | None:
+    """The read-out that tolerates the largest change of unit states, by a group lasso over frequencies; None if none.
 
-    A block of the state may be scaled by r_k and its weights by 1 / r_k, sum_k r_k^2 = 1. With V_k the differences of
-    all pairs of symbols on block k at margin 1, the best scales are r_k^2 = |V_k| / sum |V|, and the distance of a
-    state from where another symbol is read is then 1 / sum_k |V_k| (Frobenius norms: of two symbols that is the
-    distance, of more a lower bound on it). The sum is minimized by Kelley's cutting planes: each round is a linear
-    program in which |V_k| >= <G, V_k> stands for a few G of norm 1; its value is a lower bound.
+    A block of the state may be scaled by r_k and its weights by 1 / r_k, with sum_k r_k^2 = 1. With V_k the differences
+    of all pairs of symbols on block k at margin 1, the best scales are r_k^2 = |V_k| / sum |V|. The distance of a state
+    from the region of another symbol is then 1 / sum_k |V_k| (Frobenius norms: for two symbols this is the distance,
+    for more a lower bound). Kelley's cutting planes minimize the sum: each round is a linear program in which
+    |V_k| >= <G, V_k> for a few G of norm 1, and its value is a lower bound.
 
     Source: second-order cone program of the group lasso, Yuan and Lin (2006).
     Differs from the source: constraints of a margin in place of a squared loss.
@@ -146,40 +153,39 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Robust
 
     rows = constraints(letters, orbit)
     n, width, count = int(letters.max()) + 1, orbit.shape[1] + 1, len(blocks)
-    found = read_out(letters, orbit)
-    if found is None:
+    first = read_out(letters, orbit)
+    if first is None:
         return None
-    best, minimum = _with_norms(found, blocks), 0.0
-    cuts = [_cuts(found, blocks, width)]
+    best, lower_bound = _with_norms(first, blocks), 0.0
+    cuts = [_cuts(first, blocks, width)]
     lower_rows = np.hstack([-rows, np.zeros((len(rows), count))])
     cost = np.r_[np.zeros((n - 1) * width), np.ones(count)]
     free = [(None, None)] * ((n - 1) * width) + [(0, None)] * count
     programs = 1
-    for _ in range(max(1, min(ROUNDS, ENTRIES // rows.size))):
+    for _ in range(max(1, min(MAX_ROUNDS, MAX_TOTAL_ENTRIES // rows.size))):
         programs += 1
         limits = np.concatenate([-np.ones(len(rows)), np.zeros(count * len(cuts))])
-        step = linprog(cost, A_ub=np.vstack([lower_rows, *cuts]), b_ub=limits, bounds=free)
-        if step.status != 0:  # unbounded by rounding: what was found stands
+        solution = linprog(cost, A_ub=np.vstack([lower_rows, *cuts]), b_ub=limits, bounds=free)
+        if solution.status != 0:  # unbounded by rounding: the best read-out so far stands
             break
-        minimum = max(minimum, float(step.fun))
-        tried = _scaled(letters, orbit, step.x[: (n - 1) * width])
-        here = _with_norms(tried, blocks)
-        best = min(best, here, key=lambda candidate: candidate.cost)
-        if best.cost - minimum <= GAP * best.cost:
+        lower_bound = max(lower_bound, float(solution.fun))
+        readout = _scaled(letters, orbit, solution.x[: (n - 1) * width])
+        best = min(best, _with_norms(readout, blocks), key=lambda candidate: candidate.cost)
+        if best.cost - lower_bound <= GAP * best.cost:
             break
-        cuts.append(_cuts(tried, blocks, width))
-    return best._replace(minimum=min(minimum, best.cost), programs=programs)
+        cuts.append(_cuts(readout, blocks, width))
+    return best._replace(lower_bound=min(lower_bound, best.cost), programs=programs)
 
 
-def _with_norms(readout: Readout, blocks: list[slice]) -> Robust:
-    """The cost of a read-out; its weights have mean 0 over symbols, so that pairs differ by n times their squares."""
+def _with_norms(readout: Readout, blocks: list[slice]) -> WidestMargin:
+    """The cost of a read-out whose weights have mean 0: the squared differences of all pairs sum to n |W|^2."""
     n = len(readout.bias)
     norms = np.array([np.sqrt(n) * np.linalg.norm(readout.weights[:, block]) for block in blocks])
-    return Robust(readout, norms, minimum=0.0, programs=0)
+    return WidestMargin(readout, norms, lower_bound=0.0, programs=0)
 
 
 def _cuts(readout: Readout, blocks: list[slice], width: int) -> Float[np.ndarray, "f k"]:
-    """<G, V_k> - t_k <= 0 for each block, with G the direction of V_k now, over the unknowns of `constraints` and t."""
+    """<G, V_k> - t_k <= 0 for each block, over the unknowns of `constraints` and t; G is the direction of V_k now."""
     n = len(readout.bias)
     cuts = np.zeros((len(blocks), (n - 1) * width + len(blocks)))
     for index, block in enumerate(blocks):

@@ -1,7 +1,6 @@
-"""Words that are repeated indefinitely: their letters in a circle, read at any stride."""
+"""Words that are repeated indefinitely: their letters around a circle, read at any stride."""
 
 from functools import cache
-from itertools import combinations
 from math import gcd
 from typing import NamedTuple
 
@@ -11,17 +10,16 @@ from jaxtyping import Int64
 from lengthwise.validation import quoted
 
 MAX_SYMBOLS = 64
-"""A word of more different symbols is refused."""
+"""Words with more different symbols are rejected."""
 
 MAX_LENGTH = 1_000
-"""A word of a longer period is refused."""
+"""Words with a longer period are rejected."""
 
 
 class Word(NamedTuple):
-    """A primitive word: no power of a shorter one.
+    """A primitive word: not a power of a shorter one.
 
-    `letters` are the ids of its letters in `symbols`, which are sorted; `power` says how often it stood in the text
-    that was given.
+    `letters` are indices into `symbols`, which are sorted; `power` is how often the given text repeats the word.
     """
 
     letters: Int64[np.ndarray, " p"]
@@ -43,7 +41,8 @@ def parse_word(text: str) -> Word:
     """The primitive root of a text: ``(abab)^+`` is ``(ab)^+``, whose period is 2.
 
     Raises:
-        ValueError: it is empty, or it has over 64 different symbols or a period over 1,000.
+        ValueError: the text is empty, has a symbol that cannot be printed, more than 64 different symbols, or a period
+            above 1,000.
 
     Example:
         >>> word = parse_word("abaaba")
@@ -51,7 +50,7 @@ def parse_word(text: str) -> Word:
         ('aba', 2, ('a', 'b'))
     """
     if not text:
-        raise ValueError("word: expected at least one symbol, got none; give the word that is to be repeated")
+        raise ValueError("word: expected at least one symbol, got none; give the word to repeat")
     period = (text + text).find(text, 1)
     root = text[:period]
     symbols = tuple(sorted(set(root)))
@@ -67,7 +66,7 @@ def parse_word(text: str) -> Word:
 
 @cache
 def units(period: int) -> tuple[int, ...]:
-    """Strides 1 <= u <= p / 2 that are coprime to p; stride p - u reads the same letters backwards."""
+    """The strides 1 <= u <= p / 2 that are coprime to p; stride p - u reads the same letters backwards."""
     return tuple(u for u in range(1, max(2, period // 2 + 1)) if gcd(u, period) == 1)
 
 
@@ -82,7 +81,7 @@ def at_stride(letters: Int64[np.ndarray, " p"], stride: int) -> Int64[np.ndarray
 
 
 def num_runs(letters: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
-    """The number of runs of each symbol around the circle; of a binary word, changes are twice as many.
+    """The number of runs of each symbol around the circle; a binary word has twice as many changes.
 
     Example:
         >>> num_runs(np.array([0, 1, 1, 0, 2, 1])).tolist()
@@ -93,23 +92,28 @@ def num_runs(letters: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
 
 
 def alternations(letters: Int64[np.ndarray, " p"]) -> int:
-    """The most changes, around the circle, between any two symbols when all others are left out.
+    """The largest number of changes, around the circle, between any two symbols when all others are left out.
+
+    From x to y there is a change at every y before which x occurred more recently than y. Around a circle, there are as
+    many changes back. The definition, pair by pair, is in the tests.
 
     Example:
         >>> alternations(np.array([0, 1, 0, 2])), alternations(np.array([0, 1, 2, 0, 1, 2]))
         (2, 4)
     """
-    maximum = 0
-    for pair in combinations(range(int(letters.max()) + 1), 2):
-        kept = letters[np.isin(letters, pair)]
-        maximum = max(maximum, int((kept != np.roll(kept, 1)).sum()))
-    return maximum
+    twice = np.concatenate([letters, letters])
+    is_symbol = twice[:, None] == np.arange(int(letters.max()) + 1)
+    last_seen = np.maximum.accumulate(np.where(is_symbol, np.arange(len(twice))[:, None], -1))
+    before = last_seen[len(letters) - 1 : -1]
+    changes = np.zeros((is_symbol.shape[1],) * 2, int)
+    np.add.at(changes, letters, before > np.take_along_axis(before, letters[:, None], 1))
+    return 2 * int(changes.max())
 
 
 def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
-    """A stride at which the word is non-crossing: no two symbols occur as x .. y .. x .. y around the circle.
+    """A stride at which the word is non-crossing, or None: no two symbols occur as x .. y .. x .. y around the circle.
 
-    That is, no two symbols alternate more than twice. None if there is no such stride.
+    In other words, no two symbols alternate more than twice.
 
     Example:
         >>> non_crossing_stride(np.array([0, 1, 0, 2])), non_crossing_stride(np.array([0, 1, 2, 0, 1, 3]))

@@ -106,9 +106,9 @@ def lifetime_text(lifetime: Lifetime) -> str:
     """When the first wrong symbol comes, as a phrase."""
     if lifetime.first_wrong is not None:
         return f"first wrong symbol at step {_count(lifetime.first_wrong)}"
-    if lifetime.looked_to == float("inf"):
+    if lifetime.horizon == float("inf"):
         return "indefinitely: rounding changes nothing"
-    return f"right up to step {_count(lifetime.looked_to)}, no further looked"
+    return f"right up to step {_count(lifetime.horizon)}, no further looked"
 
 
 def _count(number: float | int) -> str:

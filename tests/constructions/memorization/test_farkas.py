@@ -1,4 +1,4 @@
-"""Proofs that a dimension is too small: they are found, they hold, and damaged ones do not."""
+"""Proofs that a dimension is too small: they are memorization, they hold, and damaged ones do not."""
 
 from fractions import Fraction
 
@@ -41,13 +41,13 @@ def test_the_longer_of_them_is_refuted_by_intervals_too() -> None:
 @pytest.mark.parametrize(("num_symbols", "period"), [(2, 7), (2, 8), (2, 9), (3, 6), (4, 6)])
 def test_every_smaller_dimension_is_refuted(num_symbols: int, period: int) -> None:
     for text in word_classes(num_symbols, period):
-        found = memorize(text)
-        certificates = refute_below(found)
-        assert all(holds(found.word, certificate) for certificate in certificates)
+        memorization = memorize(text)
+        certificates = refute_below(memorization)
+        assert all(holds(memorization.word, certificate) for certificate in certificates)
         refuted = [set(certificate.frequencies) for certificate in certificates]
-        for d in range(1, found.upper):
+        for d in range(1, memorization.upper):
             for smaller in sets_of_dimension(period, d):
-                assert any(set(smaller) <= one for one in refuted)
+                assert any(set(smaller) <= larger for larger in refuted)
 
 
 @pytest.mark.slow
@@ -65,8 +65,8 @@ def test_certificates_exist_where_there_is_no_read_out_and_nowhere_else(text: st
     readable = read_out(word.letters, orbit(frequencies, word.period)) is not None
     certificate = refute(word, frequencies)
     assert (certificate is None) == readable
-    positions, rivals = pairs(word.letters)
-    every = tuple(zip(positions.tolist(), rivals.tolist(), strict=True))
+    positions, competitors = pairs(word.letters)
+    every = tuple(zip(positions.tolist(), competitors.tolist(), strict=True))
     numbers = tuple(data.draw(st.lists(st.floats(0.1, 10), min_size=len(every), max_size=len(every))))
     if readable:
         assert not holds(word, FarkasCertificate(frequencies, "interval", every, numbers))
@@ -112,9 +112,9 @@ def test_maximal_sets_by_definition() -> None:
 
 
 def test_smaller_rational_matrices_are_refuted_too() -> None:
-    found = memorize_rationally("000000011111111")
-    assert (found.order_dimension, found.dimension) == (6, 8)
-    assert [certificate.frequencies for certificate in refute_below(found)] == [(3, 5, 6)]
+    memorization = memorize_rationally("000000011111111")
+    assert (memorization.order_dimension, memorization.dimension) == (6, 8)
+    assert [certificate.frequencies for certificate in refute_below(memorization)] == [(3, 5, 6)]
 
 
 @given(st.integers(3, 24), st.lists(st.integers(-3, 3), min_size=24, max_size=24))

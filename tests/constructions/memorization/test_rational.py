@@ -1,4 +1,4 @@
-"""Rational matrices: their orders, the words that they say, and integers that are never rounded."""
+"""Rational matrices: their orders, the words that they generate, and integers that are never rounded."""
 
 from itertools import combinations
 from math import gcd, lcm
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Poly, cyclotomic_poly, divisors, symbols, totient
 
-from lengthwise.constructions.memorization.closed_form import reads
+from lengthwise.constructions.memorization.closed_form import repeats
 from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.rational import (
     companion_blocks,
@@ -27,10 +27,10 @@ def test_psi_is_the_smallest_sum_over_sets_of_divisors() -> None:
     assert [psi(p) for p in (36, 42, 60)] == [8, 8, 8]
     for p in range(1, 61):
         sums = [
-            sum(int(totient(j)) for j in some)
+            sum(int(totient(j)) for j in orders)
             for size in range(len(divisors(p)) + 1)
-            for some in combinations(divisors(p), size)
-            if lcm(*some) == p
+            for orders in combinations(divisors(p), size)
+            if lcm(*orders) == p
         ]
         assert psi(p) == (0 if p == 1 else min(sums))
     assert [p for p in range(1, 61) if psi(p) <= 2] == [1, 2, 3, 4, 6]
@@ -42,9 +42,9 @@ def test_no_rational_3_by_3_matrix_has_order_8() -> None:
     factors = [Poly(cyclotomic_poly(j, x)) for j in (1, 2, 4, 8)]
     orders = {}
     for size in range(1, 5):
-        for some in combinations(zip((1, 2, 4, 8), factors, strict=True), size):
-            degree = sum(factor.degree() for _, factor in some)
-            orders.setdefault(degree, set()).add(lcm(*(j for j, _ in some)))
+        for product in combinations(zip((1, 2, 4, 8), factors, strict=True), size):
+            degree = sum(factor.degree() for _, factor in product)
+            orders.setdefault(degree, set()).add(lcm(*(j for j, _ in product)))
     assert 8 not in set().union(*(orders[d] for d in orders if d <= 3))
     assert 8 in orders[4]
     assert psi(8) == 4
@@ -59,8 +59,8 @@ def test_companions_have_the_order_and_the_frequencies(period: int) -> None:
         identity = np.eye(d, dtype=int)
         assert [np.array_equal(power, identity) for power in powers].index(True) == period - 1
         angles = np.angle(np.linalg.eigvals(matrix)) / (2 * np.pi) * period
-        found = {min(round(a) % period, round(-a) % period) for a in angles}
-        assert found == set(frequencies_of(orders, period))
+        frequencies = {min(round(a) % period, round(-a) % period) for a in angles}
+        assert frequencies == set(frequencies_of(orders, period))
         if d <= 8:
             orbit = [first]
             for _ in range(d - 1):
@@ -69,8 +69,8 @@ def test_companions_have_the_order_and_the_frequencies(period: int) -> None:
 
 
 def arcs(p: int) -> dict[int, tuple[int, tuple[int, ...]]]:
-    found = {a: memorize_rationally("0" * a + "1" * (p - a)) for a in range(1, p // 2 + 1)}
-    return {a: (one.dimension, one.orders) for a, one in found.items()}
+    memorized = {a: memorize_rationally("0" * a + "1" * (p - a)) for a in range(1, p // 2 + 1)}
+    return {a: (memorization.dimension, memorization.orders) for a, memorization in memorized.items()}
 
 
 def test_arcs_of_the_sheet() -> None:
@@ -92,19 +92,19 @@ def test_longer_arcs_of_the_sheet() -> None:
 
 @given(st.text("abc", min_size=1, max_size=12))
 @settings(max_examples=20)
-def test_integers_say_the_word_for_ever(text: str) -> None:
-    found = memorize_rationally(text)
-    p = found.word.period
-    generator = found.generator
+def test_integers_generate_the_word(text: str) -> None:
+    memorization = memorize_rationally(text)
+    p = memorization.word.period
+    generator = memorization.generator
     assert all(array.dtype.kind == "i" for array in generator[:4])
-    assert psi(p) == found.order_dimension <= found.dimension
-    assert found.dimension >= memorize(text).upper
-    assert reads(generator, found.word, 4 * p)
+    assert psi(p) == memorization.order_dimension <= memorization.dimension
+    assert memorization.dimension >= memorize(text).upper
+    assert repeats(generator, memorization.word, 4 * p)
     states = generator.states(p + 1)
     assert np.array_equal(states[0], states[p])
     assert all(not np.array_equal(states[0], states[k]) for k in range(1, p))
-    if found.dimension:
-        exact = generator.exactly()
+    if memorization.dimension:
+        exact = generator.as_fractions()
         assert exact.generate(2 * p) == generator.generate(2 * p)
 
 
@@ -122,15 +122,15 @@ def test_a_search_that_is_given_up_gives_bounds() -> None:
     text = "000000011111111"
     given_up = memorize_rationally(text, budget=1)
     assert (given_up.lower, given_up.dimension, given_up.programs) == (8, 14, 1)
-    assert reads(given_up.generator, given_up.word, 60)
+    assert repeats(given_up.generator, given_up.word, 60)
     with pytest.raises(ValueError, match=r"whether .* needs more than 8 with a rational matrix was not settled"):
         memorize_rationally(text, budget=1, max_dimension=9)
 
 
 def test_a_period_of_too_many_divisors_gives_bounds() -> None:
-    found = memorize_rationally("0" * 100 + "1" * 140)
-    assert (found.lower, found.dimension, found.programs) == (psi(240), 239, 0)
-    assert reads(found.generator, found.word, 480)
+    memorization = memorize_rationally("0" * 100 + "1" * 140)
+    assert (memorization.lower, memorization.dimension, memorization.programs) == (psi(240), 239, 0)
+    assert repeats(memorization.generator, memorization.word, 480)
 
 
 def test_frequencies_of_an_order_are_its_primitive_roots() -> None:

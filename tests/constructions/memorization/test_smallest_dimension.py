@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from word_classes import word_classes
 
-from lengthwise.constructions.memorization.closed_form import arc_margin, reads
+import lengthwise.constructions.memorization.memorize as module
+from lengthwise.constructions.memorization.closed_form import arc_margin, repeats
 from lengthwise.constructions.memorization.frequencies import blocks, bounds, dimension, orbit, sets_of_dimension
 from lengthwise.constructions.memorization.memorize import _first, _Search, memorize
-from lengthwise.constructions.memorization.separation import pairs, read_out, widest_margin
+from lengthwise.constructions.memorization.rational import memorize_rationally
+from lengthwise.constructions.memorization.separation import constraints, num_entries, pairs, read_out, widest_margin
 from lengthwise.constructions.memorization.words import alternations, at_stride, num_runs, parse_word, units
 
 pytestmark = pytest.mark.unchecked
@@ -44,15 +46,15 @@ AS_MANY_AS_CHANGES = {11: (93, 93), 12: (80, 170), 13: (286, 315)}
 
 @pytest.mark.parametrize(("num_symbols", "period", "table"), TABLE)
 def test_table_of_all_words(num_symbols: int, period: int, table: dict[int, int]) -> None:
-    found = [memorize(text) for text in word_classes(num_symbols, period)]
-    assert Counter(one.upper for one in found) == table
-    for one in found:
-        assert one.lower == one.upper == one.generator.dimension
-        assert one.margin > 0
-        assert reads(one.generator, one.word, 3 * period)
+    memorized = [memorize(text) for text in word_classes(num_symbols, period)]
+    assert Counter(memorization.upper for memorization in memorized) == table
+    for memorization in memorized:
+        assert memorization.lower == memorization.upper == memorization.generator.dimension
+        assert memorization.margin > 0
+        assert repeats(memorization.generator, memorization.word, 3 * period)
     if num_symbols == 2 and period in AS_MANY_AS_CHANGES:
-        as_many = sum(one.upper == bounds(one.word).upper for one in found)
-        assert (as_many, len(found)) == AS_MANY_AS_CHANGES[period]
+        as_many = sum(memorization.upper == bounds(memorization.word).upper for memorization in memorized)
+        assert (as_many, len(memorized)) == AS_MANY_AS_CHANGES[period]
 
 
 def smallest_by_definition(text: str) -> int:
@@ -65,9 +67,10 @@ def smallest_by_definition(text: str) -> int:
 @given(st.text("abcd", min_size=2, max_size=10).filter(lambda text: len(set(text)) > 1))
 @settings(max_examples=20)
 def test_pruning_loses_nothing(text: str) -> None:
-    found = memorize(text)
-    assert found.upper == smallest_by_definition(text)
-    assert bounds(found.word).lower <= found.upper <= bounds(found.word).upper <= max(1, found.word.period - 1)
+    memorization = memorize(text)
+    assert memorization.upper == smallest_by_definition(text)
+    known = bounds(memorization.word)
+    assert known.lower <= memorization.upper <= known.upper <= max(1, memorization.word.period - 1)
 
 
 @given(st.text("abc", min_size=3, max_size=14).filter(lambda text: len(set(text)) > 1))
@@ -75,9 +78,9 @@ def test_pruning_loses_nothing(text: str) -> None:
 def test_upper_bounds_can_be_read_out(text: str) -> None:
     word = parse_word(text)
     known = bounds(word)
-    assert dimension(known.enough, word.period) == known.upper
-    assert not known.excludes(known.enough, word.period)
-    assert read_out(word.letters, orbit(known.enough, word.period)) is not None
+    assert dimension(known.sufficient, word.period) == known.upper
+    assert not known.exclude(known.sufficient)
+    assert read_out(word.letters, orbit(known.sufficient, word.period)) is not None
 
 
 @pytest.mark.parametrize("period", [7, 8, 9, 10])
@@ -90,7 +93,7 @@ def test_two_symbols_need_as_many_low_frequencies_as_they_change(period: int) ->
 
 
 @pytest.mark.parametrize(("num_symbols", "period"), [(3, 7), (3, 8), (4, 7), (4, 8)])
-def test_pairs_alternate_at_most_twice_the_degree(num_symbols: int, period: int) -> None:
+def test_pairs_alternate_no_more_than_twice_the_degree(num_symbols: int, period: int) -> None:
     """Necessary always; sufficient for all words of these sizes."""
     for text in word_classes(num_symbols, period):
         word = parse_word(text)
@@ -141,23 +144,23 @@ def test_sets_of_frequencies_by_definition() -> None:
 
 @pytest.mark.parametrize("zeros", range(1, 12))
 def test_the_widest_margin_of_arcs_is_that_of_the_formula(zeros: int) -> None:
-    found = memorize("0" * zeros + "1" * (12 - zeros))
-    assert found.margin == pytest.approx(arc_margin(zeros, 12), rel=1e-9)
-    assert found.min_margin == pytest.approx(found.margin, rel=1e-9)
+    memorization = memorize("0" * zeros + "1" * (12 - zeros))
+    assert memorization.margin == pytest.approx(arc_margin(zeros, 12), rel=1e-9)
+    assert memorization.min_margin == pytest.approx(memorization.margin, rel=1e-9)
 
 
 def test_no_read_out_drawn_at_random_has_a_wider_margin() -> None:
-    """Those of the same frequencies that read the word: near the best one, and farther off."""
+    """Read-outs of the same frequencies: some near the best one, some farther away."""
     generator = np.random.default_rng(0)
     for text in ("0010111", "00010111", "0010110111"):
-        word, frequencies = (found := memorize(text)).word, found.frequencies
+        word, frequencies = (memorization := memorize(text)).word, memorization.frequencies
         states, indices = orbit(frequencies, word.period), blocks(frequencies, word.period)
         best = widest_margin(word.letters, states, indices)
         assert best is not None
-        assert best.cost - best.minimum <= 1e-5 * best.cost
+        assert best.cost - best.lower_bound <= 1e-5 * best.cost
         ideal = np.sqrt(best.norms / best.cost)
         signs = 1 - 2 * word.letters
-        reading = 0
+        separating = 0
         assert ideal.min() > 0
         for spread in np.repeat([0.003, 0.03, 0.3], 500):
             scales = np.abs(ideal * (1 + spread * generator.standard_normal(len(indices))))
@@ -168,25 +171,25 @@ def test_no_read_out_drawn_at_random_has_a_wider_margin() -> None:
                 scaled[:, block] *= scale
                 read[block] /= scale
             heights = scaled @ read
-            room = heights[signs > 0].min() - heights[signs < 0].max()
-            reading += room > 0
-            assert room / 2 / np.linalg.norm(read) <= 1 / best.cost * (1 + 1e-6)
-        assert reading > 100
+            gap = heights[signs > 0].min() - heights[signs < 0].max()
+            separating += gap > 0
+            assert gap / 2 / np.linalg.norm(read) <= 1 / best.cost * (1 + 1e-6)
+        assert separating > 100
 
 
 @given(st.text("abcd", min_size=3, max_size=10).filter(lambda text: len(set(text)) > 1))
 @settings(max_examples=12)
 def test_the_margin_is_as_promised(text: str) -> None:
     """States have norm 1; of two symbols the margin is what was maximized, of more it is no less."""
-    found = memorize(text)
-    norms = np.linalg.norm(found.generator.states(found.word.period), axis=1)
+    memorization = memorize(text)
+    norms = np.linalg.norm(memorization.generator.states(memorization.word.period), axis=1)
     np.testing.assert_allclose(norms, 1)
-    assert found.margin >= found.min_margin * (1 - 1e-9)
-    if len(found.word.symbols) == 2:
-        assert found.margin == pytest.approx(found.min_margin, rel=1e-6)
+    assert memorization.margin >= memorization.min_margin * (1 - 1e-9)
+    if len(memorization.word.symbols) == 2:
+        assert memorization.margin == pytest.approx(memorization.min_margin, rel=1e-6)
     robust = memorize(text, robust=True)
-    assert robust.upper == found.upper == robust.generator.dimension
-    assert robust.min_margin >= found.min_margin * (1 - 1e-6)
+    assert robust.upper == memorization.upper == robust.generator.dimension
+    assert robust.min_margin >= memorization.min_margin * (1 - 1e-6)
 
 
 def test_more_dimensions_widen_the_margin() -> None:
@@ -194,48 +197,48 @@ def test_more_dimensions_widen_the_margin() -> None:
     wide = memorize("0010110111", robust=True, max_dimension=9)
     assert tight.upper == wide.upper == tight.generator.dimension < wide.generator.dimension
     assert wide.margin > tight.margin
-    assert reads(wide.generator, wide.word, 100)
+    assert repeats(wide.generator, wide.word, 100)
 
 
 def test_the_logits_of_a_read_out_are_ahead_by_one() -> None:
     word = parse_word("abacabad")
     states = orbit((1, 4), 8)
-    found = read_out(word.letters, states)
-    assert found is not None
-    logits = states @ found.weights.T + found.bias
-    positions, rivals = pairs(word.letters)
-    assert (logits[positions, word.letters[positions]] - logits[positions, rivals]).min() == pytest.approx(1)
+    readout = read_out(word.letters, states)
+    assert readout is not None
+    logits = states @ readout.weights.T + readout.bias
+    positions, competitors = pairs(word.letters)
+    assert (logits[positions, word.letters[positions]] - logits[positions, competitors]).min() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("text", ["a", "aaaa"])
 def test_one_symbol_needs_no_dimension(text: str) -> None:
-    found = memorize(text)
-    assert (found.lower, found.upper, found.generator.dimension) == (0, 0, 0)
-    assert found.generator.generate(5) == "aaaaa"
-    assert found.margin == np.inf
+    memorization = memorize(text)
+    assert (memorization.lower, memorization.upper, memorization.generator.dimension) == (0, 0, 0)
+    assert memorization.generator.generate(5) == "aaaaa"
+    assert memorization.margin == np.inf
 
 
 def test_powers_are_the_words_that_they_are_powers_of() -> None:
-    found = memorize("aabaabaab")
-    assert (found.word.text, found.word.power, found.upper) == ("aab", 3, 2)
+    memorization = memorize("aabaabaab")
+    assert (memorization.word.text, memorization.word.power, memorization.upper) == ("aab", 3, 2)
 
 
 def test_a_search_beyond_its_budget_gives_bounds() -> None:
     text = "00101101110100011110"
-    found, given_up = memorize(text), memorize(text, budget=3)
-    assert given_up.programs == 3 < found.programs
-    assert given_up.lower <= found.lower == found.upper <= given_up.upper
+    memorization, given_up = memorize(text), memorize(text, budget=3)
+    assert given_up.programs == 3 < memorization.programs
+    assert given_up.lower <= memorization.lower == memorization.upper <= given_up.upper
     assert given_up.lower < given_up.upper == given_up.generator.dimension
-    assert reads(given_up.generator, given_up.word, 100)
+    assert repeats(given_up.generator, given_up.word, 100)
     with pytest.raises(ValueError, match=r"whether .* needs more than \d+ was not settled within the budget"):
         memorize(text, budget=3, max_dimension=given_up.lower)
 
 
-def test_a_search_ends_where_bounds_exclude_all_that_it_looks_at() -> None:
-    """Of a long word of odd period millions of sets are excluded before one is left for a linear program."""
+def test_a_search_ends_where_bounds_exclude_all_sets_that_it_enumerates() -> None:
+    """For a long word of odd period, bounds exclude millions of sets before one needs a linear program."""
     word = parse_word("".join(map(str, np.random.default_rng(0).integers(0, 2, 997))))
-    search = _Search(known := bounds(word), word.period, budget=20)
-    assert _first(word, search) == known.enough
+    search = _Search(word, known := bounds(word), budget=20)
+    assert _first(word, search) == known.sufficient
     assert not search.is_complete
     assert search.programs < 20
     assert known.lower <= search.reached < known.upper
@@ -247,7 +250,7 @@ def test_a_search_for_wider_margins_ends_with_the_budget() -> None:
     assert tight.is_widest
     assert not given_up.is_widest
     assert given_up.margin >= tight.margin
-    assert reads(given_up.generator, given_up.word, 100)
+    assert repeats(given_up.generator, given_up.word, 100)
 
 
 @pytest.mark.parametrize(
@@ -264,6 +267,50 @@ def test_what_is_no_word_is_refused(text: str, sentence: str) -> None:
         memorize(text)
 
 
+RANDOM_LETTERS = np.random.default_rng(0).integers(0, 64, 1_000)
+TOO_LARGE = {
+    "many changes": "".join("01"[letter % 2] for letter in RANDOM_LETTERS[:997]),
+    "many symbols": "".join(chr(0x4E00 + letter) for letter in RANDOM_LETTERS),
+}
+
+
+@pytest.mark.parametrize("text", TOO_LARGE.values(), ids=TOO_LARGE)
+def test_words_whose_programs_are_too_large_are_refused(text: str) -> None:
+    sentence = r"word: expected linear programs of at most 200 dimensions and 5,000,000 entries, got \d+ and [\d,]+ "
+    with pytest.raises(ValueError, match=sentence):
+        memorize(text)
+
+
+def test_a_long_word_of_few_changes_is_memorized() -> None:
+    memorization = memorize("0" * 700 + "1" * 300)
+    assert memorization.lower == memorization.upper == 2
+    assert repeats(memorization.generator, memorization.word, 2_000)
+
+
+@pytest.mark.parametrize("make", [memorize, memorize_rationally])
+def test_a_limit_beyond_all_dimensions_is_refused(make) -> None:
+    with pytest.raises(ValueError, match="max_dimension: expected at most 999, got 999999999999; a word of period p"):
+        make("cba", max_dimension=999_999_999_999)
+
+
+def test_wider_margins_are_searched_in_all_dimensions_that_there_are() -> None:
+    assert memorize("cba", robust=True, max_dimension=999).is_widest
+
+
+def test_the_size_of_a_program_is_that_of_its_constraints() -> None:
+    letters = np.array([0, 1, 2, 0, 1, 1])
+    assert constraints(letters, orbit((1, 3), 6)).size == num_entries(3, 6, 3)
+
+
+def test_the_entries_of_programs_count_against_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "00101101110100011110"
+    settled = memorize(text)
+    monkeypatch.setattr(module, "ENTRIES_PER_PROGRAM", 1)
+    given_up = memorize(text)
+    assert 0 < given_up.programs < settled.programs
+    assert given_up.lower < given_up.upper
+
+
 def test_an_impossible_dimension_is_refused() -> None:
     sentence = "max_dimension: expected at least 3, which 'abacabad' needs, got 2; allow more"
     with pytest.raises(ValueError, match=sentence):
@@ -275,6 +322,6 @@ def test_binary_words_of_period_16_are_all_answered() -> None:
     """A sample of 300, none of which is given up."""
     generator = np.random.default_rng(0)
     for number in generator.integers(1, 2**16 - 1, 300):
-        found = memorize(f"{number:016b}")
-        assert found.lower == found.upper
-        assert reads(found.generator, found.word, 48)
+        memorization = memorize(f"{number:016b}")
+        assert memorization.lower == memorization.upper
+        assert repeats(memorization.generator, memorization.word, 48)

@@ -1,4 +1,4 @@
-"""Generators that are written down: rotations, permutations, simplices, words with an end, words with feedback."""
+"""Generators in closed form: rotations, permutations, simplices, words with an end, words with feedback."""
 
 from itertools import permutations
 from math import gcd, pi
@@ -15,13 +15,13 @@ from lengthwise.constructions.memorization.closed_form import (
     companion_matrix,
     complex_rotation,
     permutation,
-    reads,
+    repeats,
     rotation,
     simplex,
 )
 from lengthwise.constructions.memorization.cyclotomic import cyclotomic
 from lengthwise.constructions.memorization.feedback import counter, cycle
-from lengthwise.constructions.memorization.finite import end_by_period, end_for_ever
+from lengthwise.constructions.memorization.finite import end_by_period, end_indefinitely
 from lengthwise.constructions.memorization.frequencies import orbit
 from lengthwise.constructions.memorization.generator import LinearGenerator, strict_argmax
 from lengthwise.constructions.memorization.planar import planar
@@ -34,7 +34,7 @@ words = st.text("abcd", min_size=2, max_size=14).filter(lambda text: len(set(tex
 
 
 @pytest.mark.parametrize("make", [rotation, complex_rotation])
-def test_rotations_say_arcs(make) -> None:
+def test_rotations_generate_arcs(make) -> None:
     for a, b in ARCS:
         generator = make(a, b)
         assert generator.generate(5 * (a + b)) == 5 * ("0" * a + "1" * b)
@@ -68,7 +68,7 @@ def test_arcs_are_refused_where_less_suffices() -> None:
 
 
 @given(words, st.integers(1, 13))
-def test_permutations_say_any_word(text: str, power: int) -> None:
+def test_permutations_generate_any_word(text: str, power: int) -> None:
     word = parse_word(text)
     if gcd(power, word.period) > 1:
         with pytest.raises(ValueError, match=r"power: expected a number coprime to the period"):
@@ -76,14 +76,14 @@ def test_permutations_say_any_word(text: str, power: int) -> None:
         return
     for action in ("inverse", "note"):
         generator = permutation(word, power, action)
-        assert reads(generator, word, 3 * word.period)
+        assert repeats(generator, word, 3 * word.period)
         assert generator.dimension == word.period
         order = [tuple(state) for state in generator.states(word.period + 1)]
         assert len(set(order[:-1])) == word.period
         assert order[-1] == order[0]
 
 
-def test_all_cycles_of_full_length_say_a_word() -> None:
+def test_all_cycles_of_full_length_generate_a_word() -> None:
     """(d - 1)! of them, and not the phi(d) powers of one alone; other permutations pass some states over."""
     word = parse_word("abcab")
     cycles = 0
@@ -97,7 +97,7 @@ def test_all_cycles_of_full_length_say_a_word() -> None:
         hidden, readout = np.zeros((5, 5), int), np.zeros((3, 5), int)
         hidden[images, range(5)] = readout[word.letters, states] = 1
         generator = LinearGenerator(hidden, readout, np.zeros(3, int), np.eye(5, dtype=int)[0], word.symbols)
-        assert reads(generator, word, 15)
+        assert repeats(generator, word, 15)
     assert cycles == 24
 
 
@@ -118,7 +118,7 @@ def test_coefficients_of_cyclotomic_polynomials_are_not_always_small() -> None:
     assert all(set(cyclotomic(j)) <= {-1, 0, 1} for j in range(1, 105))
 
 
-def test_totients_are_at_least_the_root_of_half() -> None:
+def test_totients_are_no_less_than_the_root_of_half() -> None:
     totient = {m: sum(gcd(j, m) == 1 for j in range(1, m + 1)) for m in range(1, 500)}
     assert all(totient[m] ** 2 >= m / 2 for m in totient)
     assert [m for m in totient if 2 * totient[m] ** 2 == m] == [2]
@@ -129,7 +129,7 @@ def test_a_bias_saves_one_dimension(text: str) -> None:
     word = parse_word(text)
     generator = simplex(word)
     assert generator.dimension == word.period - 1
-    assert reads(generator, word, 3 * word.period)
+    assert repeats(generator, word, 3 * word.period)
     assert np.array_equal(
         generator.logits(generator.states(word.period)), word.period * np.eye(len(word.symbols))[word.letters]
     )
@@ -138,8 +138,8 @@ def test_a_bias_saves_one_dimension(text: str) -> None:
 def test_integer_generators_are_exact_after_any_number_of_steps() -> None:
     word = parse_word("abacabad")
     for generator in (permutation(word), simplex(word)):
-        assert reads(generator, word, 100_000)
-        assert generator.exactly().generate(20) == generator.generate(20)
+        assert repeats(generator, word, 100_000)
+        assert generator.as_fractions().generate(20) == generator.generate(20)
 
 
 def test_companions_have_their_polynomial() -> None:
@@ -162,7 +162,7 @@ def test_a_plane_suffices_iff_a_stride_is_non_crossing(num_symbols: int, periods
             if feasible:
                 generator = planar(word)
                 assert generator.dimension == 2
-                assert reads(generator, word, 3 * period)
+                assert repeats(generator, word, 3 * period)
                 planes += 1
             else:
                 with pytest.raises(ValueError, match="expected a word that is non-crossing at some stride"):
@@ -184,7 +184,7 @@ def test_different_symbols_in_runs_need_a_plane(symbols: str, data) -> None:
     runs = data.draw(st.lists(st.integers(1, 5), min_size=len(symbols), max_size=len(symbols)))
     word = parse_word("".join(symbol * run for symbol, run in zip(symbols, runs, strict=True)))
     if word.period >= 3:
-        assert reads(planar(word), word, 2 * word.period)
+        assert repeats(planar(word), word, 2 * word.period)
 
 
 def test_one_arc_for_each_symbol_is_not_needed() -> None:
@@ -196,7 +196,7 @@ def test_one_arc_for_each_symbol_is_not_needed() -> None:
         np.array([1, 0]),
         ("a", "b", "c"),
     )
-    assert reads(square, word, 40)
+    assert repeats(square, word, 40)
     assert planar(word).dimension == 2
     for text in ("abacdc", "abcbad"):
         assert planar(parse_word(text)).dimension == 2
@@ -212,10 +212,10 @@ def test_a_plane_is_for_periods_from_three_on() -> None:
 
 @given(st.text("ab", min_size=1, max_size=9))
 @settings(max_examples=25)
-def test_strings_end_by_period_and_for_ever(text: str) -> None:
-    found = end_by_period(text)
-    assert found.generator.generate(len(text) + 1) == text + "$"
-    generator = end_for_ever(text)
+def test_strings_end_by_period_and_indefinitely(text: str) -> None:
+    memorization = end_by_period(text)
+    assert memorization.generator.generate(len(text) + 1) == text + "$"
+    generator = end_indefinitely(text)
     assert generator.generate(len(text) + 200) == text + 200 * "$"
     eigenvalues = np.diag(generator.hidden)
     assert ((eigenvalues > 0) & (eigenvalues < 1)).all()
@@ -238,12 +238,19 @@ def test_binary_strings_need_no_more_exponentials_than_changes(length: int) -> N
 @settings(max_examples=25)
 def test_symbols_of_one_run_each_end_with_one_exponential(symbols: list[str], runs: list[int]) -> None:
     text = "".join(symbol * run for symbol, run in zip(symbols, runs, strict=True))
-    assert end_for_ever(text).dimension == 1
+    assert end_indefinitely(text).dimension == 1
 
 
-@pytest.mark.parametrize(("text", "sentence"), [("", "expected at least one symbol"), ("a$", "without the end symbol")])
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "expected at least one symbol"),
+        ("a$", "without the end symbol"),
+        ("ab" * 600, "expected a period of at most 1,000, got 1,201|expected at most 1,000 symbols, got 1,200"),
+    ],
+)
 def test_strings_that_cannot_end_are_refused(text: str, sentence: str) -> None:
-    for make in (end_by_period, end_for_ever):
+    for make in (end_by_period, end_indefinitely):
         with pytest.raises(ValueError, match=sentence):
             make(text)
 
