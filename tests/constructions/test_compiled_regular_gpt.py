@@ -75,9 +75,9 @@ def test_is_right_on_all_strings_of_up_to_8_symbols(machine: Transducer, dtype: 
 @torch.no_grad()
 @pytest.mark.parametrize(("dtype", "which"), [(torch.float32, 0), (torch.float64, 1)], ids=["float32", "float64"])
 def test_is_right_on_strings_of_100_000_symbols(machine: Transducer, dtype: torch.dtype, which: int) -> None:
-    """Of 10,000 for the largest model, where that alone takes seconds."""
+    """Of 1,000 for the two largest models, where more takes seconds."""
     model = compiled(machine).to(dtype)
-    string, answer = telling_strings(machine, 100_000 if model.config.hidden < 10_000 else 10_000)[which]
+    string, answer = telling_strings(machine, 100_000 if model.config.hidden < 1_000 else 1_000)[which]
     assert model.last(torch.from_numpy(string)[None]).argmax() == answer
 
 
@@ -125,9 +125,8 @@ def test_is_certified_for_every_length(name: str) -> None:
     assert extracted.machine.difference_string(machine) is None
 
 
-@pytest.mark.parametrize("group", ["A5", "S5"])
-def test_compiled_word_problems_get_a_certificate(group: str) -> None:
-    task = make_task("word-problem", group=group)
+def test_a_compiled_word_problem_gets_a_certificate() -> None:
+    task = make_task("word-problem", group="A5")
     assert certify(construct("regular-gpt", task).model, task).reaches("extracted")
 
 

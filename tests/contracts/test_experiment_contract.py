@@ -44,10 +44,14 @@ def reproduce(name: str, folder: Path) -> str:
     return (folder / f"{name.replace('/', '-')}-smoke.md").read_text()
 
 
-def test_runs_at_smoke_scale_and_writes_its_page(name: str, tmp_path: Path) -> None:
-    page = reproduce(name, tmp_path)
+def test_runs_at_smoke_scale_and_writes_its_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first and its last cell do: all of them would train 144 nets."""
     experiment = EXPERIMENTS[name]("smoke")
-    assert all(f"| {cell.row} | {cell.column} | 1 |" in page for cell in experiment.cells)
+    experiment = experiment._replace(cells=[experiment.cells[0], experiment.cells[-1]])
+    monkeypatch.setitem(EXPERIMENTS._members, name, lambda scale: experiment)
+    page = reproduce(name, tmp_path)
+    results = page.partition("## Protocol")[0]
+    assert all(cell.row in results and cell.column in results for cell in experiment.cells)
     assert all(cell.published in page for cell in experiment.cells)
     assert f"lengthwise reproduce {name} --scale smoke" in page
     assert "commit:" in page

@@ -47,8 +47,7 @@ def assert_same(states: torch.Tensor, expected: torch.Tensor, of: list[torch.Ten
         assert float((one - other).detach().abs().max()) <= TOLERANCE[expected.dtype] * scale
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "dtype"), [("blocks", torch.float32), *((kind, torch.float64) for kind in KINDS)])
 @pytest.mark.parametrize("length", LENGTHS)
 def test_forms_are_equal(length: int, kind: str, dtype: torch.dtype) -> None:
     given = draw(kind, length, dtype)
@@ -179,9 +178,11 @@ def draw_table(num_symbols: int, length: int, dtype: torch.dtype) -> tuple[list[
     return [tensor.requires_grad_() for tensor in (0.25 * table, values, initial)], tokens
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("num_symbols", [1, 5, MANY_SYMBOLS])
-@pytest.mark.parametrize("length", [1, 2, 3, 40, 63, 500, 4_097])
+@pytest.mark.parametrize(
+    ("num_symbols", "dtype"),
+    [(5, torch.float32), *((num_symbols, torch.float64) for num_symbols in (1, 5, MANY_SYMBOLS))],
+)
+@pytest.mark.parametrize("length", [1, 2, 3, 63, 4_097])
 def test_a_table_of_transitions_gives_the_same(
     length: int, num_symbols: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,9 +42,10 @@ def assert_same(actual: list[torch.Tensor], expected: list[torch.Tensor], dtype:
         assert float((one - other).detach().abs().max()) <= TOLERANCE[dtype] * scale
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("chunk_size", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize(
+    ("chunk_size", "dtype"), [(3, torch.float32), *((chunk_size, torch.float64) for chunk_size in (2, 3, 4, 5, 8))]
+)
 def test_forms_are_equal(chunk_size: int, length: int, dtype: torch.dtype) -> None:
     model, inputs = make_model(dtype, chunk_size=chunk_size), draw_inputs(length)
     defined, passed = model.forward_by_definition(inputs), model(inputs)
@@ -57,9 +58,9 @@ def test_forms_are_equal(chunk_size: int, length: int, dtype: torch.dtype) -> No
     assert_same(gradients(model, last, weight[:, -1]), expected, dtype)
 
 
-@pytest.mark.parametrize("length", [1, 2, 7, 40, 125])
+@pytest.mark.parametrize("length", [1, 7, 125])
 @pytest.mark.parametrize("thickness", [1, 2])
-@pytest.mark.parametrize("chunk_size", [2, 3, 8])
+@pytest.mark.parametrize("chunk_size", [2, 3])
 @pytest.mark.parametrize("variant", ["merge", "paper", "code"])
 def test_forms_are_equal_in_every_variant(variant: str, chunk_size: int, thickness: int, length: int) -> None:
     model = make_model(variant=variant, chunk_size=chunk_size, thickness=thickness)
