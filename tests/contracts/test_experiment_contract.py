@@ -41,7 +41,8 @@ def reproduce(name: str, folder: Path) -> str:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 0
-    return (folder / f"{name.replace('/', '-')}-smoke.md").read_text()
+    page = (folder / f"{name.replace('/', '-')}-smoke.md").read_text(encoding="utf-8")
+    return page.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_runs_at_smoke_scale_and_writes_its_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
