@@ -35,8 +35,12 @@ def read_records(path: Path) -> list[RunResult]:
             f"{path}: there is no such file; `lengthwise reproduce` writes records next to its pages"
         ) from None
     except (OSError, EOFError, UnicodeDecodeError, ValidationError) as error:
-        kind = "not results of this version" if isinstance(error, ValidationError) else "damaged file"
-        raise ValueError(f"{path}: {kind} ({type(error).__name__}); run the experiment again") from None
+        if isinstance(error, ValidationError):
+            raise ValueError(
+                f"{path}: not results of this version; convert them with `python -m lengthwise.runs.convert {path}` or "
+                "run the experiment again"
+            ) from None
+        raise ValueError(f"{path}: damaged file ({type(error).__name__}); run the experiment again") from None
 
 
 def with_earlier(

@@ -56,6 +56,14 @@ def load_weights(model: SequenceModel, path: Path, fingerprint: str) -> int:
     return int(metadata["step"])
 
 
+def change_fingerprint(path: Path, fingerprint: str) -> None:
+    """Let a checkpoint belong to another specification: the same one, whose settings have other names now."""
+    tensors, metadata = _read_file(path)
+    metadata["fingerprint"] = fingerprint
+    metadata["digest"] = _digest(tensors, metadata)
+    write_by_rename(path, save(tensors, metadata))
+
+
 def _moments(state: TrainingState, parameter: nn.Parameter) -> dict[str, Tensor]:
     """What the optimizer that moves this parameter keeps for it."""
     for optimizer in state.optimizers:
@@ -65,8 +73,8 @@ def _moments(state: TrainingState, parameter: nn.Parameter) -> dict[str, Tensor]
     raise AssertionError("every parameter is moved by an optimizer")
 
 
-def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata of a file that is not damaged and belongs to specification and model."""
+def _read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a file that is not damaged."""
     try:
         with safe_open(path, framework="pt") as file:
             tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -79,6 +87,12 @@ def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str,
         raise ValueError(
             f"{path}: damaged checkpoint (its contents have changed); move {path.parent} away to train again"
         )
+    return tensors, metadata
+
+
+def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a file that is not damaged and belongs to specification and model."""
+    tensors, metadata = _read_file(path)
     if metadata["fingerprint"] != fingerprint:
         raise ValueError(
             f"{path}: this checkpoint belongs to another specification, {metadata['fingerprint']}; move {path.parent} "
