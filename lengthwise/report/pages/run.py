@@ -15,6 +15,7 @@ from lengthwise.report.charts.curves import LOSS_FLOOR, accuracy_chart, loss_cha
 from lengthwise.report.charts.pictures import picture
 from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
+from lengthwise.report.tables.comparison import accuracy_differences, setting_differences
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import RunRow, as_csv, run_rows, summary_table, unbalanced_table
@@ -156,6 +157,7 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
     )
     sections = {
         "Results": _results(rows),
+        **({"Differences": _differences(*results)} if len(results) == 2 else {}),
         **({"Certificates": certified} if certified else {}),
         "Accuracy against length": html_note(
             _ACCURACY_NOTE + _links(neighbors, "-accuracy.png", "-accuracy.svg", ".csv")
@@ -181,6 +183,10 @@ _ACCURACY_NOTE = (
 )
 _LOSS_NOTE = "Logarithmic. Where the axis says median, single steps with a high loss are hidden. "
 _FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn there. "
+_DIFFERENCE_NOTE = (
+    "Difference: second less first, in percentage points, of the mean accuracy over the points at which both were "
+    "measured. Ahead: at how many of these points one is above the other."
+)
 _UNBALANCED_NOTE = (
     "At these lengths some class cannot occur, so that a constant answer may be right; random strings of such lengths "
     "are in none of the numbers above."
@@ -211,6 +217,14 @@ def _results(rows: Sequence[RunRow]) -> str:
     if unbalanced:
         html += f"<h3>Unbalanced lengths, apart</h3>{html_note(_UNBALANCED_NOTE)}{html_table(unbalanced)}"
     return html
+
+
+def _differences(first: RunResult, second: RunResult) -> str:
+    settings, accuracies = setting_differences(first, second), accuracy_differences(first, second)
+    names = html_definitions([("first", first.run_id), ("second", second.run_id)], "pairs")
+    if accuracies is None:
+        return names + html_table(settings) + html_note("The runs have different tasks: accuracies are not compared.")
+    return names + html_table(settings) + html_note(_DIFFERENCE_NOTE) + html_table(accuracies)
 
 
 def _runs(results: Sequence[RunResult]) -> str:

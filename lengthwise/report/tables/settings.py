@@ -15,16 +15,16 @@ Settings = Mapping[str, Any]
 
 
 def flat(settings: Settings, prefix: str = "") -> dict[str, Any]:
-    """Nested settings under dotted keys, as `--set` takes them.
+    """Nested settings under dotted keys.
 
     Example:
         >>> flat({"train": {"steps": 10, "optimizer": {"name": "adam"}}})
         {'train.steps': 10, 'train.optimizer.name': 'adam'}
     """
-    found: dict[str, Any] = {}
+    dotted: dict[str, Any] = {}
     for key, value in settings.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
-    return found
+        dotted |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return dotted
 
 
 def without_seed(spec: Settings) -> Settings:
@@ -39,14 +39,14 @@ def variations(results: Sequence[RunResult]) -> dict[str, str]:
     cells: dict[tuple[str, str], list[RunResult]] = defaultdict(list)
     for result in results:
         cells[task_of(result), model_of(result)].append(result)
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for members in cells.values():
         settings = {result.run_id: flat(without_seed(result.spec)) for result in members}
-        keys = dict.fromkeys(key for of_run in settings.values() for key in of_run)
-        differing = [key for key in keys if len({_text(of_run.get(key)) for of_run in settings.values()}) > 1]
-        for run_id, of_run in settings.items():
-            found[run_id] = ", ".join(f"{key}={_text(of_run.get(key))}" for key in differing)
-    return found
+        keys = dict.fromkeys(key for values in settings.values() for key in values)
+        differing = [key for key in keys if len({setting_text(values.get(key)) for values in settings.values()}) > 1]
+        for run_id, values in settings.items():
+            texts[run_id] = ", ".join(f"{key}={setting_text(values.get(key))}" for key in differing)
+    return texts
 
 
 def task_of(result: RunResult) -> str:
@@ -65,10 +65,9 @@ def task_in(spec: Settings) -> str:
     name = str(settings.pop("name"))
     fields = TASKS[name].model_fields if name in TASKS else {}
     # As text, since a specification read from JSON has lists where defaults are tuples.
-    telling = {
-        key: value for key, value in settings.items() if key not in fields or _text(value) != _text(fields[key].default)
-    }
-    return " ".join([name, *(f"{key}={_text(value)}" for key, value in telling.items())])
+    defaults = {key: setting_text(field.default) for key, field in fields.items() if not field.is_required()}
+    telling = {key: value for key, value in settings.items() if defaults.get(key) != setting_text(value)}
+    return " ".join([name, *(f"{key}={setting_text(value)}" for key, value in telling.items())])
 
 
 def model_of(result: RunResult) -> str:
@@ -99,5 +98,6 @@ def as_toml(spec: Settings) -> str:
     return tomli_w.dumps({name: settings for name, settings in sections.items() if settings}).rstrip()
 
 
-def _text(value: Any) -> str:
+def setting_text(value: Any) -> str:
+    """A setting's value as text: strings as they are, all else as JSON."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,55 @@
+"""Two runs compared: the settings in which they differ, and their accuracies on the same kinds of strings."""
+
+from statistics import fmean
+
+from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.report.tables.settings import flat, setting_text
+from lengthwise.report.tables.table import Table
+from lengthwise.runs.folder import RunResult
+
+
+def setting_differences(first: RunResult, second: RunResult) -> Table:
+    """One line for each setting in which two runs differ, the seed among them."""
+    settings = [flat(result.spec) for result in (first, second)]
+    keys = dict.fromkeys([*settings[0], *settings[1]])
+    lines = []
+    for key in keys:
+        texts = [setting_text(of_run[key]) if key in of_run else NOTHING for of_run in settings]
+        if texts[0] != texts[1]:
+            lines.append((key, *texts))
+    return Table(("setting", "first", "second"), tuple(lines))
+
+
+def accuracy_differences(first: RunResult, second: RunResult) -> Table | None:
+    """Accuracies at the points at which both runs were measured, paired; None for runs of different tasks.
+
+    One line for the dense range, for each long length and for structured strings: both means, their difference in
+    percentage points (second less first), and at how many points each run is ahead.
+    """
+    if first.spec["task"] != second.spec["task"]:
+        return None
+    lines = []
+    groups = _accuracies(second)
+    for name, accuracies in _accuracies(first).items():
+        others = groups.get(name, {})
+        pairs = [(accuracy, others[point]) for point, accuracy in accuracies.items() if point in others]
+        if pairs:
+            means = [fmean(column) for column in zip(*pairs, strict=True)]
+            ahead = sum(one > other for one, other in pairs), sum(one < other for one, other in pairs)
+            difference = f"{100 * (means[1] - means[0]):+.2f}"
+            lines.append((name, str(len(pairs)), *map(percent, means), difference, *map(str, ahead)))
+    header = ("measured at", "points", "first", "second", "difference", "first ahead", "second ahead")
+    return Table(header, tuple(lines))
+
+
+def _accuracies(result: RunResult) -> dict[str, dict[tuple[str, int], float]]:
+    """The accuracies of a run by group, then by family and length; random strings at balanced lengths only."""
+    groups: dict[str, dict[tuple[str, int], float]] = {}
+    dense, long = result.dense.balanced().points, result.long.balanced().points
+    for name, points in (
+        ("dense range", dense),
+        *((f"length {point.length:,}", (point,)) for point in long),
+        ("structured strings", result.structured.points),
+    ):
+        groups[name] = {(point.family, point.length): point.accuracy for point in points}
+    return groups
