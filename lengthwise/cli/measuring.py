@@ -28,7 +28,7 @@ def evaluate(
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
     from lengthwise.evaluation.plan import parse_lengths
     from lengthwise.files import write_by_rename
-    from lengthwise.report.pages.terminal import print_curve
+    from lengthwise.report.pages.terminal import MAX_ROWS, print_curve
     from lengthwise.report.tables.runs import curves_as_csv
     from lengthwise.runs.folder import load_run
 
@@ -50,6 +50,8 @@ def evaluate(
         console.print_line(f"{len(requested) - len(legal)} lengths left out: {task.name} has no strings of them")
     if csv is not None:
         console.print_line(f"wrote {csv}")
+    elif len(curve.points) > MAX_ROWS:
+        console.print_line("--csv FILE writes all points")
     return 0
 
 

@@ -74,7 +74,7 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     points = str(tmp_path / "points.csv")
     assert run("evaluate", str(trained), "--lengths", "0-70,90", "--strings", "2", "--csv", points) == 0
     text = capsys.readouterr().out
-    assert "of 71 points; --csv FILE writes all" in text
+    assert "of 71 points are shown" in text
     assert "1 lengths left out" in text
     assert re.search(r"^90 ", text, flags=re.MULTILINE)
     assert len(Path(points).read_text().splitlines()) == 72

@@ -81,6 +81,7 @@ def test_unbalanced_lengths_have_a_section_of_their_own(tmp_path: Path) -> None:
     assert "Unbalanced lengths, apart" in page.read_text(encoding="utf-8")
     write_report([synthetic_run()], page)
     assert "Unbalanced lengths, apart" not in page.read_text(encoding="utf-8")
+    assert "<h2>Differences</h2>" not in page.read_text(encoding="utf-8"), "of one run"
 
 
 def test_what_runs_say_of_themselves_is_escaped(tmp_path: Path) -> None:

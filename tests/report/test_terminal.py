@@ -45,6 +45,34 @@ def test_bad_results_are_shown_whole(width: int) -> None:
     assert "50.00 %" in text
 
 
+@pytest.mark.parametrize(("width", "bars"), [(60, False), (80, True)])
+def test_a_curve_fits_its_terminal_and_has_bars_where_there_is_room(width: int, bars: bool) -> None:
+    points = tuple(
+        LengthPoint(length=41 + n, num_strings=256, num_correct=256 - 64 * n, baseline=0.5) for n in range(3)
+    )
+    screen = console(width)
+    print_curve(screen, LengthCurve(protocol="independent", points=points), trained_to=40)
+    lines = quoted(screen).splitlines()
+    assert all(len(line.rstrip()) <= width for line in lines[:6])
+    rows = [line.split() for line in lines if "/256" in line]
+    assert [row[1] for row in rows] == ["256/256", "192/256", "128/256"]
+    assert [row[-1] for row in rows] == (["#" * 20, "#" * 15, "#" * 10] if bars else ["%"] * 3)
+    assert "  family: random" in lines
+    assert "  chance: 50.00 %" in lines
+
+
+def test_a_table_for_a_narrow_terminal_breaks_between_its_items() -> None:
+    screen = console(40)
+    results = [synthetic_run(seed=seed, num_correct=lambda length, n: n // 3).result for seed in (0, 1)]
+    print_results(screen, results, "Title")
+    assert quoted(screen).splitlines()[1:5] == [
+        "- task parity; seed 0; mean 33.20 %",
+        "  lowest 33.20 % at 41; 1,000 33.20 %",
+        "  100,000 31.25 %",
+        "  structured 31.25 % at 500, constant",
+    ]
+
+
 def test_a_long_curve_shows_last_lowest_and_every_family() -> None:
     families = ("constant", "alternating", "periodic", "few-runs", "sparse")
     points = tuple(
@@ -58,7 +86,7 @@ def test_a_long_curve_shows_last_lowest_and_every_family() -> None:
     assert all(family in text for family in families)
     assert "\n77 " in text
     assert "\n140 " in text
-    assert "of 500 points; --csv FILE writes all" in text
+    assert "of 500 points are shown" in text
 
 
 def test_progress_is_plain_lines_without_a_terminal() -> None:

@@ -1,5 +1,7 @@
 """What a terminal shows: progress, results, curves, and what there is to choose from."""
 
+import math
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -84,7 +86,10 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
     if not results:
         return
     rows = run_rows(results)
-    for heading, table in ((title, summary_table(rows)), ("Lengths that one class has alone", unbalanced_table(rows))):
+    for heading, table in (
+        (title, summary_table(rows)),
+        ("Unbalanced lengths, at which some class cannot occur", unbalanced_table(rows)),
+    ):
         if table is not None:
             print_table(console, heading, table)
     measured = [result for result in results if result.long.points]
@@ -107,48 +112,57 @@ def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
     return bool(failed)
 
 
-ROWS = 24
-"""A curve of more points is shown at so many of them."""
+MAX_ROWS = 24
+"""A curve with more points is shown at about this number of them."""
+
+BAR_LENGTH = 20
+"""Characters of a bar that stands for 100 %."""
 
 
 def print_curve(console: Console, curve: LengthCurve, *, trained_to: int) -> None:
-    """Accuracy at the points of a curve (of many, at some: the first, the last, the lowest), its mean and minimum."""
+    """Accuracy at the points of a curve, with bars where there is room, and its mean and minimum.
+
+    Of a curve with more than `MAX_ROWS` points, a subsample is shown: the first, the last and the lowest are in it.
+    """
     if not curve.points:
-        console.print(f"protocol {curve.protocol}: none of these strings asks the task anything", soft_wrap=True)
+        console.print(f"protocol {curve.protocol}: none of these strings has a supervised position", soft_wrap=True)
         return
-    quoted = _some(curve.points)
-    lines = [_curve_line(point) for point in quoted]
-    header = ["length", "family", "right", "accuracy", "95 % interval", "chance"]
-    title = f"Final answer, protocol {curve.protocol}, trained at lengths up to {trained_to}"
-    print_grid(console, title, header, lines)
-    if len(quoted) < len(curve.points):
-        console.print(f"{len(quoted)} of {len(curve.points)} points; --csv FILE writes all", highlight=False)
+    subsample = _subsample(curve.points)
+    header = ("length", "family", "right", "accuracy", "95 % interval", "chance", "plot")
+    table = Table(header, tuple(_curve_line(point) for point in subsample)).folded(["family", "chance"])
+    if sum(max(map(len, column)) + 1 for column in zip(table.header, *table.lines, strict=True)) > console.width:
+        table = table.columns(table.header[:-1])
+    print_table(console, f"Final answers, protocol {curve.protocol}, trained up to length {trained_to}", table)
+    if len(subsample) < len(curve.points):
+        console.print(f"{len(subsample)} of {len(curve.points)} points are shown", highlight=False)
     balanced = curve.balanced()
-    apart = len(curve.points) - len(balanced.points)
+    left_out = len(curve.points) - len(balanced.points)
     summary = f"mean {percent(balanced.mean())}, lowest {percent(balanced.min())}"
     where = f"over {len(balanced.points)} points at which every class can occur"
-    console.print(f"{summary}, {where}" + f" ({apart} others left out)" * bool(apart), highlight=False, soft_wrap=True)
+    others = f" ({left_out} others left out)" * bool(left_out)
+    console.print(f"{summary}, {where}{others}", highlight=False, soft_wrap=True)
 
 
-def _some(points: Sequence[LengthPoint]) -> list[LengthPoint]:
-    """At most about `ROWS` points, the last and the lowest among them."""
-    stride = -(-len(points) // ROWS)
+def _subsample(points: Sequence[LengthPoint]) -> list[LengthPoint]:
+    """At most about `MAX_ROWS` points, the last and the lowest among them."""
+    stride = -(-len(points) // MAX_ROWS)
     lowest = min(points, key=lambda point: point.accuracy)
     # A stride that is a multiple of the number of families would show one family only.
     stride += stride % 5 == 0
     return [p for index, p in enumerate(points) if index % stride == 0 or p is lowest or index == len(points) - 1]
 
 
-def _curve_line(point: LengthPoint) -> list[str]:
+def _curve_line(point: LengthPoint) -> tuple[str, ...]:
     low, high = point.interval
-    return [
+    return (
         f"{point.length:,}",
         point.family,
         f"{point.num_correct}/{point.num_strings}",
         percent(point.accuracy),
         f"{percent(low)} to {percent(high)}",
         percent(point.baseline),
-    ]
+        "#" * math.floor(BAR_LENGTH * point.accuracy),  # whole only at 100 %, as the percentage
+    )
 
 
 def print_catalogue(console: Console) -> None:
@@ -175,16 +189,17 @@ def print_table(console: Console, title: str, table: Table) -> None:
 
 
 def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """A table without frames, or a sentence for each line where the terminal is too narrow for its longest words."""
+    """A table without frames, or a paragraph for each line where the terminal is too narrow for its longest words."""
     rows = [list(line) for line in lines]
+    console.print(Text(title, style="italic"))
     widths = _fitted([[name, *column] for name, *column in zip(header, *rows, strict=True)], console.width)
     if widths is None:
-        console.print(Text(title, style="italic"))
         for row in rows:
-            told = (f"{name} {cell}" for name, cell in zip(header, row, strict=True) if cell)
-            console.print(Text("- " + "; ".join(told)))
+            items = [f"{name} {cell}" for name, cell in zip(header, row, strict=True) if cell]
+            for line in _wrapped(items, console.width - 2):
+                console.print(Text(line))
         return
-    grid = Grid(box=None, padding=(0, 1, 0, 0), title=title, title_justify="left", header_style="underline")
+    grid = Grid(box=None, padding=(0, 1, 0, 0), header_style="underline")
     for name, width in zip(header, widths, strict=True):
         grid.add_column(name, overflow="fold", width=width)
     for row in rows:
@@ -192,10 +207,28 @@ def print_grid(console: Console, title: str, header: Sequence[str], lines: Itera
     console.print(grid)
 
 
-def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | None:
-    """Widths of columns with a space behind each: the longest cell where there is room; None if words must break.
+def _wrapped(items: Sequence[str], width: int) -> list[str]:
+    """Items in lines of a width: a line breaks between items, inside an item only where that is longer than a line.
 
-    Short cells such as "50.00 %" stay whole, longer ones may break between words; room goes to where most lines break.
+    Example:
+        >>> _wrapped(["task parity", "mean 99.9 %", "steps 6,000"], 24)
+        ['- task parity; mean 99.9 %', '  steps 6,000']
+    """
+    lines = [""]
+    for item in items:
+        longer = f"{lines[-1]}; {item}" if lines[-1] else item
+        if len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines += textwrap.wrap(item, width)
+    return [f"{'- ' if index == 0 else '  '}{line}" for index, line in enumerate(filter(None, lines))]
+
+
+def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | None:
+    """Widths of columns with a space behind each: the longest cell where it fits; None if words must break.
+
+    Short cells such as "50.00 %" stay whole, longer ones may break between words. Free width goes to where most lines
+    break.
     """
     expected = [max(map(len, column)) for column in columns]
     minimum = [
