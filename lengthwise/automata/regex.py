@@ -1,7 +1,7 @@
 """Regular expressions: from a pattern to the smallest automaton of its language."""
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -11,7 +11,8 @@ from lengthwise.automata.semiautomaton import check_characters, explore
 
 MAX_POSITIONS = 2_000
 MAX_STATES = 10_000
-DEEPEST_GROUP = 50
+MAX_TRANSITIONS = 40_000
+MAX_GROUP_DEPTH = 50
 
 SPECIAL = "\\.[](){}|*+?"
 """Characters that are symbols only after a backslash; ^ is one too where it would begin a class."""
@@ -33,7 +34,7 @@ class _Choice(NamedTuple):
 
 
 class _Repeat(NamedTuple):
-    """`least` to `most` times in a row; any number from `least` on where `most` is None."""
+    """`minimum` to `maximum` times in a row; any number from `minimum` on where `maximum` is None."""
 
     inner: "_Node"
     minimum: int
@@ -41,6 +42,10 @@ class _Repeat(NamedTuple):
 
 
 _Node = _SymbolSet | _Sequence | _Choice | _Repeat
+
+_EMPTY = _Sequence(())
+"""Matches the empty string alone. The parser keeps it nowhere but as one option of a choice: else repeats of it would
+be written out as many times as there are repeats around them, without a symbol that counts."""
 
 
 def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
@@ -57,8 +62,8 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
 
     Raises:
         ValueError: the pattern has an error (the message says where); it has more than 2,000 symbols once its bounds
-            are written out, or more than 10,000 sets of positions are reached; the alphabet is not made of distinct
-            single characters, or lacks a symbol that the pattern names.
+            are written out; more than 10,000 sets of positions are reached, or 40,000 divided by the number of symbols;
+            the alphabet is not made of distinct single characters, or lacks a symbol that the pattern names.
 
     Example:
         >>> ends_in_abb = dfa_from_regex("(a|b)*abb")
@@ -78,16 +83,18 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     reads = {symbol: positions.that_read(symbol) for symbol in symbols}
     start = 1 << len(positions.sets)
     seen = {start}
+    max_states = min(MAX_STATES, MAX_TRANSITIONS // len(symbols))
+
+    @lru_cache(maxsize=1)  # one state is asked for all symbols in turn
+    def follows(state: int) -> int:
+        return whole.first if state == start else reduce(int.__or__, map(positions.follow.__getitem__, _bits(state)), 0)
 
     def step(state: int, symbol: str) -> int:
-        follows = (
-            whole.first if state == start else reduce(int.__or__, map(positions.follow.__getitem__, _bits(state)), 0)
-        )
-        following = follows & reads[symbol]
+        following = follows(state) & reads[symbol]
         seen.add(following)
-        if len(seen) > MAX_STATES:
+        if len(seen) > max_states:
             raise ValueError(
-                f"pattern: {_shown(pattern)} needs more than {MAX_STATES:,} states before it is minimized; simplify it"
+                f"pattern: {_shown(pattern)} needs more than {max_states:,} states before it is minimized; simplify it"
             )
         return following
 
@@ -219,14 +226,18 @@ class _Parser:
     def _alternatives(self) -> _Node:
         options = [self._sequence()]
         while self._take("|"):
-            options.append(self._sequence())
+            option = self._sequence()
+            if option != _EMPTY or _EMPTY not in options:
+                options.append(option)
         return options[0] if len(options) == 1 else _Choice(tuple(options))
 
     def _sequence(self) -> _Node:
         parts = []
         while self._next() and self._next() not in "|)":
-            parts.append(self._repeated(self._atom()))
-        return _Sequence(tuple(parts))
+            part = self._repeated(self._atom())
+            if part != _EMPTY:
+                parts.append(part)
+        return parts[0] if len(parts) == 1 else _Sequence(tuple(parts))
 
     def _repeated(self, atom: _Node) -> _Node:
         operator = self._take("*+?{")
@@ -236,7 +247,7 @@ class _Parser:
         node = _Repeat(atom, *(self._bounds() if operator == "{" else bounds[operator]))
         if self._next() and self._next() in "*+?{":
             self._refuse("one repetition at a time", "put the first into a group")
-        return node
+        return _EMPTY if node.inner == _EMPTY or node.maximum == 0 else node
 
     def _bounds(self) -> tuple[int, int | None]:
         minimum = self._number()
@@ -272,9 +283,9 @@ class _Parser:
 
     def _group(self) -> _Node:
         self.depth += 1
-        if self.depth > DEEPEST_GROUP:
+        if self.depth > MAX_GROUP_DEPTH:
             raise ValueError(
-                f"pattern: {_shown(self.pattern)} nests groups more than {DEEPEST_GROUP} deep; simplify it"
+                f"pattern: {_shown(self.pattern)} nests groups more than {MAX_GROUP_DEPTH} deep; simplify it"
             )
         node = self._alternatives()
         if not self._take(")"):

@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float64, Int64
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 
-MAX_ELEMENTS = 10**9
-"""Floats that a sampler keeps, at most: 8 GB."""
+MAX_ELEMENTS = 2 * 10**8
+"""Floats that a sampler keeps, at most: 1.6 GB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class StringSampler:
         """For each start, whether any string of this length leads from it into the targets.
 
         Raises:
-            ValueError: the length needs more than 1,000,000,000 numbers to be kept.
+            ValueError: the length needs more than 200,000,000 numbers to be kept.
         """
         longest = MAX_ELEMENTS // max(1, self.weights[:, 1:].size)
         if length > longest:

@@ -133,3 +133,12 @@ def test_repetitions_count() -> None:
     words = {"".join(w) for n in (2, 3) for w in itertools.product(("a", "bb"), repeat=n)}
     assert counts == [sum(len(word) == length for word in words) for length in range(8)]
     assert dfa_from_regex("a{40}").count(40) == 1
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["a((((){2000}){2000}){2000}){2000}", "a(((a{0}){2000}){2000}){2000}", "a((|){2000}){2000}", "a((|)+)*(){9,}"],
+)
+def test_repeats_of_nothing_take_no_time(pattern: str) -> None:
+    """They would be written out 2,000 x 2,000 x ... times without a symbol that counts."""
+    assert dfa_from_regex(pattern).equivalent(dfa_from_regex("a"))

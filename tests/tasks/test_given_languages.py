@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,24 @@ def test_part_of_a_table_is_refused(missing: str) -> None:
     sentence = f"^task.{missing}: expected together with alphabet, transitions, accepting, got none; give all three$"
     with pytest.raises(ValueError, match=sentence):
         make_task("dfa", **fields)
+
+
+@pytest.mark.parametrize(
+    ("task", "fields", "sentence"),
+    [
+        ("cycle-navigation", {"size": 9 * 10**18}, r"task\.size: expected a number less than or equal to 1000, got"),
+        ("subset-sum", {"num_range": 10**9}, r"task\.num_range: expected at most 50,000 integers"),
+        ("knapsack", {"max_length": 1_000, "max_value": 10_000, "max_capacity": 9_999}, "got 10,000,001"),
+        ("regex", {"pattern": "a" * 2_000, "alphabet": [chr(97 + n) for n in range(1_000)]}, "more than 40 states"),
+        (
+            "dfa",
+            {"alphabet": "a", "transitions": [[0]] * 2_001, "accepting": [0]},
+            "expected at most 2,000 states and 40,000 transitions, got 2,001 states that read 1 symbols",
+        ),
+    ],
+)
+def test_sizes_that_would_fill_the_memory_are_rejected_at_once(task: str, fields: dict, sentence: str) -> None:
+    began = time.process_time()
+    with pytest.raises(ValueError, match=sentence):
+        make_task(task, **fields)
+    assert time.process_time() - began < 5

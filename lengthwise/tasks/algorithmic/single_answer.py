@@ -26,6 +26,9 @@ STRINGS_COUNTED = 1 << 14
 
 MAX_DRAWN_PER_CHUNK = 1 << 11
 
+MAX_NUMBERS = 50_000
+"""Integers of a task at most: each is a symbol and a class, with weights of a model."""
+
 
 class SingleAnswerTask(OracleTask):
     """A problem, written as ``part | part | ... <sep>``, and one answer, asked at ``<sep>`` and nowhere else.
@@ -79,6 +82,11 @@ class SingleAnswerTask(OracleTask):
 
     @model_validator(mode="after")
     def _has_a_symbol_for_every_number(self) -> "SingleAnswerTask":
+        if max(self.num_range or 0, self.largest_number + 1) > MAX_NUMBERS:
+            raise ValueError(
+                f"num_range: expected at most {MAX_NUMBERS:,} integers, each of which is a symbol, got "
+                f"{max(self.num_range or 0, self.largest_number + 1):,}; lower it, max_length or the other sizes"
+            )
         if self.num_range is not None and self.num_range <= self.largest_number:
             raise ValueError(
                 f"num_range: expected at least {self.largest_number + 1} for problems of up to {self.max_length}, got "
@@ -167,9 +175,12 @@ def _base_rates(task: SingleAnswerTask, length: int) -> Mapping[str, float]:
     rates = {"majority class": float(counts.max()) / len(answers)}
     fitted, scored = answers.chunk(2)
     for name, feature in task.shallow_features(inputs).items():
-        values, positions = feature.unique(return_inverse=True)
-        known, supervised = positions.chunk(2)
-        seen = (known * num_classes + fitted).bincount(minlength=len(values) * num_classes).view(-1, num_classes)
-        likeliest = torch.where(seen.any(1), seen.argmax(1), counts.argmax())
-        rates[name] = float((likeliest[supervised] == scored).double().mean())
+        values, indices = feature.unique(return_inverse=True)
+        known, held_out = indices.chunk(2)
+        likeliest = torch.full((len(values),), int(counts.argmax()))
+        pairs, times = (known * num_classes + fitted).unique(return_counts=True)
+        # From the rarest pair to the most frequent, of equally frequent ones the first class last: the last one stays.
+        for pair in pairs.flip(0)[times.flip(0).argsort(stable=True)].tolist():
+            likeliest[pair // num_classes] = pair % num_classes
+        rates[name] = float((likeliest[held_out] == scored).double().mean())
     return MappingProxyType(rates)

@@ -14,13 +14,13 @@ from lengthwise.tasks.base import TASKS, Batch, RegularTask
 
 @TASKS.register("cycle-navigation")
 class CycleNavigation(RegularTask):
-    """The place on a cycle of `size` places after moves 0 (stay), 1 (up) and 2 (down) from place 0.
+    """The position on a cycle of `size` positions after moves 0 (stay), 1 (up) and 2 (down) from position 0.
 
-    ``answer_t = (number of 1 - number of 2 among symbols 1 ... t) mod size``; the classes are the places. The moves are
+    ``answer_t = (number of 1 - number of 2 among symbols 1 ... t) mod size``; the classes are the positions. The moves are
     independent and uniform.
 
     Raises:
-        ValueError: `size` is below 1.
+        ValueError: `size` is not in 1 ... 1,000.
 
     Example:
         >>> task = CycleNavigation(size=5)
@@ -36,7 +36,7 @@ class CycleNavigation(RegularTask):
 
     prefix_exchangeable: ClassVar[bool] = True
 
-    size: Annotated[int, Field(ge=1)] = 5
+    size: Annotated[int, Field(ge=1, le=1_000)] = 5
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -45,12 +45,12 @@ class CycleNavigation(RegularTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The places on the cycle."""
+        """The positions on the cycle."""
         return tuple(str(position) for position in range(self.size))
 
     @property
     def transducer(self) -> Transducer:
-        """The places; the state is the answer."""
+        """The positions; the state is the answer."""
         return library.cycle(self.size)
 
     def is_legal_length(self, length: int) -> bool:
@@ -62,7 +62,7 @@ class CycleNavigation(RegularTask):
         return length >= 1 and 2 * length + 1 >= self.size
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent uniform moves; every prefix is asked."""
+        """Draw independent uniform moves; every prefix is supervised."""
         self.check_length(length)
         inputs = torch.randint(3, (batch_size, length), generator=generator)
         return Batch(inputs, self.solve(inputs))
@@ -73,7 +73,7 @@ class CycleNavigation(RegularTask):
         return moves.cumsum(dim=1) % self.size
 
     def baseline(self, length: int) -> float:
-        """Probability of the likeliest place after `length` uniform moves, from the powers of the Markov chain."""
+        """Probability of the likeliest position after `length` uniform moves, from the powers of the Markov chain."""
         self.check_length(length)
         chain = self.transducer.semiautomaton.transition_matrix(np.full(3, 1 / 3))
         return float(np.linalg.matrix_power(chain, length)[0].max())

@@ -13,6 +13,9 @@ from lengthwise.tasks.regular.recognition import Alphabet, RecognitionTask, chec
 
 _MACHINE = ("alphabet", "transitions", "accepting")
 
+MAX_GIVEN_STATES, MAX_TRANSITIONS = 2_000, 40_000
+"""The size of a table that is minimized when a task is made, at most: a few seconds of work."""
+
 
 @TASKS.register("dfa")
 class DFALanguage(RecognitionTask):
@@ -29,7 +32,8 @@ class DFALanguage(RecognitionTask):
     Raises:
         ValueError: some of the first three fields are given, but not all; the alphabet is not made of distinct single
             characters; a state lacks a transition; a state that is named does not exist; of the strings of one symbol
-            or more, all are in the language, or none; it needs more than 1,000 states.
+            or more, all are in the language, or none; more than 1,000 states are needed, or
+            more than 2,000 states or 40,000 transitions given.
 
     Example:
         >>> task = DFALanguage(alphabet="ab", transitions=((0, 1), (1, 0)), accepting=(1,))
@@ -53,6 +57,11 @@ class DFALanguage(RecognitionTask):
     @model_validator(mode="after")
     def _can_be_learned(self) -> "DFALanguage":
         check_characters(self.alphabet)
+        if len(self.transitions) > min(MAX_GIVEN_STATES, MAX_TRANSITIONS // len(self.alphabet or "a")):
+            raise ValueError(
+                f"transitions: expected at most {MAX_GIVEN_STATES:,} states and {MAX_TRANSITIONS:,} transitions, got "
+                f"{len(self.transitions):,} states that read {len(self.alphabet):,} symbols; minimize the automaton"
+            )
         check_language(self.language, "transitions")
         return self
 
