@@ -16,8 +16,8 @@ from lengthwise.tasks.base import TASKS, Batch, RegularTask
 class CycleNavigation(RegularTask):
     """The position on a cycle of `size` positions after moves 0 (stay), 1 (up) and 2 (down) from position 0.
 
-    ``answer_t = (number of 1 - number of 2 among symbols 1 ... t) mod size``; the classes are the positions. The moves are
-    independent and uniform.
+    ``answer_t = (number of 1 - number of 2 among symbols 1 ... t) mod size``; the classes are the positions. The moves
+    are independent and uniform.
 
     Raises:
         ValueError: `size` is not in 1 ... 1,000.
