@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from lengthwise.report.charts.pictures import chart_library, picture
+from lengthwise.report.charts.pictures import chart_library, pictures
 
 BARS = {"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
 
@@ -20,15 +20,16 @@ main(json.loads(sys.argv[1]))
 """
 
 
-def test_a_chart_becomes_an_svg_a_png_and_a_library_for_pages() -> None:
-    assert (picture(BARS, "svg") or b"").startswith(b"<svg")
-    assert (picture(BARS, "png") or b"").startswith(b"\x89PNG\r\n\x1a\n")
+def test_charts_become_svg_png_and_a_library_for_pages() -> None:
+    svg, png = pictures([("svg", BARS), ("png", BARS)]) or [b"", b""]
+    assert svg.startswith(b"<svg")
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
     assert "vegaEmbed" in (chart_library() or "")
 
 
 def test_an_invalid_chart_is_an_error_with_its_reason() -> None:
     with pytest.raises(RuntimeError, match="vega"):
-        picture({**BARS, "mark": 7}, "svg")
+        pictures([("svg", {**BARS, "mark": 7})])
 
 
 def test_without_address_space_a_command_goes_on_without_its_picture(tmp_path) -> None:

@@ -1,10 +1,12 @@
 """Charts as files."""
 
+import base64
 import json
 import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,26 @@ def check_picture(path: Path) -> None:
         raise ValueError(f"picture: expected a name that ends in .png or .svg, got {path.name!r}")
 
 
-def picture(chart: Chart, kind: str) -> bytes | None:
-    """A chart as `"svg"`, or as `"png"` at twice its size; None, with a warning, where it cannot be drawn."""
-    return _rendered(kind, json.dumps(chart))
+def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
+    """Charts as pictures of their kinds: `"svg"`, or `"png"` at twice the size; None, with a warning, for no pictures.
+
+    A process of their own draws them, which takes a second to start, however many they are.
+
+    Raises:
+        RuntimeError: a chart is invalid.
+    """
+    command = [sys.executable, "-m", "lengthwise.report.charts.renderer"]
+    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, check=False, text=True)
+    if done.returncode == 0:
+        return [base64.b64decode(content) for content in json.loads(done.stdout)]
+    if done.returncode > 0:  # an exception in Python
+        raise RuntimeError(done.stderr)
+    warnings.warn(
+        f"picture: the chart library ended with {signal.Signals(-done.returncode).name}, so none is drawn; all else is "
+        "done, and without a limit on address space (`ulimit -v unlimited`, it reserves over 40 GB) it can be drawn",
+        stacklevel=2,
+    )
+    return None
 
 
 def write_picture(chart: Chart, path: Path) -> bool:
@@ -33,31 +52,16 @@ def write_picture(chart: Chart, path: Path) -> bool:
         ValueError: the name ends in neither .png nor .svg.
     """
     check_picture(path)
-    content = picture(chart, path.suffix[1:])
-    if content is None:
+    contents = pictures([(path.suffix[1:], chart)])
+    if contents is None:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_by_rename(path, content)
+    write_by_rename(path, contents[0])
     return True
 
 
 @cache
 def chart_library() -> str | None:
-    """The JavaScript that draws charts on a page, made once (a second); None, with a warning, where it cannot be."""
-    content = _rendered("library", "")
-    return None if content is None else content.decode()
-
-
-def _rendered(kind: str, text: str) -> bytes | None:
-    command = [sys.executable, "-m", "lengthwise.report.charts.renderer", kind]
-    done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
-    if done.returncode == 0:
-        return done.stdout
-    if done.returncode > 0:  # an exception in Python: the chart is wrong
-        raise RuntimeError(done.stderr.decode(errors="replace"))
-    warnings.warn(
-        f"picture: the chart library ended with {signal.Signals(-done.returncode).name}, so none is drawn; all else is "
-        "done, and without a limit on address space (`ulimit -v unlimited`, it reserves over 40 GB) it can be drawn",
-        stacklevel=3,
-    )
-    return None
+    """The JavaScript that draws charts on a page, made once; None, with a warning, where it cannot be made."""
+    contents = pictures([("library", {})])
+    return None if contents is None else contents[0].decode()

@@ -12,7 +12,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.files import write_by_rename
 from lengthwise.report.charts.curves import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
-from lengthwise.report.charts.pictures import picture
+from lengthwise.report.charts.pictures import pictures
 from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.tables.comparison import accuracy_differences, setting_differences
@@ -86,12 +86,9 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     panels = _panels(results, [run.metrics for run in runs])
     accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels})
     loss = side_by_side({panel.title: panel.loss() for panel in panels})
-    pictures = {
-        "-accuracy.png": picture(accuracy.to_dict(), "png"),
-        "-accuracy.svg": picture(accuracy.to_dict(), "svg"),
-        "-loss.png": picture(loss.to_dict(), "png"),
-    }
-    neighbors = {ending: content for ending, content in pictures.items() if content is not None}
+    charts = {"-accuracy.png": accuracy, "-accuracy.svg": accuracy, "-loss.png": loss}
+    drawn = pictures([(ending[-3:], chart.to_dict()) for ending, chart in charts.items()])
+    neighbors = dict(zip(charts, drawn, strict=True)) if drawn else {}
     neighbors[".csv"] = as_csv(results).encode()
     contents = {page: _html(panels, [page.stem + ending for ending in neighbors]).encode()}
     contents |= {page.with_name(page.stem + ending): content for ending, content in neighbors.items()}
