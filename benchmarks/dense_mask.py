@@ -1,4 +1,4 @@
-"""What one writes without thinking of cost: every position of the padded string, a full mask, at every level."""
+"""A straightforward implementation as a baseline: all positions of the padded string, a full mask at each level."""
 
 import torch
 import torch.nn.functional as F

@@ -1,11 +1,11 @@
-"""What depth costs: RegularGPT's ceil(log_C T) levels next to the layers of a causal Transformer, counted and measured.
+"""The cost of depth: RegularGPT's ceil(log_C T) levels and the layers of a causal Transformer, counted and measured.
 
     python benchmarks/depth_cost.py            prints the table
     python benchmarks/depth_cost.py --save     also writes docs/routing.md and its picture
-    python benchmarks/depth_cost.py --quick    seconds, to see that it runs; its numbers say nothing
+    python benchmarks/depth_cost.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU time of a forward pass, one torch thread, everything in one run. Attention over windows is done in dense blocks, as
-large C asks for; before anything is timed, it is compared with the masked definition.
+CPU time of a forward pass, one torch thread, everything in one process. Attention over windows uses dense blocks, which
+suit large C; before anything is timed, it is compared with the masked definition.
 """
 
 import statistics
@@ -30,7 +30,7 @@ SHAPES = ((512, 32), (512, 128), (512, 256), (2048, 32), (2048, 128))
 
 
 class Cost(NamedTuple):
-    """K / L at which RegularGPT and a causal Transformer cost the same, by four accounts."""
+    """K / L at which RegularGPT and a causal Transformer cost the same: by formula, counted, and measured."""
 
     length: int
     chunk_size: int
@@ -45,7 +45,7 @@ Heads = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class Blocks(NamedTuple):
-    """How one level cuts a string up so that windows become dense blocks.
+    """The partition of a string at one level into dense blocks of windows.
 
     Positions `stride` apart form a sequence of their own, `stride` sequences in all, padded in front by `missing`
     positions together. Each is cut into `count` blocks of `size`, and a block of queries sees its own keys and those of
@@ -60,7 +60,7 @@ class Blocks(NamedTuple):
 
 
 def blocks_of(bias: torch.Tensor, length: int, stride: int) -> Blocks:
-    """Cut up a level; this depends on the length alone, and is not timed."""
+    """The blocks of a level; they depend only on the length and are not timed."""
     chunk = bias.shape[1]
     in_sequence = -(-length // stride)
     size = min(chunk, in_sequence)
@@ -87,7 +87,7 @@ def window_attention(heads: Heads, blocks: Blocks) -> torch.Tensor:
 
 
 def _in_sequences(x: torch.Tensor, blocks: Blocks) -> torch.Tensor:
-    """[1, T, H, E] as [sequences, H, blocks, places, E]."""
+    """[1, T, H, E] as [sequences, H, blocks, positions, E]."""
     padded = F.pad(x[0], (0, 0, 0, 0, blocks.missing, 0))
     return padded.reshape(blocks.count, blocks.size, blocks.stride, *x.shape[2:]).permute(2, 3, 0, 1, 4)
 
@@ -101,7 +101,7 @@ def window_levels(layer: PreNormLayer, states: torch.Tensor, levels: list[Blocks
 
 
 def full_attention(heads: Heads) -> torch.Tensor:
-    """Causal attention of every position over all before it, by torch's own kernel."""
+    """Causal attention of every position over all earlier ones, by torch's kernel."""
     query, key, value = (x.transpose(1, 2) for x in heads)
     return F.scaled_dot_product_attention(query, key, value, is_causal=True).transpose(1, 2).flatten(-2)
 
@@ -131,7 +131,7 @@ def strides(length: int, chunk_size: int) -> list[int]:
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Median CPU seconds of a call, after one to warm up."""
+    """Median CPU seconds of a call, after a warm-up call."""
     times = []
     for _ in range(repeats + 1):
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""Writes the page on routing and depth: the tree next to parallel scans, and what its levels cost."""
+"""Writes the page on routing and depth: the tree and parallel scans, and the cost of its levels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,12 +33,12 @@ def save(costs: Sequence[Any], d_model: int) -> list[Path]:
 
 
 def _page(costs: Sequence[Any], d_model: int) -> str:
-    found = {(cost.length, cost.chunk_size): cost for cost in costs}
-    example = found[512, 128]
+    by_shape = {(cost.length, cost.chunk_size): cost for cost in costs}
+    example = by_shape[512, 128]
     parts = [
         "# Routing and depth",
         "```console\npython benchmarks/depth_cost.py --save\n```",
-        "## The tree next to parallel scans (Figure 2)",
+        "## The tree and parallel scans (Figure 2)",
         f"![Routing of RegularGPT and of two parallel scans over {DRAWN} symbols](routing.svg)",
         "Circles are values, the string is at the bottom, and a step merges the values that its lines come from. Dark "
         f"is what the answer at the last of {DRAWN} symbols needs. With C=2 and a length that is a power of two these "

@@ -1,4 +1,4 @@
-"""The scan of Fan et al. (2024), appendix A.2: groups double, and every product of matrices of each level is kept."""
+"""The scan of Fan et al. (2024), appendix A.2: groups double in size, and all matrix products of a level are stored."""
 
 import torch
 import torch.nn.functional as F

@@ -2,7 +2,7 @@
 
     python benchmarks/looped.py            prints the tables
     python benchmarks/looped.py --save     also writes docs/results/looped-speed.md and the dated numbers
-    python benchmarks/looped.py --quick    seconds, to see that it runs; its numbers say nothing
+    python benchmarks/looped.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
 CPU milliseconds of training steps (forward, backward, AdamW), one torch thread, the variants in turn in one run, after
 their layers were compared with the equations. Memory: by how much a training step raises the peak of a fresh process,
@@ -50,7 +50,7 @@ ALLOCATORS = ("gives back", "default")
 
 
 class Step:
-    """A training step of one model, to be taken again and again."""
+    """A repeatable training step of one model."""
 
     def __init__(self, size: Size, variant: str, num_loops: int, activations: str = "kept") -> None:
         task = make_task("edit-distance", max_length=size.length)
@@ -63,7 +63,7 @@ class Step:
         self.optimizer = torch.optim.AdamW(model.parameters(), fused=True)
 
     def __call__(self, strings: int | None = None) -> float:
-        """Take it, on the first of the strings or all of them; returns CPU milliseconds."""
+        """Take the step on the first strings or all of them, and return its CPU milliseconds."""
         batch = Batch(self.batch.inputs[:strings], self.batch.targets[:strings])
         indices = batch.last_supervised
         start = time.process_time()
@@ -96,8 +96,8 @@ def step_costs(size: Size, repeats: int) -> dict[str, float]:
     steps = {variant: Step(size, variant, NUM_LOOPS) for variant in VARIANTS}
     for step in steps.values():
         step()
-    taken = [{variant: step() for variant, step in steps.items()} for _ in range(repeats)]
-    return {variant: statistics.median(some[variant] for some in taken) for variant in VARIANTS}
+    rounds = [{variant: step() for variant, step in steps.items()} for _ in range(repeats)]
+    return {variant: statistics.median(times[variant] for times in rounds) for variant in VARIANTS}
 
 
 def step_megabytes(size: Size, num_loops: int, activations: str, allocator: str) -> float:
@@ -148,7 +148,7 @@ def save(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], float
     where = environment()
     record = {
         "environment": where,
-        "cpu_milliseconds": [{**size._asdict(), **of_size} for size, of_size in costs.items()],
+        "cpu_milliseconds": [{**size._asdict(), **by_variant} for size, by_variant in costs.items()],
         "peak_megabytes": [{"allocator": how, "num_loops": r, "peak": mb} for (how, r), mb in peaks.items()],
     }
     path = ROOT / "benchmarks" / "results" / f"looped-{where['date']}.json"
@@ -159,11 +159,11 @@ def save(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], float
 def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], float], where: dict[str, str]) -> str:
     rows = [
         [f"D={size.d_model}, {size.batch_size} x {size.length} letters"]
-        + [f"{of_size[variant]:,.1f}" for variant in VARIANTS]
-        + [f"{of_size['timestep'] / of_size[other]:.2f}" for other in ("code", "control")]
-        for size, of_size in costs.items()
+        + [f"{by_variant[variant]:,.1f}" for variant in VARIANTS]
+        + [f"{by_variant['timestep'] / by_variant[other]:.2f}" for other in ("code", "control")]
+        for size, by_variant in costs.items()
     ]
-    worst = max(of_size["timestep"] / of_size["code"] for of_size in costs.values())
+    worst = max(by_variant["timestep"] / by_variant["code"] for by_variant in costs.values())
     aims = [
         ["timestep step at most 1.10 times the plain loop's, R=10", f"{worst:.2f}", "yes" if worst <= 1.1 else "no"]
     ]

@@ -1,4 +1,4 @@
-"""Error of looped approximations against loops, next to the theorem's bound, for two tokens of one number.
+"""Error of looped approximations against loops, compared with the theorem's bound, for two tokens of one number.
 
 python benchmarks/looped_approximation.py [--save] [--quick]
 """
@@ -18,7 +18,7 @@ from jaxtyping import Float
 from speed_page import ROOT, environment, parse_options, provenance, write_files
 from torch import Tensor
 
-from lengthwise.analysis.continuity import Kind, continuity_modulus, unit_enclosure
+from lengthwise.analysis.continuity import Kind, continuity_modulus, unit_domain
 from lengthwise.constructions.looped import (
     LoopedApproximation,
     Sizes,
@@ -39,7 +39,7 @@ NODES = 8
 """Gauss-Legendre points on each side of a cube."""
 
 SHARE = 0.5
-"""How much of the other token's bump goes into an output."""
+"""The weight of the other token's bump in an output."""
 
 BUILDERS = {"one block": looped_approximation, "with factors": timed_approximation}
 
@@ -70,11 +70,11 @@ CONSTANT = math.sqrt(2 * (1 + SHARE**2) / 8)
 """The L^2 error of the best constant answer: s has variance 1/8."""
 
 LARGEST = math.sqrt(2) * (1 + SHARE)
-"""Outputs, and values of the function, lie in [0, 1 + c]: so much is the 2-norm of their difference at most."""
+"""The largest 2-norm of a difference: outputs and values of the function lie in [0, 1 + c]."""
 
 
 class Measurement(NamedTuple):
-    """The L^2 error of one network, and its part from cubes of two different tokens; the bound of the first."""
+    """The L^2 error of a network, its part from cubes of two different tokens, and the bound on the error."""
 
     name: str
     bins: int
@@ -91,10 +91,10 @@ def main() -> None:
     for bins, (name, build) in product(QUICK_BINS if options.quick else BINS, BUILDERS.items()):
         measured.append(measure(name, build(mixed, bins, 2)))
         print(*_line(measured[-1]), sep=" | ", flush=True)
-    found = search(num_steps=10 if options.quick else 100)
-    print("moduli found / known:", *(f"{kind} {value:.4f}" for kind, _, _, value in found))
+    moduli = search(num_steps=10 if options.quick else 100)
+    print("moduli found / known:", *(f"{kind} {value:.4f}" for kind, _, _, value in moduli))
     if options.save:
-        for path in save(measured, found):
+        for path in save(measured, moduli):
             print(f"wrote {path}")
 
 
@@ -102,8 +102,8 @@ def measure(name: str, made: LoopedApproximation) -> Measurement:
     """Run the network exactly, on every cube, and integrate its squared error."""
     bins = made.grid.num_bins
     cubes = np.array(list(product(range(bins), repeat=2)))
-    centres = np.frompyfunc(Fraction, 2, 1)((2 * cubes + 1).astype(object), 2 * bins)
-    outputs = evaluate_exactly(made.network, centres[..., None])
+    centers = np.frompyfunc(Fraction, 2, 1)((2 * cubes + 1).astype(object), 2 * bins)
+    outputs = evaluate_exactly(made.network, centers[..., None])
     squared = torch.from_numpy(_squared_errors(cubes, outputs.astype(float), bins))
     different = torch.from_numpy(cubes[:, 0] != cubes[:, 1])
     is_timed = made.network.scales is not None
@@ -119,22 +119,22 @@ def measure(name: str, made: LoopedApproximation) -> Measurement:
 
 
 def search(num_steps: int) -> list[tuple[Kind, float, float, float]]:
-    """Kind, distance, what the search finds, and its share of the modulus that is known."""
+    """Kind, distance, the value found, and its fraction of the known modulus."""
     lines = []
     for kind, modulus in MODULI.items():
         generator = torch.Generator().manual_seed(0)
-        points = continuity_modulus(mixed, kind, DISTANCES, unit_enclosure(2, 1), generator, num_steps=num_steps)
+        points = continuity_modulus(mixed, kind, DISTANCES, unit_domain(2, 1), generator, num_steps=num_steps)
         lines += [(kind, t, value, value / modulus(t)) for t, value, _, _ in points]
     return lines
 
 
-def save(measured: Sequence[Measurement], found: Sequence[tuple[Kind, float, float, float]]) -> list[Path]:
+def save(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, float, float]]) -> list[Path]:
     """Write page and picture; return their paths."""
     folder = ROOT / "docs" / "results"
     return write_files(
         {
             folder / "looped-approximation.svg": vl_convert.vegalite_to_svg(chart(measured).to_dict()),
-            folder / "looped-approximation.md": _page(measured, found),
+            folder / "looped-approximation.md": _page(measured, moduli),
         }
     )
 
@@ -197,7 +197,7 @@ def _squared_errors(cubes: np.ndarray, outputs: np.ndarray, bins: int) -> np.nda
     return integrals
 
 
-def _page(measured: Sequence[Measurement], found: Sequence[tuple[Kind, float, float, float]]) -> str:
+def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, float, float]]) -> str:
     header = ["network", "1/δ", "loops", "of at most", "L² error", "different tokens alone", "bound", "error / bound"]
     sizes = {m.name: m.sizes for m in measured}
     parts = [
@@ -219,21 +219,21 @@ def _page(measured: Sequence[Measurement], found: Sequence[tuple[Kind, float, fl
         "error, which is most of both.\n"
         "- *Bound*: with that part worked out, √δ times the largest difference of outputs and values, 1.5 √2. Gaps of "
         "the quantizer, a thousandth of an interval here and as narrow as one likes, are left out of the integral.",
-        _reading(measured),
+        _conclusions(measured),
         "## Moduli by search",
         "`lengthwise.analysis.continuity` looks for pairs of inputs whose outputs are far apart: lower bounds of the "
         "three moduli, for any function or model. For this function they are known:",
         markdown_table(
-            ["modulus", "distance", "found", "share of the known one"],
-            [[kind, f"{t:g}", f"{value:.5f}", f"{100 * share:.3f} %"] for kind, t, value, share in found],
+            ["modulus", "distance", "found", "fraction of the known one"],
+            [[kind, f"{t:g}", f"{value:.5f}", f"{100 * share:.3f} %"] for kind, t, value, share in moduli],
         ),
         provenance(environment()),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _reading(measured: Sequence[Measurement]) -> str:
-    """What the numbers say of loops and of factors, in the numbers themselves."""
+def _conclusions(measured: Sequence[Measurement]) -> str:
+    """The effect of loops and of factors, in numbers."""
     plain, timed = ([m for m in measured if m.name == name] for name in BUILDERS)
     shrunk = [rows[0].error_different / rows[-1].error_different for rows in (plain, timed)]
     below = sum(m.bound < CONSTANT for m in measured)

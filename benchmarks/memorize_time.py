@@ -1,9 +1,9 @@
-"""How long `memorize` needs for binary words of one period, on one core, and which dimensions it finds.
+"""CPU time of `memorize` for all binary words of one period, and the dimensions that it finds.
 
 python benchmarks/memorize_time.py [--period 16] [--words NUMBER]
 
-All words up to rotation and renaming, or so many of them drawn at random. Of periods up to 16 the last has the most
-sets of frequencies and the largest linear programs.
+All words up to rotation and renaming, or a random sample of them. Among periods up to 16, the last has the most sets of
+frequencies and the largest linear programs.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from lengthwise.constructions.memorization.memorize import memorize
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--period", type=int, default=16)
-    parser.add_argument("--words", type=int, help="how many, drawn at random; all if it is not given")
+    parser.add_argument("--words", type=int, help="the size of a random sample; all words by default")
     options = parser.parse_args()
     texts = list(binary_words(options.period))
     if options.words is not None:
@@ -29,10 +29,10 @@ def main() -> None:
     seconds, dimensions = {}, Counter[int]()
     for text in texts:
         start = time.process_time()
-        found = memorize(text)
+        memorization = memorize(text)
         seconds[text] = time.process_time() - start
-        assert found.lower == found.upper, text
-        dimensions[found.upper] += 1
+        assert memorization.lower == memorization.upper, text
+        dimensions[memorization.upper] += 1
     slowest = max(seconds, key=seconds.__getitem__)
     print(
         f"{len(texts):,} binary words of period {options.period}: CPU seconds {median(seconds.values()):.2f} in the "
@@ -47,7 +47,9 @@ def binary_words(period: int) -> Iterator[str]:
     for number in range(1, 2 ** (period - 1)):
         text = f"{number:0{period}b}"
         rotations = [text[k:] + text[:k] for k in range(period)]
-        if rotations.count(text) == 1 and text == min(rotations + [one.translate(renamed) for one in rotations]):
+        if rotations.count(text) == 1 and text == min(
+            rotations + [rotation.translate(renamed) for rotation in rotations]
+        ):
             yield text
 
 

@@ -1,11 +1,11 @@
-"""What the recurrence x_t = A_t x_{t-1} + v_t costs on one core: every form, the paper's scan, torch's and jax's.
+"""The cost of the recurrence x_t = A_t x_{t-1} + v_t on one core: all forms, the paper's scan, torch's and jax's.
 
     python benchmarks/recurrence.py            prints the tables
     python benchmarks/recurrence.py --save     also writes docs/results/recurrence-speed.md, its chart and dated numbers
-    python benchmarks/recurrence.py --quick    seconds, to see that it runs; its numbers say nothing
+    python benchmarks/recurrence.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU milliseconds of forward and backward together, one thread, everything in one run. Before anything is timed, all ways
-to compute the states are compared in values and gradients. jax is measured where it is installed.
+CPU milliseconds of forward and backward together, one thread, everything in one process. Before anything is timed, all
+forms are compared in values and gradients. jax is measured where it is installed.
 """
 
 import gc
@@ -46,7 +46,7 @@ class Measurement(NamedTuple):
 
 
 def torch_scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
-    """By torch's own scan of any associative operator."""
+    """By torch's scan of an associative operator."""
 
     def operator(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         return other[0] @ one[0], applied(other[0], one[1]) + other[1]
@@ -68,12 +68,12 @@ FORMS: dict[str, States] = {
 
 
 class Layer:
-    """A block-diagonal layer of the paper's sizes that reads token ids, and what a training step asks of it."""
+    """A block-diagonal layer of the paper's sizes that reads token ids, and its training step."""
 
     def __init__(self, batch: int, length: int, blocks: int = 8, width: int = 8, num_symbols: int = 5) -> None:
         generator = torch.Generator().manual_seed(0)
         size = blocks * width
-        columns = "rescaled" if width > 1 else "clamped"  # a single number less its mean is nothing
+        columns = "rescaled" if width > 1 else "clamped"  # a single number minus its mean is 0
         self.layer = BlockLinearLayer(d_model=size, block_dim=width, columns=columns, p=1.2, hidden=512)
         self.layer.reset_parameters(generator)
         self.embedding = nn.Parameter(torch.randn(num_symbols, size, generator=generator))
@@ -117,9 +117,9 @@ def check_that_forms_agree() -> None:
         layer, matrices = Layer(3, length, *sizes), Matrices(3, length, *sizes)
         by_layer = [[layer.states(states), *layer.step(states)] for states in (None, *FORMS.values())]
         by_matrices = [[states(*matrices.given), *matrices.step(states)] for states in FORMS.values()]
-        for found in (by_layer, by_matrices):
-            for other in found[1:]:
-                torch.testing.assert_close(other, found[0], rtol=1e-3, atol=1e-3)
+        for measurements in (by_layer, by_matrices):
+            for other in measurements[1:]:
+                torch.testing.assert_close(other, measurements[0], rtol=1e-3, atol=1e-3)
 
 
 def cpu_ms(work: Callable[[], object], repeats: int) -> float:
@@ -132,7 +132,7 @@ def cpu_ms(work: Callable[[], object], repeats: int) -> float:
     return statistics.median(times[-repeats:])
 
 
-def quoted(m: Measurement) -> Measurement:
+def report(m: Measurement) -> Measurement:
     """Print a measurement when it is there."""
     sizes = f"B={m.batch:<4d} T={m.length:<7,d} N={m.blocks:<3d} S={m.width:<3d}"
     print(f"{m.what:18s} {m.form:26s} {sizes} {m.milliseconds:12,.1f} ms", flush=True)
@@ -141,43 +141,48 @@ def quoted(m: Measurement) -> Measurement:
 
 def layers_and_matrices(quick: bool) -> list[Measurement]:
     """Every form at the lengths of the paper."""
-    found = []
+    measurements = []
     for length in (5, 12) if quick else (40, 500):
         repeats = 1 if quick else max(3, 400 // length)
         layer, matrices = Layer(128, length), Matrices(128, length)
         for form, states in {"tables": None, **FORMS}.items():
-            found.append(_measured("layer", form, layer.tokens, (8, 8), lambda s=states: layer.step(s), repeats))  # noqa: B023
+            measurements.append(_measured("layer", form, layer.tokens, (8, 8), lambda s=states: layer.step(s), repeats))  # noqa: B023
         for form, states in FORMS.items():
-            found.append(_measured("matrices", form, layer.tokens, (8, 8), lambda s=states: matrices.step(s), repeats))  # noqa: B023
+            work = lambda m=matrices, s=states: m.step(s)  # noqa: E731
+            measurements.append(_measured("matrices", form, layer.tokens, (8, 8), work, repeats))
         if (jax_step := _jax_step(matrices)) is not None:
-            found.append(_measured("matrices", "jax's associative_scan", layer.tokens, (8, 8), jax_step, repeats))
-    return found
+            measurements.append(
+                _measured("matrices", "jax's associative_scan", layer.tokens, (8, 8), jax_step, repeats)
+            )
+    return measurements
 
 
 def _measured(
     what: str, form: str, tokens: Tensor, sizes: tuple[int, int], work: Callable[[], object], repeats: int
 ) -> Measurement:
     gc.collect()
-    return quoted(Measurement(what, form, *tokens.shape, *sizes, cpu_ms(work, repeats)))
+    return report(Measurement(what, form, *tokens.shape, *sizes, cpu_ms(work, repeats)))
 
 
 def section_4_5(quick: bool) -> list[Measurement]:
     """The paper's comparison: a training step at T=40 and answers at T=500, blocks of 8 x 8 and of 1 x 1."""
-    found = []
+    measurements = []
     for blocks, width in ((8, 8), (64, 1)):
         short, long = (Layer(128, length, blocks, width) for length in ((4, 8) if quick else (40, 500)))
         for form, states in {"tables": None, **{name: FORMS[name] for name in SECTION_4_5_FORMS[1:]}}.items():
             training = lambda s=states, m=short: m.step(s)  # noqa: E731
-            found.append(_measured("training", form, short.tokens, (blocks, width), training, 1 if quick else 10))
+            measurements.append(
+                _measured("training", form, short.tokens, (blocks, width), training, 1 if quick else 10)
+            )
             with torch.no_grad():
                 test = lambda s=states, m=long: m.states(s)  # noqa: E731
-                found.append(_measured("test", form, long.tokens, (blocks, width), test, 1 if quick else 5))
-    return found
+                measurements.append(_measured("test", form, long.tokens, (blocks, width), test, 1 if quick else 5))
+    return measurements
 
 
 def rule(quick: bool) -> list[Measurement]:
     """Forms over shapes of every kind, with what `fastest_form` chooses; tables step by step and in chunks."""
-    found = []
+    measurements = []
     lengths, batches = ((40,), (1,)) if quick else ((40, 64, 500), (1, 8, 32, 128))
     for batch, length, sizes in [(b, t, s) for s in ((8, 8), (64, 1), (2, 32)) for t in lengths for b in batches]:
         matrices = Matrices(batch, length, *sizes)
@@ -185,7 +190,7 @@ def rule(quick: bool) -> list[Measurement]:
         for form in ("sequential", "scan", "chunked"):
             name = f"{form}{' (chosen)' * (form == chosen)}"
             work = lambda m=matrices, f=form: m.step(FORMS[f])  # noqa: E731
-            found.append(_measured("rule", name, torch.empty(batch, length), sizes, work, 1 if quick else 5))
+            measurements.append(_measured("rule", name, torch.empty(batch, length), sizes, work, 1 if quick else 5))
     for count in (2, 40) if quick else (2, 8, 16, 32, 64, 128):
         layer = Layer(128, 40, num_symbols=count)
         for gathers in (False, True):
@@ -193,33 +198,33 @@ def rule(quick: bool) -> list[Measurement]:
             name = f"{count} symbols, {'gathered' if gathers else 'all at once'}"
             name += " (chosen)" * (gathers == (count >= limit))
             work = lambda m=layer: m.step(None)  # noqa: E731
-            found.append(_measured("symbols", name, layer.tokens, (8, 8), work, 1 if quick else 5))
+            measurements.append(_measured("symbols", name, layer.tokens, (8, 8), work, 1 if quick else 5))
             symbols.MANY_SYMBOLS = limit
-    return found
+    return measurements
 
 
 def long_strings(quick: bool) -> list[Measurement]:
     """Batch 8, up to 100,000 symbols; matrices up to a third of it, for they alone fill half a gigabyte there."""
-    found = []
+    measurements = []
     for length in (30, 60) if quick else (100, 316, 1_000, 3_162, 10_000, 31_623, 100_000):
         layer = Layer(8, length)
-        found.append(_measured("long", "tables", layer.tokens, (8, 8), lambda m=layer: m.step(None), 1))
+        measurements.append(_measured("long", "tables", layer.tokens, (8, 8), lambda m=layer: m.step(None), 1))
         if length <= 31_623:
             matrices = Matrices(8, length)
             for form in ("sequential", "scan", "chunked"):
                 work = lambda m=matrices, f=form: m.step(FORMS[f])  # noqa: E731
-                found.append(_measured("long", form, layer.tokens, (8, 8), work, 1))
-    return found
+                measurements.append(_measured("long", form, layer.tokens, (8, 8), work, 1))
+    return measurements
 
 
 def peaks(quick: bool) -> dict[str, float]:
     """Megabytes that a step of the layer adds to a fresh process, at T=500."""
-    found = {}
+    measurements = {}
     for form in ("tables",) if quick else ("tables", "the paper's scan", "loop, autograd"):
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            found[form] = pool.submit(_peak, form, 20 if quick else 500).result()
-        print(f"peak of a step, {form:18s} {found[form]:10,.1f} MB", flush=True)
-    return found
+            measurements[form] = pool.submit(_peak, form, 20 if quick else 500).result()
+        print(f"peak of a step, {form:18s} {measurements[form]:10,.1f} MB", flush=True)
+    return measurements
 
 
 def _peak(form: str, length: int) -> float:
@@ -259,10 +264,10 @@ def main() -> None:
     torch.set_num_threads(1)
     check_that_forms_agree()
     gc.freeze()  # what was imported takes a quarter of a second to enumerate
-    found = [m for part in (layers_and_matrices, section_4_5, rule, long_strings) for m in part(options.quick)]
+    measurements = [m for part in (layers_and_matrices, section_4_5, rule, long_strings) for m in part(options.quick)]
     memory: Mapping[str, float] = peaks(options.quick)
     if options.save:
-        for path in save(found, memory):
+        for path in save(measurements, memory):
             print(f"wrote {path}")
 
 

@@ -29,25 +29,25 @@ SECTION_4_5 = {
 """The paper's milliseconds: blocks and their width, what was timed, and the form."""
 
 
-def save(found: Sequence[Any], memory: Mapping[str, float]) -> list[Path]:
+def save(measurements: Sequence[Any], memory: Mapping[str, float]) -> list[Path]:
     """Write page, chart and numbers; return their paths."""
     where = environment()
-    long = [m for m in found if m.what == "long"]
+    long = [m for m in measurements if m.what == "long"]
     chart = length_chart(long, "CPU ms, forward and backward, batch 8, 8 blocks of 8 x 8")
     record = {
         "environment": where,
-        "cpu_milliseconds": [m._asdict() for m in found],
+        "cpu_milliseconds": [m._asdict() for m in measurements],
         "peak_megabytes": dict(memory),
     }
     files = {
         ROOT / "benchmarks" / "results" / f"recurrence-{where['date']}.json": json.dumps(record, indent=1) + "\n",
         ROOT / "docs" / "results" / "recurrence-speed.svg": vl_convert.vegalite_to_svg(chart.to_dict()),
-        ROOT / "docs" / "results" / "recurrence-speed.md": _page(found, memory, where),
+        ROOT / "docs" / "results" / "recurrence-speed.md": _page(measurements, memory, where),
     }
     return write_files(files)
 
 
-def _page(found: Sequence[Any], memory: Mapping[str, float], where: Mapping[str, str]) -> str:
+def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mapping[str, str]) -> str:
     parts = [
         "# Speed of linear recurrences",
         "```console\npython benchmarks/recurrence.py --save\n```",
@@ -58,32 +58,32 @@ def _page(found: Sequence[Any], memory: Mapping[str, float], where: Mapping[str,
         "## A layer that reads token ids\n\nThe paper's layer with 5 symbols: two linear maps make A_t and two make "
         "v_t. *Tables*: made once for each symbol; all others: for every position, as the published code does, whose "
         "times on another core are in brackets (its loop indexes time, which makes its gradient quadratic).",
-        _by_length(found, "layer", PUBLISHED),
+        _by_length(measurements, "layer", PUBLISHED),
         "## The recurrence alone\n\nA_t and v_t given for every position, gradients by both and by the first state.",
-        _by_length(found, "matrices", {}),
+        _by_length(measurements, "matrices", {}),
         "## Section 4.5 of the paper\n\nA training step of the layer at T=40 and its states at T=500, ms for a batch "
         "of 128; in brackets the paper's, for an *instance*, whatever that is, on a Quadro RTX 8000 (for blocks of "
         "1 x 1 it does not say at which length).",
-        _section_4_5(found),
-        "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(found, memory)),
-        _core(found),
+        _section_4_5(measurements),
+        "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(measurements, memory)),
+        _core(measurements),
         "## Memory\n\nWhat a step of the layer at T=500 adds to the process: "
         + "; ".join(f"{form} {megabytes:,.0f} MB" for form, megabytes in memory.items())
         + ".",
-        f"## Long strings\n\n![Cost against length](recurrence-speed.svg)\n\nBatch 8. {_slopes(found)}",
+        f"## Long strings\n\n![Cost against length](recurrence-speed.svg)\n\nBatch 8. {_slopes(measurements)}",
         "## The rule\n\n`recurrence` takes the form marked as chosen (`fastest_form`): chunks for strings of at least "
         "64 symbols if a step is small, else step after step.",
-        _rule(found),
+        _rule(measurements),
         "A table of few symbols moves all states by the matrices of all symbols at once and picks; with many symbols "
         "the matrices of a step are gathered.",
-        _symbols(found),
+        _symbols(measurements),
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _by_length(found: Sequence[Any], what: str, published: Mapping[str, Mapping[int, int]]) -> str:
-    rows = [m for m in found if m.what == what]
+def _by_length(measurements: Sequence[Any], what: str, published: Mapping[str, Mapping[int, int]]) -> str:
+    rows = [m for m in measurements if m.what == what]
     lengths = sorted({m.length for m in rows})
     cells = {(m.form, m.length): f"{m.milliseconds:,.1f}" for m in rows}
     for form, times in published.items():
@@ -94,10 +94,10 @@ def _by_length(found: Sequence[Any], what: str, published: Mapping[str, Mapping[
     return markdown_table(["form", *(f"T={length}, ms" for length in lengths)], lines)
 
 
-def _section_4_5(found: Sequence[Any]) -> str:
+def _section_4_5(measurements: Sequence[Any]) -> str:
     lines = []
     for (blocks, width), published in SECTION_4_5.items():
-        times = {(m.what, m.form): m.milliseconds for m in found if (m.blocks, m.width) == (blocks, width)}
+        times = {(m.what, m.form): m.milliseconds for m in measurements if (m.blocks, m.width) == (blocks, width)}
         for what in ("training", "test"):
             cells = [f"{times[what, form]:,.1f}{published.get((what, form), '')}" for form in SECTION_4_5_FORMS]
             lines.append([f"{blocks} of {width} x {width}", what, *cells])
@@ -108,9 +108,9 @@ def _forms(rows: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(m.form for m in rows))
 
 
-def _aims(found: Sequence[Any], memory: Mapping[str, float]) -> list[list[str]]:
-    times = {(m.what, m.form, m.length): m.milliseconds for m in found}
-    short, long = sorted({m.length for m in found if m.what == "layer"})
+def _aims(measurements: Sequence[Any], memory: Mapping[str, float]) -> list[list[str]]:
+    times = {(m.what, m.form, m.length): m.milliseconds for m in measurements}
+    short, long = sorted({m.length for m in measurements if m.what == "layer"})
     limits = [
         (f"a layer from token ids, T={short}, in at most 20 ms", times["layer", "tables", short], 20, "ms"),
         (f"a layer from token ids, T={long}, in at most 200 ms", times["layer", "tables", long], 200, "ms"),
@@ -131,19 +131,19 @@ def _aims(found: Sequence[Any], memory: Mapping[str, float]) -> list[list[str]]:
     ]
 
 
-def _core(found: Sequence[Any]) -> str:
+def _core(measurements: Sequence[Any]) -> str:
     """How fast this core is next to the one for which limits were set."""
     form, there = "the paper's scan", 40
-    length, here = min((m.length, m.milliseconds) for m in found if (m.what, m.form) == ("layer", form))
+    length, here = min((m.length, m.milliseconds) for m in measurements if (m.what, m.form) == ("layer", form))
     return (
         f"Limits in ms were set on a core on which {form} takes {PUBLISHED[form][there]} ms at T={there}; on this one "
         f"ours of it takes {here:,.0f} ms at T={length}."
     )
 
 
-def _slopes(found: Sequence[Any]) -> str:
+def _slopes(measurements: Sequence[Any]) -> str:
     """Growth with length, as the exponent of the best line through the longer half of the points of the chart."""
-    rows = [m for m in found if m.what == "long"]
+    rows = [m for m in measurements if m.what == "long"]
     slopes = []
     for form in _forms(rows):
         points = [(math.log(m.length), math.log(m.milliseconds)) for m in rows if m.form == form]
@@ -152,8 +152,8 @@ def _slopes(found: Sequence[Any]) -> str:
     return "Exponent of the length, fitted to the longer half of the lengths: " + ", ".join(slopes) + "."
 
 
-def _rule(found: Sequence[Any]) -> str:
-    rows = [m for m in found if m.what == "rule"]
+def _rule(measurements: Sequence[Any]) -> str:
+    rows = [m for m in measurements if m.what == "rule"]
     lines = []
     for size in dict.fromkeys(m[2:6] for m in rows):
         times = {m.form.removesuffix(" (chosen)"): m for m in rows if m[2:6] == size}
@@ -168,6 +168,6 @@ def _rule(found: Sequence[Any]) -> str:
     return markdown_table(header, lines)
 
 
-def _symbols(found: Sequence[Any]) -> str:
-    rows = [m for m in found if m.what == "symbols"]
+def _symbols(measurements: Sequence[Any]) -> str:
+    rows = [m for m in measurements if m.what == "symbols"]
     return markdown_table(["table, T=40", "ms"], [[m.form, f"{m.milliseconds:,.1f}"] for m in rows])

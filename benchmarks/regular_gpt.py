@@ -1,11 +1,11 @@
-"""What RegularGPT costs on one core: training, inference, evaluation at all lengths, long strings, data.
+"""The cost of RegularGPT on one core: training, inference, evaluation at all lengths, long strings, data.
 
     python benchmarks/regular_gpt.py            prints the tables
     python benchmarks/regular_gpt.py --save     also writes docs/results/speed.md, its chart and the dated numbers
-    python benchmarks/regular_gpt.py --quick    seconds, to see that it runs; its numbers say nothing
+    python benchmarks/regular_gpt.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU milliseconds, one torch thread, everything in one run. Before anything is timed, all forms of the model's function
-are compared in values and gradients.
+CPU milliseconds, one torch thread, everything in one process. Before anything is timed, all forms of the model's
+function are compared in values and gradients.
 """
 
 import math
@@ -33,7 +33,7 @@ from lengthwise.training.recipe import Recipe
 
 BATCH = 128
 DENSE_UP_TO = {"masked definition": 200, "plain dense mask": 500}
-"""The longest strings for forms that take minutes, at D=64; at D=256 they take 40 symbols."""
+"""The longest strings of the slow forms at D=64; at D=256 they get 40 symbols."""
 
 
 class Measurement(NamedTuple):
@@ -97,7 +97,7 @@ def cpu_ms(work: Callable[[], object], repeats: int) -> float:
 
 
 def training_step(length: int, width: int, form: str, repeats: int) -> float:
-    """Forward, backward and an AdamW step on the final answers of one batch, nothing done to strings and states."""
+    """Forward, backward and an AdamW step on the final answers of one batch, without pads and noise."""
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=width)
     assert isinstance(model, RegularGPT)
@@ -132,17 +132,17 @@ def recipe_step(length: int, repeats: int, changes: Mapping[str, Any]) -> float:
     return 1000 * (time.process_time() - start) / steps
 
 
-def quoted(m: Measurement) -> Measurement:
-    """Print a measurement when it is there: the slow forms take minutes."""
+def report(m: Measurement) -> Measurement:
+    """Print a measurement as soon as it is taken: the slow forms take minutes."""
     print(f"{m.what:14s} {m.form:18s} D={m.width:<4d} T={m.length:<5d} {m.milliseconds:10.1f} ms", flush=True)
     return m
 
 
 def steps_and_forwards(quick: bool) -> list[Measurement]:
-    """Every form at the lengths and widths it can bear."""
+    """Every form at its feasible lengths and widths."""
     lengths = {64: (40,)} if quick else {64: (40, 100, 200, 500, 1000, 2000), 256: (40, 500)}
-    found = []
-    for width, length in [(width, length) for width, some in lengths.items() for length in some]:
+    measurements = []
+    for width, length in [(d, t) for d in lengths for t in lengths[d]]:
         for form in FORMS:
             if form in DENSE_UP_TO and length > (DENSE_UP_TO[form] if width == 64 else 40):
                 continue
@@ -151,44 +151,46 @@ def steps_and_forwards(quick: bool) -> list[Measurement]:
                 repeats = 3 if length <= 100 else 1
             for what, measure in (("training step", training_step), ("forward", forward)):
                 cost = measure(length, width, form, 1 if quick else repeats)
-                found.append(quoted(Measurement(what, form, width, length, cost)))
+                measurements.append(report(Measurement(what, form, width, length, cost)))
     recipes = {"preset fast": PRESETS["fast"].train, "preset fast, bare": PRESETS["plain"].train}
     for name, changes in recipes.items():
         for length in lengths[64]:
             cost = recipe_step(length, 2 if quick else max(4, 2000 // length), changes)
-            found.append(quoted(Measurement("training step", name, 64, length, cost)))
-    return found
+            measurements.append(report(Measurement("training step", name, 64, length, cost)))
+    return measurements
 
 
 def whole_evaluations(quick: bool) -> dict[str, float]:
     """CPU seconds of the two ways to measure all lengths, and of strings of 100,000 symbols with their memory."""
     task, longest, long = make_task("parity"), 20 if quick else 500, 1_000 if quick else 100_000
     strings = 16 if quick else 512
-    found = {}
+    measurements = {}
     for width, protocol in ((64, "one-pass"), (64, "independent"), (256, "one-pass")):
         model = make_model("regular-gpt", task, d_model=width)
         start = time.process_time()
         length_curve(model, task, range(1, longest + 1), num_strings=strings, protocol=protocol)
         name = f"lengths 1-{longest}, {strings} strings each, {protocol}, D={width}, s"
-        found[name] = time.process_time() - start
+        measurements[name] = time.process_time() - start
     start = time.process_time()
     length_curve(make_model("regular-gpt", task), task, [long], num_strings=64)
-    found[f"{long:,} symbols, 64 strings, D=64, s"] = time.process_time() - start
-    found["peak memory of the process so far, GB"] = peak_megabytes() / 1024
-    return found
+    measurements[f"{long:,} symbols, 64 strings, D=64, s"] = time.process_time() - start
+    measurements["peak memory of the process so far, GB"] = peak_megabytes() / 1024
+    return measurements
 
 
 def data_generation(quick: bool) -> dict[str, float]:
     """CPU ms of a batch of 128 x 40 of every regular task with its default sampling (39 where lengths are odd)."""
-    found = {}
+    measurements = {}
     for name in (name for name, task in TASKS.items() if issubclass(task, RegularTask)):
         for changes in [{"index": i} for i in range(1, 8)] if name == "tomita" else [{}]:
             task = make_task(name, **changes)
             length = 40 if task.is_legal_length(40) else 39
             generator = torch.Generator().manual_seed(0)
             label = " ".join([name, *map(str, changes.values())])
-            found[label] = cpu_ms(lambda t=task, n=length, g=generator: t.sample(BATCH, n, g), 2 if quick else 30)
-    return found
+            measurements[label] = cpu_ms(
+                lambda t=task, n=length, g=generator: t.sample(BATCH, n, g), 2 if quick else 30
+            )
+    return measurements
 
 
 def main() -> None:

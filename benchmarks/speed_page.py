@@ -1,4 +1,4 @@
-"""What benchmarks share, and the page of the first: aims, a log-log chart, and the dated numbers."""
+"""What all benchmarks share, and the page of RegularGPT: aims, a log-log chart, and the dated numbers."""
 
 import argparse
 import json
@@ -18,14 +18,14 @@ from lengthwise.runs.folder import versions
 ROOT = Path(__file__).parent.parent
 
 DENSE_MASK_MS = 336
-"""A training step of the plain dense mask at T=40, D=64, batch 128, where the aims were set."""
+"""CPU ms of a training step of the plain dense mask at T=40, D=64, batch 128, on the core for which aims were set."""
 
 
 def parse_options(about: str) -> argparse.Namespace:
-    """The options of a benchmark, whose docstring says what it is: `save` its page, be `quick` and measure little."""
+    """The options of a benchmark with this docstring: `save` its page, or `quick`, a test at small sizes."""
     parser = argparse.ArgumentParser(description=about.partition("\n")[0])
     parser.add_argument("--save", action="store_true", help="write the page and the dated numbers")
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything works")
+    parser.add_argument("--quick", action="store_true", help="small sizes, as a test that everything runs")
     return parser.parse_args()
 
 
@@ -49,13 +49,13 @@ def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, fl
 
 
 def environment() -> dict[str, str]:
-    """What the numbers of a benchmark depend on: date, processor, versions."""
+    """The date, processor and versions on which a benchmark ran."""
     return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "processor": _processor(), **versions()}
 
 
 def provenance(where: Mapping[str, str]) -> str:
-    """The section of a page that says where its numbers come from."""
-    return "\n".join(["## Where it comes from\n", *(f"- {name}: {value}" for name, value in where.items())])
+    """The section of a page on the provenance of its numbers."""
+    return "\n".join(["## Provenance\n", *(f"- {name}: {value}" for name, value in where.items())])
 
 
 def write_files(files: Mapping[Path, str]) -> list[Path]:
@@ -92,7 +92,7 @@ def length_chart(measurements: Sequence[Any], what: str) -> alt.Chart:
 def _page(
     steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float], environment: dict[str, str]
 ) -> str:
-    found = {(m.form, m.width, m.length): m.milliseconds for m in steps if m.what == "training step"}
+    by_shape = {(m.form, m.width, m.length): m.milliseconds for m in steps if m.what == "training step"}
     parts = [
         "# Speed of RegularGPT",
         "```console\nmake benchmark\n```",
@@ -103,9 +103,9 @@ def _page(
         "the string filled up to a power of two.",
         "![Cost of a training step against length](speed.svg)",
         *[_table(what, steps) for what in ("training step", "forward")],
-        "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(found, evaluations, data)),
+        "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(by_shape, evaluations, data)),
         f"Limits in ms and s were set on a core on which the plain dense mask takes {DENSE_MASK_MS} ms at T=40, D=64; "
-        f"this one took {found['plain dense mask', 64, 40]:,.0f}. Data are slow where few edits of a string "
+        f"this one took {by_shape['plain dense mask', 64, 40]:,.0f}. Data are slow where few edits of a string "
         "leave its language (Tomita 4: no `000`), because edits are tried again until one does.",
         "\n".join(["## Whole evaluations\n", *(f"- {name}: {value:.2f}" for name, value in evaluations.items())]),
         "\n".join(
@@ -131,18 +131,18 @@ def _table(what: str, steps: Sequence[Any]) -> str:
 
 
 def _aims(
-    found: dict[tuple[str, int, int], float], evaluations: dict[str, float], data: dict[str, float]
+    by_shape: dict[tuple[str, int, int], float], evaluations: dict[str, float], data: dict[str, float]
 ) -> list[list[str]]:
-    """The aims that the project set itself, each with what was measured; `found` by form, width and length."""
+    """The aims that the project set itself, each with what was measured; `by_shape` by form, width and length."""
     lines = []
     for length, ratio in ((40, 20), (500, 250)):
-        faster = found["plain dense mask", 64, length] / found["tree, tables", 64, length]
+        faster = by_shape["plain dense mask", 64, length] / by_shape["tree, tables", 64, length]
         text = f"at least {ratio} times faster than the plain dense mask, T={length}"
         lines.append([text, f"{faster:,.0f} times", "yes" if faster >= ratio else "no"])
     limits = [
         (
             f"training step of at most {limit} ms, D={width}, T={length}",
-            found["tree, tables", width, length],
+            by_shape["tree, tables", width, length],
             limit,
             "ms",
         )

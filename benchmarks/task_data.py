@@ -1,11 +1,11 @@
-"""How fast the algorithmic and in-context tasks draw and solve their data on one core, and what simple answers score.
+"""Speed of drawing and solving algorithmic and in-context data on one core, and scores of shallow baselines.
 
     python benchmarks/task_data.py            prints rates, base rates and errors
     python benchmarks/task_data.py --save     also writes the dated numbers
-    python benchmarks/task_data.py --quick    seconds, to see that it runs; its numbers say nothing
+    python benchmarks/task_data.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU time, one thread, everything in one run, at the sizes of Xu and Sato (arXiv 2410.01405). Before anything is timed,
-every solver is compared with its definition. Greedy trees are measured where scikit-learn is installed.
+CPU time, one thread, everything in one process, at the sizes of Xu and Sato (arXiv 2410.01405). Before anything is
+timed, every solver is compared with its definition. Greedy trees are measured where scikit-learn is installed.
 """
 
 import json
@@ -36,7 +36,7 @@ from lengthwise.tasks.in_context.decision_tree import (
 )
 
 AIM = 10_000
-"""Samples a second that every task should draw and solve."""
+"""The samples a second that every task should draw and solve."""
 
 TASKS_MEASURED: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("subset-sum", 10, {}),
@@ -60,7 +60,7 @@ class Rate(NamedTuple):
 
 
 def check_solvers() -> None:
-    """Raise unless every solver agrees with its definition, at the sizes that are measured where that can be tried."""
+    """Raise unless every solver agrees with its definition, at the measured sizes where the definition is feasible."""
     generator = generator_for(0, "check")
     items = torch.randint(1, 100, (50, 10), generator=generator)
     torch.testing.assert_close(reachable_sums(items), reachable_sums_by_definition(items))
@@ -77,8 +77,8 @@ def check_solvers() -> None:
     inputs = make_task("decision-tree").sample(5, 101, generator).inputs
     trees = Trees(torch.randint(20, (5, 15), generator=generator), torch.randn(5, 16, generator=generator))
     torch.testing.assert_close(tree_values(trees, inputs[:, ::2]), tree_values_by_definition(trees, inputs[:, ::2]))
-    found, expected = nearest_neighbour(inputs), nearest_neighbour_by_definition(inputs)
-    torch.testing.assert_close(found, expected, equal_nan=True)
+    fast, expected = nearest_neighbour(inputs), nearest_neighbour_by_definition(inputs)
+    torch.testing.assert_close(fast, expected, equal_nan=True)
 
 
 def label(name: str, fields: Mapping[str, object]) -> str:
@@ -87,46 +87,46 @@ def label(name: str, fields: Mapping[str, object]) -> str:
 
 
 def samples_per_second(task: Task, length: int, batch: int, windows: int) -> float:
-    """The highest CPU rate of several windows of at least 0.3 seconds: what else the machine does only lowers it."""
+    """The highest CPU rate of several windows of at least 0.3 seconds: other work on the machine can only lower it."""
     generator = generator_for(0, "rate")
-    found = []
+    results = []
     for _ in range(windows):
         done, start = 0, time.process_time()
         while (spent := time.process_time() - start) < 0.3:
             task.sample(batch, length, generator)
             done += batch
-        found.append(done / spent)
-    return max(found)
+        results.append(done / spent)
+    return max(results)
 
 
 def rates(quick: bool) -> list[Rate]:
-    """Every task, in batches as training draws them and in large ones."""
-    found = []
+    """Every task, in batches of training size and in large batches."""
+    results = []
     for name, length, fields in TASKS_MEASURED:
         for batch in (128, 1_024):
             value = samples_per_second(make_task(name, **fields), length, batch, 1 if quick else 7)
-            found.append(Rate(label(name, fields), length, batch, round(value)))
-            print(f"{found[-1].task:36s} {length:4d} batch {batch:5,d} {value:12,.0f} samples/s", flush=True)
-    slowest = min(found, key=lambda rate: rate.samples_per_second)
+            results.append(Rate(label(name, fields), length, batch, round(value)))
+            print(f"{results[-1].task:36s} {length:4d} batch {batch:5,d} {value:12,.0f} samples/s", flush=True)
+    slowest = min(results, key=lambda rate: rate.samples_per_second)
     met = "met" if slowest.samples_per_second >= AIM else "missed"
     print(f"aim of {AIM:,} samples/s {met}: the slowest is {slowest.task}, batch {slowest.batch}\n")
-    return found
+    return results
 
 
 def base_rates(quick: bool) -> dict[str, dict[str, float]]:
-    """What answers score that solve nothing."""
-    found = {}
+    """The scores of shallow baselines."""
+    results = {}
     for name, length, fields in TASKS_MEASURED[: 2 if quick else None]:
         task = make_task(name, **fields)
         if isinstance(task, SingleAnswerTask):
-            found[f"{label(name, fields)}, length {length}"] = dict(task.base_rates(length))
-    for what, scores in found.items():
+            results[f"{label(name, fields)}, length {length}"] = dict(task.base_rates(length))
+    for what, scores in results.items():
         print(what, *(f"{accuracy:8.1%}  {predictor}" for predictor, accuracy in scores.items()), sep="\n")
-    return found
+    return results
 
 
 def learner_errors(quick: bool) -> dict[str, float]:
-    """Squared errors of simple learners after 100 values of a tree, and those divided by its 20 dimensions."""
+    """Squared errors of shallow baselines after 100 values of a tree, and the same divided by its 20 dimensions."""
     task = make_task("decision-tree")
     inputs, targets = task.sample(20 if quick else 1_280, 101, generator_for(0, "learners"))
     last = targets[:, -1]
@@ -141,16 +141,16 @@ def learner_errors(quick: bool) -> dict[str, float]:
         greedy = _greedy_trees(given)
         if greedy is not None:
             answers[f"{name} (scikit-learn)"] = greedy
-    found = {name: (answer - last).square().double() for name, answer in answers.items()}
+    results = {name: (answer - last).square().double() for name, answer in answers.items()}
     print("\ndecision-tree, squared error at point 101 (and divided by 20), with its standard error")
-    for name, errors in found.items():
+    for name, errors in results.items():
         mean, deviation = errors.mean().item(), errors.std().item() / math.sqrt(len(errors))
         print(f"{mean:8.4f} ({mean / 20:.5f}) +- {deviation:.4f}  {name}")
-    return {name: round(errors.mean().item(), 5) for name, errors in found.items()}
+    return {name: round(errors.mean().item(), 5) for name, errors in results.items()}
 
 
 def _greedy_trees(inputs: torch.Tensor) -> torch.Tensor | None:
-    """The answer to the last point of a tree grown on those before; None where scikit-learn is not installed."""
+    """The answers of trees fitted to all points but the last; None if scikit-learn is not installed."""
     try:
         from sklearn.tree import DecisionTreeRegressor
     except ImportError:
@@ -174,8 +174,8 @@ def main() -> None:
     }
     if options.save:
         path = ROOT / "benchmarks" / "results" / f"task_data-{record['environment']['date']}.json"
-        for written in write_files({path: json.dumps(record, indent=1) + "\n"}):
-            print(f"wrote {written}")
+        for file in write_files({path: json.dumps(record, indent=1) + "\n"}):
+            print(f"wrote {file}")
 
 
 if __name__ == "__main__":

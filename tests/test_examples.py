@@ -42,7 +42,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
     [
         ("regular_gpt", "plain dense mask"),
         ("depth_cost", "layers_measured"),
-        ("snapped", "tree machine"),
+        ("machine_model", "tree machine"),
         ("recurrence", "torch's associative_scan"),
         ("looped_approximation", "with factors | 3"),
         ("looped", "activations recomputed"),

@@ -1,1 +1,1 @@
-"""What goes on inside a trained model, as plain data: its states, what its answers depend on, what its depth costs."""
+"""Analyses of trained models as plain data: states, what answers depend on, and what depth costs. Nothing is drawn."""

@@ -1,12 +1,12 @@
-r"""How much the outputs of a function on sequences change with its inputs: three moduli of continuity, from below.
+r"""Lower bounds on three moduli of continuity: how much the outputs of a function on sequences change with its inputs.
 
-For f from [0, 1]^(T x d), or any other box, to R^(T x Y), and p-norms of outputs:
+For f from [0, 1]^(T x d), or any other product of intervals, to R^(T x Y), and p-norms of outputs:
 
     w(t)            = sup ||f(X) - f(X')||_p          over ||X - X'||_2 <= t
     w_contextual(t) = sup ||f(X)_n - f(X')_n||_p      over the same with X_n = X'_n: the other tokens change
     w_token(t)      = sup ||f(X)_n - f(X')_n||_p      over the same with X_m = X'_m for all m != n: that token changes
 
-A search finds pairs, and every pair is a lower bound.
+A search finds pairs of inputs, and every pair gives a lower bound.
 """
 
 import math
@@ -27,12 +27,12 @@ Kind = Literal["sequence", "contextual", "token"]
 
 _NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
-FINEST = 0.01
-"""The last step of the ascent, as a share of the first."""
+LAST_STEP = 0.01
+"""The length of the last step of the ascent, relative to the first."""
 
 
-class Enclosure(NamedTuple):
-    """The inputs that are searched: every number between the two of its place."""
+class Domain(NamedTuple):
+    """The inputs that are searched: every number between its entries of `low` and `high`."""
 
     low: Float[Tensor, "T d"]
     high: Float[Tensor, "T d"]
@@ -48,7 +48,7 @@ class ModulusPoint(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """Pairs under search, with the token that each is about, and what their outputs differ by."""
+    """Pairs of inputs, with the token whose output is compared, and the difference of their outputs."""
 
     first: Float[Tensor, "S T d"]
     second: Float[Tensor, "S T d"]
@@ -60,16 +60,16 @@ class _Pairs(NamedTuple):
         return _Pairs(*(tensor[rows] for tensor in self))
 
 
-def unit_enclosure(num_tokens: int, token_dim: int) -> Enclosure:
+def unit_domain(num_tokens: int, token_dim: int) -> Domain:
     """Sequences of T tokens in [0, 1]^d, in float64."""
-    return Enclosure(*(torch.full((num_tokens, token_dim), bound, dtype=torch.float64) for bound in (0.0, 1.0)))
+    return Domain(*(torch.full((num_tokens, token_dim), bound, dtype=torch.float64) for bound in (0.0, 1.0)))
 
 
 def continuity_modulus(
     function: SequenceFunction,
     kind: Kind,
     distances: Sequence[float],
-    box: Enclosure,
+    domain: Domain,
     generator: torch.Generator,
     *,
     num_starts: int = 64,
@@ -78,40 +78,40 @@ def continuity_modulus(
 ) -> list[ModulusPoint]:
     """The largest differences found at each distance, in order of distance: lower bounds of the modulus.
 
-    From the largest distance to the smallest, random pairs and the best pieces of all pairs found before climb by
-    gradient; where the function has none, they stay. The pieces are those of a pair divided into k equal parts, so that
-    estimates keep what holds of the modulus of any convex domain: they grow with t, and w(k t) <= k w(t) for all t and
-    k t among the distances.
+    From the largest distance to the smallest, gradient ascent improves random pairs and the best pieces of all pairs
+    found before; without a gradient, pairs stay as they are. The pieces of a pair divide it into k equal parts, so that
+    estimates have two properties of the modulus on a convex domain: they grow with t, and w(k t) <= k w(t) for all t
+    and k t among the distances.
 
     Raises:
-        ValueError: an unknown kind, no distance or one that is not positive and finite, a box that is none, no start,
-            p below 1, outputs that are not finite or not [B, T, Y], or `contextual` for a single token, which has no
+        ValueError: an unknown kind, no distance or one that is not positive and finite, an empty domain, no start, p
+            below 1, outputs that are not finite or not [B, T, Y], or `contextual` for a single token, which has no
             context.
 
     Example:
         >>> def mean(x):
         ...     return x.mean(1, keepdim=True).expand_as(x)
         >>> generator = torch.Generator().manual_seed(0)
-        >>> points = continuity_modulus(mean, "token", [0.1, 0.2], unit_enclosure(2, 1), generator)
+        >>> points = continuity_modulus(mean, "token", [0.1, 0.2], unit_domain(2, 1), generator)
         >>> [round(point.value, 3) for point in points]
         [0.05, 0.1]
 
     Source: Xu and Sato (2024), Definitions 3.4 to 3.6.
-    Differs from the source: which defines them on [0, 1]^(d x N), and estimates nothing.
+    Differs from the source: it defines them on [0, 1]^(d x N) and estimates none.
     """
-    _check(kind, distances, box, num_starts, p)
-    search = _Search(function, kind, box, p)
-    found: dict[float, _Pairs] = {}
+    _check(kind, distances, domain, num_starts, p)
+    search = _Search(function, kind, domain, p)
+    best_pairs: dict[float, _Pairs] = {}
     for distance in sorted(set(distances), reverse=True):
-        pieces = [search.pieces(pairs, math.ceil(far / distance - 1e-12)) for far, pairs in found.items()]
+        pieces = [search.pieces(pairs, math.ceil(far / distance - 1e-12)) for far, pairs in best_pairs.items()]
         starts = search.random_pairs(num_starts, distance, generator)
         if pieces:
             all_pieces = _Pairs(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
             starts = _Pairs(*(torch.cat(parts) for parts in zip(starts, all_pieces.best(num_starts), strict=True)))
-        found[distance] = search.climb(starts, distance, num_steps).best(num_starts)
+        best_pairs[distance] = search.climb(starts, distance, num_steps).best(num_starts)
     points: list[ModulusPoint] = []
-    for distance in sorted(found):
-        first, second, tokens, values = (tensor[0] for tensor in found[distance])
+    for distance in sorted(best_pairs):
+        first, second, tokens, values = (tensor[0] for tensor in best_pairs[distance])
         token = None if kind == "sequence" else int(tokens)
         point = ModulusPoint(distance, float(values), torch.stack([first, second]), token)
         if points and points[-1].value > point.value:
@@ -120,17 +120,18 @@ def continuity_modulus(
     return points
 
 
-def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], Enclosure]]:
-    """A model's logits as a function of embeddings of its symbols, and the box around these for T positions.
+def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], Domain]]:
+    """A model's logits as a function of the embeddings of its symbols, and the domain they span for T positions.
 
     Raises:
-        ValueError: the model has not one embedding, or reads its table otherwise than position by position.
+        ValueError: the model does not have exactly one embedding, or does not read it position by position.
 
     Example:
         >>> from lengthwise.models import make_model
         >>> from lengthwise.tasks import make_task
-        >>> function, box = on_embeddings(make_model("s4d", make_task("parity")))
-        >>> points = continuity_modulus(function, "token", [0.1], box(3), torch.Generator(), num_starts=2, num_steps=2)
+        >>> function, domain = on_embeddings(make_model("s4d", make_task("parity")))
+        >>> generator = torch.Generator()
+        >>> points = continuity_modulus(function, "token", [0.1], domain(3), generator, num_starts=2, num_steps=2)
         >>> points[0].value > 0
         True
     """
@@ -143,28 +144,28 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], E
     def function(embedded: Float[Tensor, "B T d"], weights: Mapping[str, Tensor] = _NOTHING) -> Float[Tensor, "B T Y"]:
         start = 0
 
-        def instead(_: nn.Module, given: tuple[Tensor], __: Tensor) -> Tensor:
+        def replacement(_: nn.Module, inputs: tuple[Tensor], __: Tensor) -> Tensor:
             nonlocal start
-            part = embedded[:, start : start + given[0].shape[-1]]  # some models read a string in parts
+            part = embedded[:, start : start + inputs[0].shape[-1]]  # some models read a string in parts
             start += part.shape[1]
             return part
 
         tokens = torch.zeros(embedded.shape[:2], dtype=torch.int64, device=embedded.device)
-        handle = embedding.register_forward_hook(instead)
+        handle = embedding.register_forward_hook(replacement)
         try:
             logits: Tensor = functional_call(model, dict(weights), (tokens,), tie_weights=False)
         finally:
             handle.remove()
         return logits
 
-    def box(num_tokens: int) -> Enclosure:
+    def domain(num_tokens: int) -> Domain:
         table = embedding.weight.detach()
         low, high = table.amin(0), table.amax(0)
-        return Enclosure(low.expand(num_tokens, -1), high.expand(num_tokens, -1))
+        return Domain(low.expand(num_tokens, -1), high.expand(num_tokens, -1))
 
-    nowhere = {f"{named[0]}.weight": torch.full_like(embedding.weight, torch.nan)}
+    poisoned = {f"{named[0]}.weight": torch.full_like(embedding.weight, torch.nan)}
     try:
-        reads_elsewhere = not bool(function(box(2).low[None], nowhere).isfinite().all())
+        reads_elsewhere = not bool(function(domain(2).low[None], poisoned).isfinite().all())
     except ValueError:
         reads_elsewhere = True
     if reads_elsewhere:
@@ -172,28 +173,28 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], E
             f"model: expected one that embeds every position by itself, got {type(model).__name__}, which reads the "
             "table of embeddings elsewhere, too; write the function yourself"
         )
-    return function, box
+    return function, domain
 
 
 class _Search(NamedTuple):
     function: SequenceFunction
     kind: Kind
-    box: Enclosure
+    domain: Domain
     p: float
 
     def random_pairs(self, count: int, distance: float, generator: torch.Generator) -> _Pairs:
-        """First inputs uniform in the box, second ones in a uniform direction."""
-        low, high = self.box
+        """First inputs uniform in the domain, second ones in a uniform direction."""
+        low, high = self.domain
         num_tokens = len(low)
         first = low + (high - low) * torch.rand(count, *low.shape, generator=generator, dtype=low.dtype)
         offset = torch.randn(count, *low.shape, generator=generator, dtype=low.dtype)
         tokens = torch.randint(num_tokens, (count,), generator=generator)
-        offset = _shortened(offset * self._may_differ(tokens)[..., None], distance, stretch=True)
+        offset = _with_length(offset * self._may_differ(tokens)[..., None], distance, stretch=True)
         second = (first + offset).clamp(low, high)
         return self._valued(first, second, tokens)
 
     def pieces(self, pairs: _Pairs, count: int) -> _Pairs:
-        """Of every pair divided into `count` equal parts, the part whose outputs differ most."""
+        """For every pair divided into `count` equal parts, the part whose outputs differ most."""
         share = torch.linspace(0, 1, count + 1, dtype=pairs.first.dtype)[:, None, None, None]
         chain = pairs.first + share * (pairs.second - pairs.first)
         with torch.no_grad():
@@ -203,26 +204,26 @@ class _Search(NamedTuple):
         return _Pairs(chain[best, rows], chain[best + 1, rows], pairs.tokens, values[best, rows])
 
     def climb(self, starts: _Pairs, distance: float, num_steps: int) -> _Pairs:
-        """The best pairs on the way up the gradient of the difference, by steps of shrinking length."""
-        (low, high), best = self.box, starts
+        """The best pairs during gradient ascent of the difference, with steps of decreasing length."""
+        (low, high), best = self.domain, starts
         current, may_differ = starts, self._may_differ(starts.tokens)[..., None]
         reach = float((high - low).norm())
         for step in range(num_steps):
-            size = 0.5 * FINEST ** (step / num_steps)
+            size = 0.5 * LAST_STEP ** (step / num_steps)
             gradients = self._gradients(current)
             if gradients is None:
                 break
-            along, across = (_shortened(gradient, size, stretch=True) for gradient in gradients)
+            along, across = (_with_length(gradient, size, stretch=True) for gradient in gradients)
             first = (current.first + reach / 4 * along).clamp(low, high)
             offset = current.second - current.first + distance * across * may_differ
-            second = (first + _shortened(offset, distance)).clamp(low, high)
+            second = (first + _with_length(offset, distance)).clamp(low, high)
             current = self._valued(first, second, starts.tokens)
             better = current.values > best.values
             best = _Pairs(*(torch.where(_as(better, old), new, old) for new, old in zip(current, best, strict=True)))
         return best
 
     def _gradients(self, pairs: _Pairs) -> tuple[Tensor, Tensor] | None:
-        """Of the difference, by the place of the pair and by its offset; None where the function has none."""
+        """The gradients of the difference by the first input and by the offset; None if the function has none."""
         first = pairs.first.detach().requires_grad_()
         offset = (pairs.second - pairs.first).detach().requires_grad_()
         values = self._differences(first, first + offset, pairs.tokens)
@@ -254,16 +255,18 @@ class _Search(NamedTuple):
                 f"{list(outputs.shape)}; there is one for each token"
             )
         if not bool(outputs.isfinite().all()):
-            raise ValueError("function: expected finite outputs everywhere in the box, got others; take a smaller box")
+            raise ValueError(
+                "function: expected finite outputs everywhere in the domain, got others; take a smaller one"
+            )
         return outputs
 
     def _may_differ(self, tokens: Tensor) -> Bool[Tensor, "S T"]:
-        own = torch.arange(len(self.box.low)) == tokens[:, None]
+        own = torch.arange(len(self.domain.low)) == tokens[:, None]
         return {"sequence": torch.ones_like(own), "contextual": ~own, "token": own}[self.kind]
 
 
-def _shortened(vectors: Tensor, length: float, *, stretch: bool = False) -> Tensor:
-    """To a length of at most, or with `stretch` exactly, `length`; zeros stay zeros."""
+def _with_length(vectors: Tensor, length: float, *, stretch: bool = False) -> Tensor:
+    """The vectors scaled to a norm of at most, or with `stretch` exactly, `length`; zeros stay zeros."""
     norms = vectors.flatten(1).norm(dim=1).clamp(min=torch.finfo(vectors.dtype).tiny)
     factors = length / norms
     return vectors * _as(factors if stretch else factors.clamp(max=1.0), vectors)
@@ -273,12 +276,12 @@ def _as(rows: Tensor, like: Tensor) -> Tensor:
     return rows.reshape(-1, *[1] * (like.ndim - 1))
 
 
-def _check(kind: str, distances: Sequence[float], box: Enclosure, num_starts: int, p: float) -> None:
+def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: int, p: float) -> None:
     if kind not in get_args(Kind):
         raise ValueError(f"kind: expected one of {', '.join(get_args(Kind))}, got {kind!r}")
     if not distances or not all(0 < distance < math.inf for distance in distances):
         raise ValueError(f"distances: expected at least one, all positive and finite, got {list(distances)}")
-    low, high = box
+    low, high = domain
     if (
         low.shape != high.shape
         or low.ndim != 2
@@ -286,12 +289,12 @@ def _check(kind: str, distances: Sequence[float], box: Enclosure, num_starts: in
         or not bool((low < high).any() and (low <= high).all())
     ):
         raise ValueError(
-            f"box: expected bounds of shape [T, d] with low <= high, and < somewhere, got {list(low.shape)} and "
-            f"{list(high.shape)}; see unit_enclosure"
+            f"domain: expected bounds of shape [T, d] with low <= high, and < somewhere, got {list(low.shape)} and "
+            f"{list(high.shape)}; see unit_domain"
         )
     if num_starts < 1:
         raise ValueError(f"num_starts: expected at least 1 pair to begin with, got {num_starts}")
     if not p >= 1:
         raise ValueError(f"p: expected at least 1, got {p}; below, there is no triangle inequality")
     if kind == "contextual" and len(low) < 2:
-        raise ValueError("box: expected at least 2 tokens for a context, got 1; its contextual modulus is 0")
+        raise ValueError("domain: expected at least 2 tokens for a context, got 1; its contextual modulus is 0")

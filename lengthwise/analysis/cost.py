@@ -1,7 +1,7 @@
-"""What RegularGPT's attention and its whole layers cost next to those of a causal Transformer, counted.
+"""The cost of RegularGPT's attention and layers, compared with a causal Transformer: counts of operations.
 
-With chunk size T there is one level, at which every position sees all before it: a layer of a causal Transformer.
-Ratios of the two say at which thickness K, for L layers of the Transformer, the costs are equal.
+With chunk size T there is one level, at which every position attends to all earlier ones: a layer of a causal
+Transformer. The break-even ratio K / L is the thickness per Transformer layer at which both cost the same.
 """
 
 import math
@@ -10,9 +10,9 @@ from lengthwise.ops.tree_attention import num_levels
 
 
 def attention_pairs(length: int, chunk_size: int) -> int:
-    """Pairs of a query and a key inside the string, over the levels of one pass of thickness 1: the mask's entries.
+    """The number of pairs of a query and a key over all levels of one pass of thickness 1: the entries of the masks.
 
-    ``sum_l sum_m min(C, floor(m / C^l) + 1)`` over levels l from 0 and positions m; pads before the start do not count.
+    ``sum_l sum_m min(C, floor(m / C^l) + 1)`` over levels l from 0 and positions m, without pads before the start.
 
     Example:
         >>> attention_pairs(4, 4), attention_pairs(4, 2)
@@ -23,7 +23,7 @@ def attention_pairs(length: int, chunk_size: int) -> int:
 
 
 def multiplications(length: int, chunk_size: int, d_model: int) -> int:
-    """Of one pass of thickness 1: 2 D for each attention pair, 12 D^2 for each position at each level.
+    """The multiplications of one pass of thickness 1: 2 D a pair of attention, 12 D^2 a position and level.
 
     The latter are the projections to queries, keys, values and output (4 D^2) and a feed-forward block of 4 D hidden
     units (8 D^2).
@@ -33,17 +33,17 @@ def multiplications(length: int, chunk_size: int, d_model: int) -> int:
 
 
 def attention_break_even(length: int, chunk_size: int) -> float:
-    """K / L at which attention alone costs the same."""
+    """K / L at which attention alone costs the same in both models."""
     return attention_pairs(length, length) / attention_pairs(length, chunk_size)
 
 
 def layer_break_even(length: int, chunk_size: int, d_model: int) -> float:
-    """K / L at which whole layers cost the same."""
+    """K / L at which whole layers cost the same in both models."""
     return multiplications(length, length, d_model) / multiplications(length, chunk_size, d_model)
 
 
 def published_break_even(length: int, chunk_size: int) -> float:
-    """K / L by the source's formula, ``T C K log_C T < T^2 L``: attention alone, and no whole number of levels.
+    """K / L by the source's formula, ``T C K log_C T < T^2 L``: attention alone, with a real number of levels.
 
     Example:
         >>> round(published_break_even(512, 128), 2)

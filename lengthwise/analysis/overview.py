@@ -1,4 +1,4 @@
-"""One look inside a trained model: states and their clusters, receptive field, flips, all on the same strings."""
+"""All analyses of a trained model on the same strings: states and their clusters, receptive field, flips."""
 
 from copy import deepcopy
 from typing import NamedTuple
@@ -18,25 +18,24 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.threads import one_thread
 
-STRINGS = 200
-"""Strings whose states are looked at, and most states of a level."""
+NUM_STRINGS = 200
+"""The number of strings, and the largest number of states of each level."""
 
-FIELD_STRINGS = 64
-"""The first of these, whose gradients are computed and in which symbols are replaced."""
+NUM_FIELD_STRINGS = 64
+"""The first strings, for gradients and flips."""
 
-FLIPS = 100
-"""Distances at which symbols are replaced, evenly from the last symbol to the first."""
+NUM_FLIP_DISTANCES = 100
+"""The number of distances at which symbols are replaced, evenly spaced from the last symbol to the first."""
 
-NEAR_SHARE = 1 / 8
-"""Clusters are counted at this share of the states' root mean square norm."""
-
+RELATIVE_DISTANCE = 1 / 8
+"""Clusters are counted at this fraction of the root mean square norm of the states."""
 
 MAX_LENGTH = 10_000
-"""Longer strings have more states than memory should hold."""
+"""Longer strings are rejected: they have too many states for memory."""
 
 
 class Analysis(NamedTuple):
-    """What was found on the strings `inputs`; `distance` is where clusters are counted."""
+    """The results on the strings `inputs`; clusters are counted at `distance`."""
 
     inputs: Int64[Tensor, "B T"]
     num_right: int
@@ -53,11 +52,11 @@ class Analysis(NamedTuple):
 def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 0) -> Analysis:
     """States, gradients and answers of a trained model on random strings.
 
-    Where only strings of one symbol less can have every class as their answer, it takes these.
+    If only strings of `length` - 1 symbols can have every class as their answer, those are taken.
 
     Raises:
-        ValueError: the model is no RegularGPT of thickness 1, the task is not regular or has no strings of that length,
-            or `length` is above 10,000.
+        ValueError: the model is not a RegularGPT of thickness 1, the task is not regular or has no strings of that
+            length, or `length` is above 10,000.
     """
     if not (isinstance(task, RegularTask) and isinstance(model, RegularGPT)):
         raise ValueError(
@@ -67,16 +66,16 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
         raise ValueError(f"length: expected at most {MAX_LENGTH:,} symbols, got {length:,}; take shorter strings")
     if not task.is_balanced_length(length) and task.is_balanced_length(length - 1):
         length -= 1
-    batch = task.sample(STRINGS, length, generator_for(seed, "analysis strings", length))
+    batch = task.sample(NUM_STRINGS, length, generator_for(seed, "analysis strings", length))
     targets = batch.targets[:, -1]
     supervised = targets != IGNORE
     with torch.no_grad():
         right = (final_answers(model, batch.inputs) == targets)[supervised]
-    blocks = block_states(model, task, batch.inputs).thinned(STRINGS, generator_for(seed, "analysis states"))
+    blocks = block_states(model, task, batch.inputs).subsample(NUM_STRINGS, generator_for(seed, "analysis states"))
     exact = deepcopy(model).double()
-    inputs, targets = batch.inputs[supervised][:FIELD_STRINGS], targets[supervised][:FIELD_STRINGS]
+    inputs, targets = batch.inputs[supervised][:NUM_FIELD_STRINGS], targets[supervised][:NUM_FIELD_STRINGS]
     norms = gradient_norms(tree_answer(exact), exact.tree.leaves[inputs - PAD], targets)
-    distances = torch.linspace(0, length - 1, min(FLIPS, length)).round().int().tolist()
+    distances = torch.linspace(0, length - 1, min(NUM_FLIP_DISTANCES, length)).round().int().tolist()
     return Analysis(
         inputs=batch.inputs,
         num_right=int(right.sum()),
@@ -84,7 +83,7 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
         blocks=blocks,
         components=principal_components(blocks.states),
         levels=level_clusters(blocks),
-        distance=NEAR_SHARE * float(blocks.states.square().sum(1).mean().sqrt()),
+        distance=RELATIVE_DISTANCE * float(blocks.states.square().sum(1).mean().sqrt()),
         cumulative=cumulative_field(norms),
         flips=flip_test(model, task, inputs, distances, generator_for(seed, "analysis flips")),
     )

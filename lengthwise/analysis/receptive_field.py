@@ -1,4 +1,4 @@
-"""How far back an answer depends on its string: by gradients, as published, and by replacing symbols."""
+"""How far back an answer depends on its string: by gradients, as published, and by replaced symbols."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -18,14 +18,14 @@ from lengthwise.tasks.base import OracleTask
 from lengthwise.threads import one_thread
 
 Answer = Callable[[Float[Tensor, "B T D"]], Float[Tensor, "B Y"]]
-"""The logits at the last position of strings that are given as embeddings."""
+"""The logits at the last position of strings of embeddings."""
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 15
-"""Gradients are computed in parts of at most so many symbols, so that memory does not grow with the strings."""
+"""The symbols of a part of the strings whose gradients are computed together, so that memory stays bounded."""
 
 
 def tree_answer(model: RegularGPT) -> Answer:
-    """The model's answer as a function of one embedding for each position: every position is a symbol of its own."""
+    """The model's answer as a function of the embedding at each position: every position has its own symbol."""
 
     def answer(embedded: Float[Tensor, "B T D"]) -> Float[Tensor, "B Y"]:
         tree = model.tree
@@ -43,13 +43,13 @@ def gradient_norms(
     """``|| d m_b / d e_bt ||``, where m is the log-odds of the target y: ``m = z_y - log sum_{k != y} exp z_k``.
 
     ``-log p_y`` has the gradient ``-(1 - p_y) dm``: the same up to a factor for each string, which `cumulative_field`
-    cancels. Where a model is sure of its answer, rounding leaves nothing of that factor.
+    cancels. For a confident model, rounding makes that factor 0.
 
     Raises:
         ValueError: there is only one class.
     """
-    at_once = max(1, MAX_SYMBOLS_PER_CHUNK // embedded.shape[1])
-    parts = zip(embedded.split(at_once), targets.split(at_once), strict=True)
+    num_strings = max(1, MAX_SYMBOLS_PER_CHUNK // embedded.shape[1])
+    parts = zip(embedded.split(num_strings), targets.split(num_strings), strict=True)
     return torch.cat([_gradient_norms(answer, *part) for part in parts])
 
 
@@ -68,12 +68,13 @@ def _gradient_norms(
 
 
 def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """The share of the gradient that lies at position m or later: ``c_m = sum_{n >= m} |g_n| / sum_n |g_n|``.
+    """The fraction of the gradient at position m or later: ``c_m = sum_{n >= m} |g_n| / sum_n |g_n|``.
 
-    A straight line from 1 at the oldest symbol down to 1 / T at the newest: every position counts alike.
+    If all positions have the same gradient norm, it is a straight line from 1 at the oldest symbol to 1 / T at the
+    newest.
 
     Raises:
-        ValueError: a string has no gradient anywhere, or one that is not finite.
+        ValueError: the gradient of a string is 0 everywhere, or not finite.
 
     Example:
         >>> cumulative_field(torch.tensor([[1.0, 0.0, 1.0, 2.0]])).tolist()
@@ -96,21 +97,21 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
 
 
 def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> Int64[Tensor, " B"]:
-    """The empirical receptive field: the fewest newest symbols on which more than `share` of the gradient lies.
+    """The empirical receptive field: the smallest number of newest symbols with more than `share` of the gradient.
 
     Example:
         >>> receptive_window(torch.tensor([[1.0, 0.995, 0.75, 0.5]])).tolist()
         [3]
     """
     if not 0 <= share < 1:
-        raise ValueError(f"share: expected a share of at least 0 and below 1, got {share}; the source takes 0.99")
+        raise ValueError(f"share: expected a fraction of at least 0 and below 1, got {share}; the source takes 0.99")
     return 1 + (cumulative.flip(1) > share).int().argmax(1)
 
 
 class FlipPoint(NamedTuple):
-    """What replacing the symbol `distance` before the last did to the answers.
+    """The effect of replacing the symbol `distance` before the last on the answers.
 
-    Of `num_strings` strings, the model's answer changed in `num_changed`, and the right one in `num_expected`.
+    Among `num_strings` strings, the model's answer changed in `num_changed`, and the correct one in `num_expected`.
     """
 
     distance: int
@@ -120,12 +121,12 @@ class FlipPoint(NamedTuple):
 
     @property
     def changed(self) -> float:
-        """The share of strings whose answer changed."""
+        """The fraction of strings whose answer changed."""
         return self.num_changed / self.num_strings
 
     @property
     def expected(self) -> float:
-        """The share whose answer should have."""
+        """The fraction of strings whose correct answer changed."""
         return self.num_expected / self.num_strings
 
     @property
@@ -143,19 +144,19 @@ def flip_test(
     distances: Iterable[int],
     generator: torch.Generator,
 ) -> list[FlipPoint]:
-    """Replace one symbol by another, drawn uniformly, and see whether the answer to the whole string changes.
+    """Replace one symbol by another, drawn uniformly, and test whether the answer to the whole string changes.
 
-    In a task whose monoid is a group, no symbol can be replaced by one of another element without changing where the
-    string leads, however far back it stands; gradients need not say so. Only pairs of strings that the task asks about
-    count; distances at which there is none are left out.
+    If the monoid of the task is a group, replacing a symbol by one of another element changes the element of the
+    string, at any distance; gradients need not show that. Only pairs of strings with supervised answers count, and
+    distances without any such pair are left out.
 
     Raises:
         ValueError: a distance lies outside 0 ... T-1, or the task has a single symbol.
     """
     num_symbols, length = len(task.symbols), inputs.shape[1]
     if num_symbols < 2:
-        raise ValueError(f"task: expected at least two symbols, got those of {task.name}; there is none to put in")
-    was_right, answers = task.solve(inputs)[:, -1], final_answers(model, inputs)
+        raise ValueError(f"task: expected at least two symbols, got those of {task.name}; there is no replacement")
+    original_targets, answers = task.solve(inputs)[:, -1], final_answers(model, inputs)
     points = []
     for distance in distances:
         if not 0 <= distance < length:
@@ -166,10 +167,10 @@ def flip_test(
         position = length - 1 - distance
         replaced[:, position] += torch.randint(1, num_symbols, (len(inputs),), generator=generator)
         replaced[:, position] %= num_symbols
-        is_right = task.solve(replaced)[:, -1]
-        supervised = (was_right != IGNORE) & (is_right != IGNORE)
+        targets = task.solve(replaced)[:, -1]
+        supervised = (original_targets != IGNORE) & (targets != IGNORE)
         if supervised.any():
             changed = (final_answers(model, replaced) != answers)[supervised]
-            expected = (is_right != was_right)[supervised]
+            expected = (targets != original_targets)[supervised]
             points.append(FlipPoint(distance, len(changed), int(changed.sum()), int(expected.sum())))
     return points

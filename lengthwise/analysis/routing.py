@@ -1,8 +1,8 @@
-"""Which values are merged at which step: the tree of RegularGPT next to the parallel scans it resembles.
+"""Which values are merged at which step: the tree of RegularGPT and the parallel scans that it resembles.
 
-A routing is a list of merges over the places 0 ... T-1 of a string. Each place first holds its symbol. A merge says
-that after its step, `place` holds the product of what `parts` held before the step, oldest first; places that no merge
-of a step names keep what they hold. Negative parts are pads, the identity.
+A routing is a list of merges over the positions 0 ... T-1 of a string. Initially, the value of each position is its
+symbol. After the step of a merge, the value of its `position` is the product of the values that `parts` had before the
+step, oldest first; positions without a merge in a step keep their value. Negative parts are pads, the identity.
 
 Source: Chi et al. (2023), Figures 1 and 2.
 """
@@ -14,7 +14,7 @@ from lengthwise.ops.tree_attention import num_levels
 
 
 class Merge(NamedTuple):
-    """After step `step` (from 1), `place` holds the product of what the places `parts` held, oldest first."""
+    """After step `step` (from 1), the value of `position` is the product of those of `parts`, oldest first."""
 
     step: int
     position: int
@@ -22,9 +22,9 @@ class Merge(NamedTuple):
 
 
 def sliding_routing(length: int, chunk_size: int = 2) -> list[Merge]:
-    """RegularGPT's answers to all prefixes: at level l every place m merges m - (C-1) C^(l-1), ..., m - C^(l-1), m.
+    """RegularGPT's answers to all prefixes: at level l every position m merges m - (C-1) C^(l-1), ..., m - C^(l-1), m.
 
-    ceil(log_C T) steps of T merges. Afterwards each place holds the product of its prefix.
+    ceil(log_C T) steps of T merges. Finally, the value of each position is the product of its prefix.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in sliding_routing(3)]
@@ -38,9 +38,10 @@ def sliding_routing(length: int, chunk_size: int = 2) -> list[Merge]:
 
 
 def tree_routing(length: int, chunk_size: int = 2) -> list[Merge]:
-    """RegularGPT's answer to the whole string: at level l only the places T-1, T-1 - C^l, ... are merged.
+    """RegularGPT's answer to the whole string: at level l only the positions T-1, T-1 - C^l, ... have merges.
 
-    As many steps, but only T / (C - 1) or so merges. Afterwards the last place holds the product of the string.
+    As many steps, but only about T / (C - 1) merges. Finally, the value of the last position is the product of the
+    string.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in tree_routing(5)]
@@ -55,7 +56,7 @@ def tree_routing(length: int, chunk_size: int = 2) -> list[Merge]:
 
 
 def hillis_steele_scan(length: int) -> list[Merge]:
-    """All prefixes in the fewest steps: at step l every place m >= 2^(l-1) merges m - 2^(l-1) and m.
+    """All prefixes in the fewest steps: at step l every position m >= 2^(l-1) merges m - 2^(l-1) and m.
 
     ceil(log_2 T) steps, about T log_2 T merges: `sliding_routing` without its pads.
 
@@ -71,12 +72,12 @@ def hillis_steele_scan(length: int) -> list[Merge]:
 def blelloch_scan(length: int) -> list[Merge]:
     """All prefixes with the fewest merges: up a tree over aligned pairs, then down again.
 
-    Going up, places 2^l - 1, 2 * 2^l - 1, ... take in the place 2^(l-1) before; coming down, in reverse order of l, the
-    places half-way between them do. At most 2 log_2 T steps and 2 T merges.
+    Going up, positions 2^l - 1, 2 * 2^l - 1, ... merge with the position 2^(l-1) before; going down, in reverse order
+    of l, the positions halfway between them do. At most 2 log_2 T steps and 2 T merges.
 
     Source: Blelloch, "Prefix Sums and Their Applications" (1990).
-    Differs from the source: a place ends with its own symbol included (the form of Brent and Kung); T need be no power
-        of two.
+    Differs from the source: the product of a position includes its own symbol (the form of Brent and Kung); T need not
+        be a power of two.
     """
     strides = [1]
     while 2 * strides[-1] < length:
@@ -93,7 +94,7 @@ def blelloch_scan(length: int) -> list[Merge]:
 
 
 def path_to(merges: Iterable[Merge], position: int) -> list[Merge]:
-    """The merges on which the value that `place` ends with depends, in order of their steps.
+    """The merges on which the final value of `position` depends, in order of their steps.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in path_to(hillis_steele_scan(4), 3)]
@@ -103,10 +104,10 @@ def path_to(merges: Iterable[Merge], position: int) -> list[Merge]:
     in_order = sorted(merges, key=lambda merge: (-merge.step, merge.position))
     at = {(merge.step, merge.position): merge for merge in in_order}
     for step in dict.fromkeys(merge.step for merge in in_order):
-        expected = [at[step, some] for some in needed if (step, some) in at]
-        needed -= {merge.position for merge in expected}
-        needed |= {part for merge in expected for part in merge.parts if part >= 0}
-        path += expected
+        merged = [at[step, needed_position] for needed_position in needed if (step, needed_position) in at]
+        needed -= {merge.position for merge in merged}
+        needed |= {part for merge in merged for part in merge.parts if part >= 0}
+        path += merged
     return sorted(path)
 
 

@@ -1,4 +1,4 @@
-"""The block outputs of a RegularGPT at every level of its tree, and what the string below each should make of it."""
+"""The block outputs of a RegularGPT at every level of its tree, and the monoid element of the string below each."""
 
 from typing import NamedTuple
 
@@ -15,9 +15,9 @@ from lengthwise.tasks.base import RegularTask
 
 
 class BlockStates(NamedTuple):
-    """Block outputs, a row each: the state of a window, its level, and the element of `monoid` that the window is.
+    """Block outputs, one a row: the state of a window, its level, and its element in `monoid`.
 
-    A window of level l has C^l symbols, C = `chunk_size`, or fewer and pads in front; level 1 is the lowest.
+    A window of level l has C^l symbols, C = `chunk_size`, or fewer after pads; level 1 is the lowest.
     """
 
     states: Float[Tensor, "N D"]
@@ -40,18 +40,18 @@ class BlockStates(NamedTuple):
         """The rows of one level."""
         return self._keep(self.levels == level)
 
-    def thinned(self, maximum: int, generator: torch.Generator) -> "BlockStates":
-        """At most `most` rows of each level, drawn from `generator`: the lowest level has C times as many as the next.
+    def subsample(self, max_states: int, generator: torch.Generator) -> "BlockStates":
+        """At most `max_states` rows of each level, drawn at random; the lowest level has C times as many as the next.
 
         Raises:
-            ValueError: `most` is below 1.
+            ValueError: `max_states` is below 1.
         """
-        if maximum < 1:
-            raise ValueError(f"most: expected at least 1 state of each level, got {maximum}; one would do")
+        if max_states < 1:
+            raise ValueError(f"max_states: expected at least 1 state of each level, got {max_states}; take 1 or more")
         kept = []
         for level in range(1, self.num_levels + 1):
             rows = (self.levels == level).nonzero()[:, 0]
-            kept.append(rows[torch.randperm(len(rows), generator=generator)[:maximum]])
+            kept.append(rows[torch.randperm(len(rows), generator=generator)[:max_states]])
         return self._keep(torch.cat(kept))
 
     def _keep(self, rows: Tensor) -> "BlockStates":
@@ -60,14 +60,14 @@ class BlockStates(NamedTuple):
 
 @torch.no_grad()
 def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B T"]) -> BlockStates:
-    """The outputs of all blocks that answer these strings, T / (C - 1) or so for each string.
+    """The outputs of all blocks that answer these strings, about T / (C - 1) for each string.
 
-    The monoid is that of the task's smallest transducer: if the model is right, and its states say no more than they
-    must, windows have equal states where they are the same element.
+    The monoid is that of the task's minimal transducer: in a correct model whose states distinguish no more than
+    necessary, windows of the same element have equal states.
 
     Raises:
-        ValueError: the model has a thickness above 1, where a state depends on more than its window; a symbol id lies
-            outside the task's alphabet; the monoid is too large (`transition_monoid`).
+        ValueError: the model has a thickness above 1, so that a state depends on more than its window; a symbol id is
+            outside the task's alphabet; or the monoid is too large (`transition_monoid`).
 
     Example:
         >>> from lengthwise.models import make_model
@@ -83,16 +83,15 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
     if model.config.thickness != 1:
         raise ValueError(
             f"model: expected thickness 1, where a state stands for one window, got {model.config.thickness}; train "
-            "one with model.thickness=1"
+            "a model with model.thickness=1"
         )
     monoid = transition_monoid(task.transducer.minimize().semiautomaton)
     elements = window_elements(monoid, inputs.numpy(), model.config.chunk_size)
-    states = _level_states(model, inputs)
-    levels = [torch.full((some.size,), level) for level, some in enumerate(elements, start=1)]
+    levels = [torch.full((nodes.size,), level) for level, nodes in enumerate(elements, start=1)]
     return BlockStates(
-        states=torch.cat([some.flatten(0, 1) for some in states]),
+        states=torch.cat([states.flatten(0, 1) for states in _level_states(model, inputs)]),
         levels=torch.cat(levels),
-        elements=torch.cat([torch.from_numpy(some.ravel()) for some in elements]),
+        elements=torch.cat([torch.from_numpy(nodes.ravel()) for nodes in elements]),
         monoid=monoid,
         chunk_size=model.config.chunk_size,
     )
@@ -104,7 +103,7 @@ def window_elements(
     """The element of every node's window, level by level from the first merges to the root; pads are the identity.
 
     Raises:
-        ValueError: a symbol id lies outside the alphabet, or there are no symbols.
+        ValueError: a symbol id is outside the alphabet, or there are no symbols.
     """
     if not strings.size or strings.min() < 0 or strings.max() >= len(monoid.symbols):
         raise ValueError(

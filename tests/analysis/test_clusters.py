@@ -61,7 +61,7 @@ def components_of_graph(states: torch.Tensor, distance: float) -> int:
     sets = [{position} for position in range(len(states))]
     for one, other in combinations(range(len(states)), 2):
         if float((states[one] - states[other]).norm()) <= distance:
-            first, second = (next(some for some in sets if position in some) for position in (one, other))
+            first, second = (next(cluster for cluster in sets if position in cluster) for position in (one, other))
             if first is not second:
                 sets.remove(second)
                 first |= second
@@ -81,11 +81,11 @@ def planted(scatter: float, *, mixed: bool = False) -> BlockStates:
     """Five clusters 10 apart on each of two levels; `mixed` puts states of one element into another's cluster."""
     monoid = transition_monoid(library.cycle(5).semiautomaton)
     elements = torch.arange(100) % 5
-    centres = 10 * torch.eye(5, 8, dtype=torch.float64)
+    centers = 10 * torch.eye(5, 8, dtype=torch.float64)
     positions = torch.where(torch.arange(100) < 5, (elements + 1) % 5, elements) if mixed else elements
     offsets = torch.nn.functional.normalize(normal(0, 100, 8), dim=1) * scatter
     levels = torch.arange(100) // 50 + 1
-    return BlockStates(centres[positions] + offsets, levels, elements, monoid, chunk_size=2)
+    return BlockStates(centers[positions] + offsets, levels, elements, monoid, chunk_size=2)
 
 
 def test_planted_clusters_are_counted() -> None:
@@ -95,8 +95,11 @@ def test_planted_clusters_are_counted() -> None:
         assert level.are_elements
         assert 0 < level.within <= 1.0
         assert 10 * 2**0.5 - 1 <= level.between <= 10 * 2**0.5
-        assert num_clusters(level.linkage, level.within) == num_clusters(level.linkage, level.between - 1e-9) == 5
-        assert num_clusters(level.linkage, level.within - 1e-9) > 5 > num_clusters(level.linkage, level.between)
+        near = 1e-9  # distances of about 10 are rounded to 1e-15
+        assert (
+            num_clusters(level.linkage, level.within + near) == num_clusters(level.linkage, level.between - near) == 5
+        )
+        assert num_clusters(level.linkage, level.within - near) > 5 > num_clusters(level.linkage, level.between + near)
 
 
 def test_clusters_that_mix_elements_are_told() -> None:

@@ -11,23 +11,23 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks import make_task
 
 
-def test_a_look_at_a_small_net() -> None:
+def test_the_analysis_of_a_small_net() -> None:
     task = make_task("cycle-navigation")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2)
-    found = analyze(model, task, length=63, seed=1)
-    assert found.inputs.shape == (200, 63)
-    assert 0 <= found.num_right <= found.num_graded == 200
-    assert [level.level for level in found.levels] == [1, 2, 3, 4, 5, 6]
-    assert all(level.num_states == 200 for level in found.levels)
-    assert found.distance == pytest.approx(16**0.5 / 8, rel=1e-3)  # states of the merge layer have norm sqrt(D)
-    assert found.cumulative.shape == (64, 63)
-    assert found.flips[0].distance == 0
-    assert found.flips[-1].distance == 62
-    assert all(point.expected == 1 for point in found.flips)
+    analysis = analyze(model, task, length=63, seed=1)
+    assert analysis.inputs.shape == (200, 63)
+    assert 0 <= analysis.num_right <= analysis.num_graded == 200
+    assert [level.level for level in analysis.levels] == [1, 2, 3, 4, 5, 6]
+    assert all(level.num_states == 200 for level in analysis.levels)
+    assert analysis.distance == pytest.approx(16**0.5 / 8, rel=1e-3)  # states of the merge layer have norm sqrt(D)
+    assert analysis.cumulative.shape == (64, 63)
+    assert analysis.flips[0].distance == 0
+    assert analysis.flips[-1].distance == 62
+    assert all(point.expected == 1 for point in analysis.flips)
     again = analyze(model, task, length=63, seed=1)
-    assert torch.equal(again.components.points, found.components.points)
-    assert again.flips == found.flips
-    assert not torch.equal(analyze(model, task, length=63, seed=2).inputs, found.inputs)
+    assert torch.equal(again.components.points, analysis.components.points)
+    assert again.flips == analysis.flips
+    assert not torch.equal(analyze(model, task, length=63, seed=2).inputs, analysis.inputs)
 
 
 def test_nothing_is_left_changed() -> None:

@@ -90,7 +90,7 @@ def test_no_gradient_is_no_field(value: float) -> None:
 def test_one_class_and_a_whole_share_are_refused() -> None:
     with pytest.raises(ValueError, match="expected logits of at least 2 classes, got 1"):
         gradient_norms(linear(torch.ones(2, 1, 3)), torch.ones(1, 2, 3), torch.tensor([0]))
-    with pytest.raises(ValueError, match="share: expected a share of at least 0 and below 1, got 1"):
+    with pytest.raises(ValueError, match="share: expected a fraction of at least 0 and below 1, got 1"):
         receptive_window(torch.ones(1, 2), 1.0)
 
 
@@ -159,12 +159,12 @@ def test_a_constant_answer_never_changes() -> None:
     assert not any(point.num_changed for point in flips_of(lambda inputs: inputs[:, 0] * 0, "even-pairs"))
 
 
-def test_even_pairs_asks_for_both_ends() -> None:
+def test_even_pairs_depends_on_both_ends() -> None:
     points = flips_of(lambda inputs: inputs[:, 0] * 0, "even-pairs")
     assert [point.expected for point in points] == [1.0] + [0.0] * 18 + [1.0]
 
 
-def test_only_pairs_that_the_task_asks_about_count() -> None:
+def test_only_supervised_pairs_count() -> None:
     """A digit replaced by another digit leaves an expression; by a sign, none."""
     task = make_task("modular-arithmetic")
     inputs = task.encode("1+2")[None].repeat(200, 1)

@@ -31,9 +31,9 @@ def test_elements_are_the_maps_of_windows(transducer, chunk_size: int, length: i
     strings = np.random.default_rng(seed).integers(0, 2, (3, length))
     levels = window_elements(monoid, strings, chunk_size)
     windows = windows_of(length, chunk_size)
-    assert [nodes.shape for nodes in levels] == [(3, len(some)) for some in windows]
-    for nodes, some in zip(levels, windows, strict=True):
-        for position, (start, end) in enumerate(some):
+    assert [nodes.shape for nodes in levels] == [(3, len(cuts)) for cuts in windows]
+    for nodes, cuts in zip(levels, windows, strict=True):
+        for position, (start, end) in enumerate(cuts):
             for row, string in enumerate(strings):
                 reached = [machine.final_states(string[None, start:end], q)[0] for q in range(machine.num_states)]
                 assert monoid.maps[nodes[row, position]].tolist() == reached
@@ -57,7 +57,7 @@ def test_the_state_of_a_full_window_is_that_of_its_symbols_alone(variant: str, c
     torch.testing.assert_close(states[:, -1], model.last_state(inputs).detach(), rtol=1e-4, atol=1e-5)
 
 
-def test_elements_stand_beside_their_states() -> None:
+def test_elements_are_in_the_order_of_their_states() -> None:
     """The element of a string is what the task answers, where the state of its machine is the answer."""
     task = make_task("cycle-navigation")
     model = make_model("regular-gpt", task, d_model=8, num_heads=2)
@@ -69,22 +69,23 @@ def test_elements_stand_beside_their_states() -> None:
     ]
 
 
-def test_thinning_keeps_some_of_every_level() -> None:
+def test_a_subsample_has_states_of_every_level() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=8, num_heads=2)
     blocks = block_states(model, task, task.sample(4, 40, torch.Generator().manual_seed(0)).inputs)
-    thinned = blocks.thinned(7, torch.Generator().manual_seed(1))
-    assert thinned.levels.bincount().tolist() == [0, 7, 7, 7, 7, 7, 4]
+    subsampled = blocks.subsample(7, torch.Generator().manual_seed(1))
+    assert subsampled.levels.bincount().tolist() == [0, 7, 7, 7, 7, 7, 4]
     rows = {
         (*state, level, element) for state, level, element in zip(*map(torch.Tensor.tolist, blocks[:3]), strict=True)
     }
     kept = {
-        (*state, level, element) for state, level, element in zip(*map(torch.Tensor.tolist, thinned[:3]), strict=True)
+        (*state, level, element)
+        for state, level, element in zip(*map(torch.Tensor.tolist, subsampled[:3]), strict=True)
     }
     assert kept <= rows
-    assert torch.equal(thinned.states, blocks.thinned(7, torch.Generator().manual_seed(1)).states)
-    with pytest.raises(ValueError, match="most: expected at least 1 state of each level, got 0"):
-        blocks.thinned(0, torch.Generator())
+    assert torch.equal(subsampled.states, blocks.subsample(7, torch.Generator().manual_seed(1)).states)
+    with pytest.raises(ValueError, match="max_states: expected at least 1 state of each level, got 0"):
+        blocks.subsample(0, torch.Generator())
 
 
 def test_a_thick_tree_and_foreign_symbols_are_refused() -> None:

@@ -1,11 +1,11 @@
-"""How many symbols a second a MachineModel reads on one core, next to its definition and next to a net.
+"""Symbols a second of a MachineModel on one core, compared with its definition and with a neural network.
 
-    python benchmarks/snapped.py            prints the table
-    python benchmarks/snapped.py --save     also writes docs/results/snapped-speed.md and the dated numbers
-    python benchmarks/snapped.py --quick    seconds, to see that it runs; its numbers say nothing
+    python benchmarks/machine_model.py            prints the table
+    python benchmarks/machine_model.py --save     also writes docs/results/machine-speed.md and the dated numbers
+    python benchmarks/machine_model.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU time, one torch thread, everything in one run. Before anything is timed, the model's answers are compared with those
-of the machines, by their definitions.
+CPU time, one torch thread, everything in one process. Before anything is timed, the model's answers are compared with
+the definitions of the machines.
 """
 
 import json
@@ -26,14 +26,14 @@ from lengthwise.models.machine import MachineModel, as_model
 from lengthwise.report.tables.markdown import markdown_table
 
 MAXIMUM = 1 << 24
-"""Symbols of a measurement."""
+"""The symbols of a measurement."""
 
 AIM = 1e8
-"""Symbols a second, final answers, for at most 60 elements or states."""
+"""Symbols a second of final answers, with at most 60 elements or states."""
 
 
 class Measurement(NamedTuple):
-    """Symbols a second of one way to answer, of its definition, and of an untrained net."""
+    """Symbols a second of one method, of its definition, and of an untrained network."""
 
     what: str
     machine: str
@@ -63,8 +63,8 @@ def machines() -> dict[str, Transducer]:
     return {"parity": library.parity(), "cycle of 5": library.cycle(5), "A_5": alternating_group()}
 
 
-def snapped(transducer: Transducer) -> dict[str, MachineModel]:
-    """The transducer's own model, and that of the tree machine of its monoid, as it is found inside a net with C=2."""
+def machine_models(transducer: Transducer) -> dict[str, MachineModel]:
+    """The transducer's own model, and that of the tree machine of its monoid, as read off a network with C=2."""
     names = tuple(str(answer) for answer in range(int(transducer.outputs.max()) + 1))
     return {
         form: as_model(machine, names)
@@ -77,9 +77,9 @@ def strings_of(machine: Semiautomaton, shape: tuple[int, int]) -> torch.Tensor:
 
 
 def check_that_answers_agree() -> None:
-    """Raise unless all answers are those of the definition, at lengths of every kind."""
+    """Raise unless all answers are those of the definition, for strings of many shapes."""
     for transducer in machines().values():
-        for model in snapped(transducer).values():
+        for model in machine_models(transducer).values():
             for shape in ((7, 1), (7, 2), (7, 63), (1024, 40), (1, 10_000)):
                 inputs = strings_of(transducer.semiautomaton, shape)
                 final, prefixes = definitions(model)
@@ -92,7 +92,7 @@ def check_that_answers_agree() -> None:
 
 
 def symbols_per_second(answer: Answer, inputs: torch.Tensor, repeats: int) -> float:
-    """The best of several calls, after one that warms up: other work on the machine only ever slows a call down."""
+    """The best of several calls, after a warm-up call: other work on the machine can only slow a call down."""
     seconds = []
     for _ in range(repeats + 1):
         start = time.process_time()
@@ -102,13 +102,13 @@ def symbols_per_second(answer: Answer, inputs: torch.Tensor, repeats: int) -> fl
 
 
 def measure(quick: bool) -> list[Measurement]:
-    """All forms on one long string and on 1,024 strings; what is slow, and what fills memory, on fewer symbols."""
+    """All forms on one long string and on 1,024 strings; slow methods and all prefixes on fewer symbols."""
     size, small = (1 << 16, 1 << 12) if quick else (MAXIMUM, MAXIMUM // 64)
-    found = []
+    measurements = []
     for name, transducer in machines().items():
         machine = transducer.semiautomaton
         net = make_model("regular-gpt", SimpleNamespace(symbols=machine.symbols, classes=machine.symbols)).eval()
-        for form, model in snapped(transducer).items():
+        for form, model in machine_models(transducer).items():
             final, prefixes = definitions(model)
             for what, answers, batch, maximum in (
                 ("final answer", (model.last, final, net.last), 1, size),
@@ -119,8 +119,8 @@ def measure(quick: bool) -> list[Measurement]:
                 few = inputs[:, : small // batch]
                 speeds = [symbols_per_second(answers[0], inputs, repeats=5)]
                 speeds += [symbols_per_second(answer, few, repeats=1) for answer in answers[1:]]
-                found.append(quoted(Measurement(what, name, form, batch, inputs.shape[1], *speeds)))
-    return found
+                measurements.append(report(Measurement(what, name, form, batch, inputs.shape[1], *speeds)))
+    return measurements
 
 
 def definitions(model: MachineModel) -> tuple[Answer, Answer]:
@@ -143,14 +143,14 @@ def definitions(model: MachineModel) -> tuple[Answer, Answer]:
     return final, prefixes
 
 
-def quoted(m: Measurement) -> Measurement:
-    """Print a measurement when it is there."""
+def report(m: Measurement) -> Measurement:
+    """Print a measurement as soon as it is taken."""
     print(" ".join(f"{cell:>14s}" for cell in cells(m)), flush=True)
     return m
 
 
 def cells(m: Measurement) -> list[str]:
-    """A row of the table: what was measured, millions of symbols a second, and how many times faster than what."""
+    """A row of the table: what was measured, millions of symbols a second, and the two speed-ups."""
     return [
         m.what,
         m.machine,
@@ -162,21 +162,21 @@ def cells(m: Measurement) -> list[str]:
     ]
 
 
-def page(found: list[Measurement], where: dict[str, str]) -> str:
+def page(measurements: list[Measurement], where: dict[str, str]) -> str:
     """The page of results."""
     header = ["answers", "task", "form", "strings x symbols", "10^6 symbols/s", "x definition", "x net"]
-    minimum = min(m.speed for m in found if m.what == "final answer")
+    minimum = min(m.speed for m in measurements if m.what == "final answer")
     parts = [
-        "# Speed of a machine that only looks tables up",
-        "```console\npython benchmarks/snapped.py --save\n```",
-        "A `MachineModel` answers by the tables of a finite machine. CPU time on one core and one torch thread, "
-        "everything in one run, after all answers were compared with those of the definitions; the best of five calls. "
-        "*Tree machine*: merges level by level as RegularGPT with C=2 does, with the elements of the task's monoid as "
-        "classes (A_5: 60). *Transducer*: the states of the task's machine (A_5: 60). *x definition*: how many times "
-        "faster than the short definitions in NumPy; *x net*: than a RegularGPT of default size, untrained; both on "
-        f"a 64th of the symbols. {MAXIMUM:,} symbols for final answers, a 64th for every prefix, whose cost is that of "
-        "writing logits down: 2, 5 and 60 of them a symbol.",
-        markdown_table(header, map(cells, found)),
+        "# Speed of finite machines",
+        "```console\npython benchmarks/machine_model.py --save\n```",
+        "A `MachineModel` answers by table look-up. CPU time on one core with one torch thread, everything in one "
+        "process, after all answers were compared with the definitions; the best of five calls. *Tree machine*: merges "
+        "level by level as RegularGPT with C=2, with the elements of the task's monoid as classes (A_5: 60). "
+        "*Transducer*: the states of the task's machine (A_5: 60). *x definition*: speed-up over the short definitions "
+        "in NumPy; *x net*: over an untrained RegularGPT of default size; both on a 64th of the symbols. "
+        f"{MAXIMUM:,} symbols for final answers, a 64th for all prefixes, whose cost is writing 2, 5 and 60 logits a "
+        "symbol.",
+        markdown_table(header, map(cells, measurements)),
         f"Aim: at least 10^8 symbols a second for the final answer. Slowest: {minimum / 1e6:,.0f} million a second "
         f"({'met' if minimum >= AIM else 'not met'}).",
         provenance(where),
@@ -189,13 +189,14 @@ def main() -> None:
     torch.set_num_threads(1)
     with torch.no_grad():
         check_that_answers_agree()
-        found = measure(options.quick)
+        measurements = measure(options.quick)
     if options.save:
         where = environment()
-        record = {"environment": where, "symbols_per_second": [m._asdict() for m in found]}
+        record = {"environment": where, "symbols_per_second": [m._asdict() for m in measurements]}
         files = {
-            ROOT / "benchmarks" / "results" / f"snapped-{where['date']}.json": json.dumps(record, indent=1) + "\n",
-            ROOT / "docs" / "results" / "snapped-speed.md": page(found, where),
+            ROOT / "benchmarks" / "results" / f"machine_model-{where['date']}.json": json.dumps(record, indent=1)
+            + "\n",
+            ROOT / "docs" / "results" / "machine-speed.md": page(measurements, where),
         }
         for path in write_files(files):
             print(f"wrote {path}")
