@@ -1,14 +1,43 @@
-"""What there is to choose from: list."""
+"""Commands that say what there is to choose from: list, show."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from lengthwise.cli.streams import Output
 
 
-def list_members() -> int:
-    """List tasks, models, constructions, experiments and presets, with settings and the defaults of preset fast."""
-    from lengthwise.report.pages.terminal import print_catalogue
+def list_members(
+    family: Annotated[
+        str | None, Parameter(help="tasks, models, presets, constructions or experiments; all if not given.")
+    ] = None,
+    /,
+) -> int:
+    """List tasks, models, presets, constructions and experiments, a line each."""
+    from lengthwise.cli.members import FAMILIES, family_lines
 
-    print_catalogue(Output())
+    console = Output()
+    width = console.width if console.is_terminal else None
+    for name in FAMILIES if family is None else (family,):
+        lines = family_lines(name, width)
+        if family is None:
+            console.print_line(f"{name}:")
+        console.print_line("\n".join(lines) + "\n" * (family is None))
+    console.print_line("`lengthwise show NAME` says more; `lengthwise show train` lists the settings of training")
     return 0
 
 
-COMMANDS = {"list": list_members}
+def show(
+    name: Annotated[str, Parameter(help="Name of a task, model, preset, construction or experiment; or train.")],
+    /,
+) -> int:
+    """Show what bears a name: definition, source, settings with their defaults, presets and result pages."""
+    from lengthwise.cli.members import description
+
+    console = Output()
+    for line in description(name, min(console.width, 100)):
+        console.print_line(line)
+    return 0
+
+
+COMMANDS = {"list": list_members, "show": show}

@@ -2,35 +2,24 @@
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from pydantic.fields import FieldInfo
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table as Grid
 from rich.text import Text
 
-from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
-from lengthwise.experiments import EXPERIMENTS
-from lengthwise.models.base import MODELS
-from lengthwise.presets import PRESETS
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
-from lengthwise.report.tables.settings import flat
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
-from lengthwise.tasks.base import TASKS, SymbolTask, Task
-from lengthwise.training.recipe import Recipe
-
-MAX_SYMBOLS = 16
-"""Of a task with more symbols the catalogue says how many."""
 
 
 @contextmanager
@@ -165,22 +154,6 @@ def _curve_line(point: LengthPoint) -> tuple[str, ...]:
     )
 
 
-def print_catalogue(console: Console) -> None:
-    """Tasks, models, constructions, experiments and presets: what they are, settings with their defaults."""
-    tasks = [(name, _first_line(task), _symbols(task), _defaults(task.model_fields)) for name, task in TASKS.items()]
-    models = [(name, _first_line(model), _defaults(model.Config.model_fields)) for name, model in MODELS.items()]
-    print_grid(console, "Tasks", ("name", "what", "symbols", "settings"), tasks)
-    print_grid(console, "Models", ("name", "what", "settings"), models)
-    constructions = [(name, _first_line(construction)) for name, construction in CONSTRUCTIONS.items()]
-    print_grid(console, "Constructions", ("name", "what"), constructions)
-    print_grid(console, "Experiments", ("name", "what"), [(name, _first_line(e)) for name, e in EXPERIMENTS.items()])
-    settings = [(f"train.{name}", str(value)) for name, value in flat(Recipe().model_dump()).items()]
-    print_grid(console, "Training, as preset fast does it", ("setting", "default"), settings)
-    default = "fast for RegularGPT, plain for transformers, recurrent for others"
-    presets = f"Presets: {', '.join(PRESETS)}; by default {default}"
-    console.print(presets, highlight=False)
-
-
 def print_table(console: Console, title: str, table: Table) -> None:
     """A table as `print_grid` shows it, and below it a line for each thing that all its rows share."""
     print_grid(console, title, table.header, table.lines)
@@ -243,23 +216,3 @@ def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | Non
         tallest = max(range(len(columns)), key=lambda index: expected[index] / widths[index])
         widths[tallest] += 1
     return widths
-
-
-def _symbols(task: type[Task]) -> str:
-    """The symbols of a task with its default settings: side by side, or how many they are."""
-    made = task()
-    if not isinstance(made, SymbolTask):
-        return "vectors"
-    one_by_one = all(len(symbol) == 1 for symbol in made.symbols)
-    return "".join(made.symbols) if one_by_one and len(made.symbols) <= MAX_SYMBOLS else f"{len(made.symbols)} symbols"
-
-
-def _first_line(member: object) -> str:
-    return (member.__doc__ or "").strip().partition("\n")[0]
-
-
-def _defaults(fields: Mapping[str, FieldInfo]) -> str:
-    settings = []
-    for name, field in fields.items():
-        settings.append(name if field.is_required() else f"{name}={field.default}")
-    return ", ".join(settings)

@@ -1,0 +1,91 @@
+"""What there is to choose from, as a terminal of 80 columns shows it."""
+
+import re
+
+import pytest
+
+from lengthwise.cli.app import main
+from lengthwise.cli.members import FAMILIES, description, family_lines
+
+NAMES = sorted({name for family in FAMILIES.values() for name in family})
+
+
+def run(capsys, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    assert not stopped.value.code
+    return capsys.readouterr().out
+
+
+def test_list_has_a_line_for_every_member(capsys) -> None:
+    lines = run(capsys, "list").splitlines()
+    for family, members in FAMILIES.items():
+        begin = lines.index(f"{family}:") + 1
+        assert [line.split()[0] for line in lines[begin : begin + len(members)]] == list(members)
+
+
+def test_list_of_one_family(capsys) -> None:
+    lines = run(capsys, "list", "presets").splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == list(FAMILIES["presets"])
+    assert "lengthwise show NAME" in lines[-1]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_lines_are_cut_where_a_terminal_ends(family: str) -> None:
+    assert all(len(line) <= 60 for line in family_lines(family, 60))
+    assert len(family_lines(family, 60)) == len(FAMILIES[family])
+
+
+@pytest.mark.parametrize("name", [*NAMES, "train"])
+def test_every_description_fits_80_columns(name: str) -> None:
+    lines = description(name, 80)
+    assert lines[0].startswith(f"{name}: ")
+    assert all(len(line) <= 80 for line in lines if ">>>" not in line and not line.startswith("    "))
+    assert not re.search(r"<class|typing\.|FieldInfo|<function", "\n".join(lines))
+
+
+def test_a_task_is_shown_with_definition_settings_source_and_pages(capsys) -> None:
+    text = run(capsys, "show", "parity")
+    assert "``answer_t = (number of b among symbols 1 ... t) mod 2``" in text
+    assert "task.p  number > 0 < 1; default 0.5" in text
+    assert "symbols: a b\nclasses: 0 1\n" in text
+    assert "\nSource: Chi et al." in text
+    assert "\nDiffers from the source: in\nnothing." in text or "\nDiffers from the source: in nothing." in text
+    assert "regular-gpt/table-1: docs/results/regular-gpt-table-1.md" in text
+    assert "linear-rnn/table-2" not in text
+
+
+def test_a_preset_is_shown_with_what_it_changes(capsys) -> None:
+    text = run(capsys, "show", "fan2024")
+    assert re.search(r"^  steps +40000$", text, flags=re.MULTILINE)
+    assert re.search(r"^  columns +rescaled$", text, flags=re.MULTILINE)
+    assert "source: Fan et al. (2024)" in text
+    assert "default of: " in run(capsys, "show", "recurrent")
+
+
+def test_a_name_of_two_families_is_shown_in_both(capsys) -> None:
+    lines = run(capsys, "show", "rnn").splitlines()
+    assert [line for line in lines if line.startswith("rnn: ")] == [
+        "rnn: a model",
+        "rnn: a construction",
+    ]
+
+
+def test_settings_within_settings_have_dotted_names(capsys) -> None:
+    text = run(capsys, "show", "train")
+    assert re.search(r"train\.optimizer\.name +muon or adamw or adam; default muon", text)
+    assert re.search(r"train\.rise +section or none; default none\n +train\.rise\.by +integer >= 1; default 5", text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["show", "prity"], "unknown name 'prity'; did you mean 'parity'?; `lengthwise list` shows all names"),
+        (["list", "task"], "unknown family 'task'; did you mean 'tasks'?"),
+    ],
+)
+def test_unknown_names_are_refused(arguments: list[str], sentence: str, capsys) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert sentence in capsys.readouterr().err
