@@ -48,7 +48,6 @@ BRITISH = re.compile(
 )
 
 UNFINISHED = {
-    "benchmarks/inside.py",
     "benchmarks/task_data.py",
     "lengthwise/automata",
     "lengthwise/certification",

@@ -49,25 +49,25 @@ def reproduce(
     page_only: Annotated[
         bool, Parameter(negative=(), help="Run no run: write the page of those that are finished.")
     ] = False,
+    row: Annotated[str | None, Parameter(help="Run only this row's cells, and write no page.")] = None,
+    column: Annotated[str | None, Parameter(help="Run only this column's cells, and write no page.")] = None,
 ) -> int:
     """Run an experiment and write its page: our numbers next to the paper's.
 
     Finished runs are not repeated; after an interruption the same command goes on. The page is written again. All
     results are kept next to it, in records/, compressed, with those that stood there of runs that this time have none.
     """
-    from datetime import UTC, datetime
-
     from lengthwise.cli.progress import run_experiment
     from lengthwise.experiments.base import EXPERIMENTS, parse_scale
-    from lengthwise.files import write_by_rename
-    from lengthwise.report.pages.results import file_stem, markdown_page
+    from lengthwise.report.pages.results import file_stem, write_page
     from lengthwise.report.pages.terminal import print_failures, print_table
     from lengthwise.report.tables.experiment import main_table
     from lengthwise.runs.pool import finished
     from lengthwise.runs.records import read_records, restore, with_earlier, write_records
 
     console = Output()
-    experiment = EXPERIMENTS[name](parse_scale(scale))
+    experiment = EXPERIMENTS[name](parse_scale(scale)).select(row, column)
+    is_whole = row is None and column is None
     stem = file_stem(name, scale)
     records = pages / "records" / f"{stem}.jsonl.gz"
     before = read_records(records) if recorded or records.exists() else []
@@ -77,13 +77,15 @@ def reproduce(
         outcomes = finished(experiment.specs, runs, experiment.plan)
     else:
         outcomes = run_experiment(experiment, runs, workers, console)
-    page = pages / f"{stem}.md"
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    write_records(records, with_earlier(results, before, experiment.specs))
-    write_by_rename(page, markdown_page(name, scale, experiment, outcomes, datetime.now(UTC).date()).encode())
-    print_table(console, experiment.title, main_table(experiment, outcomes))
+    if is_whole and experiment.cells:
+        write_records(records, with_earlier(results, before, experiment.specs))
+    if experiment.cells:
+        print_table(console, experiment.title, main_table(experiment, outcomes))
     failed = print_failures(console, outcomes)
-    console.print_line(f"wrote {page}")
+    if is_whole:
+        for path in write_page(name, scale, experiment, outcomes, runs, pages / f"{stem}.md"):
+            console.print_line(f"wrote {path}")
     return 1 if failed else 0
 
 

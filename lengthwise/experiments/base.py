@@ -1,6 +1,7 @@
 """What an experiment is: cells of runs, how each run is measured, and what the paper reports for the cell."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
 from lengthwise.evaluation.plan import EvaluationPlan
@@ -35,6 +36,8 @@ class Experiment(NamedTuple):
     answers are numbers, their squared `"error"`.
     `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
     `compared`: pairs of columns whose runs are compared seed by seed, in each row that has both.
+    `study`: what else is computed, from the folder that holds the runs, or from none where there are no cells. The page
+    of a study (`lengthwise.report.pages.study`) shows what it returns.
     """
 
     title: str
@@ -44,6 +47,7 @@ class Experiment(NamedTuple):
     scored: Literal["balanced", "legal", "error"] = "balanced"
     best_test: bool = False
     compared: Sequence[tuple[str, str]] = ()
+    study: Callable[[Path], object] | None = None
 
     @property
     def specs(self) -> list[RunSpec]:

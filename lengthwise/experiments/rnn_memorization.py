@@ -1,6 +1,6 @@
 """Memorizing words with linear RNNs (2023): whether training finds what is there, and for how long it lasts.
 
-Not registered as an experiment: nets of a few numbers are trained hundreds at a time, not as runs with folders.
+A study without runs: nets of a few numbers are trained hundreds at a time.
 """
 
 import math
@@ -23,7 +23,8 @@ from lengthwise.constructions.memorization.lifetime import (
 from lengthwise.constructions.memorization.memorize import Memorization, memorize
 from lengthwise.constructions.memorization.networks import as_linear_rnn
 from lengthwise.constructions.memorization.separation import read_out
-from lengthwise.experiments.base import Scale
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments.base import EXPERIMENTS, Experiment, Scale
 from lengthwise.randomness import generator_for
 from lengthwise.training.memorization import Descent, Stack, descend, draw, generate
 
@@ -262,3 +263,33 @@ def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
                 )
             )
     return rows
+
+
+class Memorized(NamedTuple):
+    """All that the study computes."""
+
+    size: Size
+    words: list[Memorization]
+    trained: list[Trained]
+    learned: list[Learned]
+    lasting: list[Lasting]
+
+
+def study(size: Size) -> Memorized:
+    """Train nets of all dimensions on all words, and look at what they and written generators do."""
+    words = trained_words(size)
+    trained = train_all(words, size)
+    return Memorized(size, words, trained, learned_frequencies(trained, size), lifetimes(words, size))
+
+
+@EXPERIMENTS.register("rnn-memorization")
+def rnn_memorization(scale: Scale = "small") -> Experiment:
+    """Linear RNNs that learn words: success against dimension, their eigenvalues, and how long they last."""
+    size = size_at(scale)
+    return Experiment(
+        title="Learning to repeat words",
+        about="Which linear RNNs learn to repeat a word indefinitely, with which eigenvalues, and for how long.",
+        cells=(),
+        plan=EvaluationPlan(),
+        study=lambda root: study(size),
+    )

@@ -51,6 +51,8 @@ def execute_all(
     """
     if num_workers < 1:
         raise ValueError(f"num_workers: expected at least 1, got {num_workers}")
+    if not specs:
+        return []
     with _pool(min(num_workers, len(specs)), listener) as pool:
         with _signals_blocked():
             futures = [pool.executor.submit(_execute_in_worker, spec.to_json(), root, plan) for spec in specs]

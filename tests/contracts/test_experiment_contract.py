@@ -8,6 +8,9 @@ import pytest
 from lengthwise.cli.app import main
 from lengthwise.experiments import EXPERIMENTS, Scale
 from lengthwise.registry import UnknownName
+from lengthwise.report.pages.results import write_page
+from lengthwise.report.pages.study import STUDY_PAGES
+from lengthwise.runs.pool import execute_all
 
 
 @pytest.fixture(params=list(EXPERIMENTS))
@@ -15,54 +18,103 @@ def name(request) -> str:
     return request.param
 
 
-@pytest.mark.parametrize("scale", get_args(Scale))
-def test_makes_complete_and_different_runs(name: str, scale: Scale) -> None:
-    refusal = ""
+def has_paper_scale(name: str) -> bool:
     try:
-        experiment = EXPERIMENTS[name](scale)
-    except ValueError as error:
-        refusal = str(error)
-    if refusal:
-        assert scale == "paper"
-        assert "use small, the real thing, or smoke" in refusal
-        return
+        EXPERIMENTS[name]("paper")
+    except ValueError:
+        return False
+    return True
+
+
+PAPERS = [name for name in EXPERIMENTS if has_paper_scale(name)]
+OTHERS = [name for name in EXPERIMENTS if name not in PAPERS]
+CASES = [(name, scale) for name in EXPERIMENTS for scale in get_args(Scale) if scale != "paper" or name in PAPERS]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_scale_paper_is_refused_where_the_experiment_is_our_own(name: str) -> None:
+    with pytest.raises(ValueError, match=r"^scale: .*use small, the real thing, or smoke"):
+        EXPERIMENTS[name]("paper")
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_scale_paper_trains_longer_than_small(name: str) -> None:
+    small, paper = (sum(spec.recipe.steps for spec in EXPERIMENTS[name](scale).specs) for scale in ("small", "paper"))
+    assert small < paper
+
+
+@pytest.mark.parametrize(("name", "scale"), CASES)
+def test_makes_complete_and_different_runs(name: str, scale: Scale) -> None:
+    experiment = EXPERIMENTS[name](scale)
     assert experiment.title
     assert experiment.about
     entries = [(cell.row, cell.column) for cell in experiment.cells]
-    assert len(set(entries)) == len(entries) > 0
+    assert len(set(entries)) == len(entries)
+    assert entries or experiment.study
+    assert (experiment.study is not None) == (name in STUDY_PAGES)
     for cell in experiment.cells:
         assert len({spec.id for spec in cell.specs}) == len(cell.specs) > 0
     assert (EXPERIMENTS[name].__doc__ or "").strip()
 
 
-def reproduce(name: str, folder: Path) -> str:
-    """The page that the experiment makes at smoke scale."""
-    arguments = ["reproduce", name, "--scale", "smoke", "--runs", str(folder / "runs"), "--pages", str(folder)]
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 0
-    page = (folder / f"{name.replace('/', '-')}-smoke.md").read_text(encoding="utf-8")
-    return page.replace("\N{NO-BREAK SPACE}", " ")
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory) -> Path:
+    """Where runs are kept: those of two experiments that are the same are run once."""
+    return tmp_path_factory.mktemp("runs")
 
 
-def test_runs_at_smoke_scale_and_writes_its_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its first and its last cell do: all of them would train 144 nets."""
+def test_runs_at_smoke_scale_and_writes_its_page(name: str, runs: Path, tmp_path: Path) -> None:
+    """Of two cells, the first and the last, a run each; of all cells the specifications are made above."""
     experiment = EXPERIMENTS[name]("smoke")
-    experiment = experiment._replace(cells=[experiment.cells[0], experiment.cells[-1]])
-    monkeypatch.setitem(EXPERIMENTS._members, name, lambda scale: experiment)
-    page = reproduce(name, tmp_path)
-    results = page.partition("## Protocol")[0]
-    assert all(cell.row in results and cell.column in results for cell in experiment.cells)
-    assert all(cell.published in page for cell in experiment.cells)
+    cells = list(dict.fromkeys([*experiment.cells[:1], *experiment.cells[-1:]]))
+    experiment = experiment._replace(cells=[cell._replace(specs=cell.specs[:1]) for cell in cells])
+    outcomes = execute_all(experiment.specs, runs, experiment.plan, lambda progress: None, num_workers=1)
+    assert [outcome.reason for outcome in outcomes] == [""] * len(experiment.specs)
+    *pictures, path = write_page(name, "smoke", experiment, outcomes, runs, tmp_path / "page.md")
+    page = path.read_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert all(text in page for cell in experiment.cells for text in (cell.row, cell.column, cell.published))
+    for picture in pictures:
+        assert picture.stat().st_size > 0
+        assert f"]({picture.name})" in page
+    assert bool(pictures) == (experiment.study is not None)
     assert f"lengthwise reproduce {name} --scale smoke" in page
     assert "commit:" in page
     assert "## Without a result" not in page
 
 
-def test_a_second_time_everything_is_finished_already(tmp_path: Path) -> None:
-    page = reproduce("regular-gpt/table-2", tmp_path)
+def test_a_cell_is_selected_by_row_and_column(name: str) -> None:
+    experiment = EXPERIMENTS[name]("smoke")
+    assert experiment.select().specs == experiment.specs
+    for cell in experiment.cells:
+        assert cell in experiment.select(row=cell.row).cells
+        assert experiment.select(cell.row, cell.column).cells == [cell]
+    for axis in ("row", "column"):
+        with pytest.raises(ValueError, match=rf"^{axis}: no cell is in {axis} 'none of these'"):
+            experiment.select(**{axis: "none of these"})
+
+
+def test_a_misspelled_row_is_met_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"row: no cell is in row 'Paritty'; did you mean 'Parity'\? \(known: 'Even"):
+        EXPERIMENTS["regular-gpt/ours"]("smoke").select(row="Paritty")
+
+
+def reproduce(folder: Path, *words: str) -> int:
+    arguments = ["regular-gpt/table-2", "--scale", "smoke", "--runs", str(folder / "runs"), "--pages", str(folder)]
+    with pytest.raises(SystemExit) as stopped:
+        main(["reproduce", *arguments, *words])
+    return int(stopped.value.code or 0)
+
+
+def test_one_cell_is_run_alone_and_a_second_time_everything_is_finished_already(tmp_path: Path) -> None:
+    (cell, *_) = EXPERIMENTS["regular-gpt/table-2"]("smoke").cells
+    assert reproduce(tmp_path, "--row", cell.row, "--column", cell.column) == 0
+    assert [path.name for path in tmp_path.glob("runs/*")] == [spec.id for spec in cell.specs]
+    assert not list(tmp_path.glob("*.md"))
+    assert reproduce(tmp_path) == 0
+    page = (tmp_path / "regular-gpt-table-2-smoke.md").read_text()
     written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/[!.]*")}
-    assert reproduce("regular-gpt/table-2", tmp_path) == page
+    assert reproduce(tmp_path) == 0
+    assert (tmp_path / "regular-gpt-table-2-smoke.md").read_text() == page
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/[!.]*")} == written
 
 

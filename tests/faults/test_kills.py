@@ -1,6 +1,5 @@
 """Processes that die at any moment: the next one goes on and ends where an undisturbed one would have."""
 
-import os
 import random
 import signal
 import subprocess
@@ -9,59 +8,43 @@ import time
 from pathlib import Path
 
 import pytest
+from command import Command
 from safetensors.torch import load_file
 
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.runs.folder import RunFolder
 
-often = pytest.mark.parametrize("num_kills", [3, pytest.param(10, marks=pytest.mark.slow)])
 RUN = [
-    *("train", "parity", "regular-gpt", "--longest", "60", "--set", "train.steps=600", "--set", "train.batch_size=8"),
-    *("--set", "train.max_length=8", "--set", "train.checkpoint_every=40"),
+    *("train", "parity", "regular-gpt", "--longest", "60", "--set", "train.steps=300", "--set", "train.batch_size=8"),
+    *("--set", "train.max_length=8", "--set", "train.checkpoint_every=20"),
     *("--set", "model.d_model=8", "--set", "model.num_heads=2"),
 ]
 SWEEP = ["reproduce", "regular-gpt/chunk-sizes", "--scale", "smoke", "--workers", "2"]
 
 
-def start(arguments: list[str], folder: Path) -> "subprocess.Popen[str]":
-    """A command in a process group of its own, as a terminal or a scheduler would start it."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "lengthwise", *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-
-
 def finish(arguments: list[str], folder: Path) -> None:
-    process = start(arguments, folder)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
+    code, output = Command(arguments, folder).wait()
+    assert code == 0, output
     assert "Traceback" not in output
 
 
 def kill_at_random(
     arguments: list[str], folder: Path, chance: random.Random, signs_of_life: str, *, group: bool
 ) -> bool:
-    """Start, wait until something was written and then some, kill -9; whether it was still running."""
+    """Start, wait until something was written and a moment more, kill -9; whether it was still running."""
     before = {path: path.stat().st_mtime_ns for path in folder.rglob(signs_of_life)}
-    process = start(arguments, folder)
+    command = Command(arguments, folder)
     deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
+    while command.is_running and time.monotonic() < deadline:
         if {path: path.stat().st_mtime_ns for path in folder.rglob(signs_of_life)} != before:
             break
         time.sleep(0.02)
     time.sleep(chance.uniform(0, 0.4))
-    alive = process.poll() is None
-    if group:
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.communicate()
-    return alive
+    is_hit = command.is_running
+    if is_hit:
+        command.send(signal.SIGKILL, group=group)
+    command.wait()
+    return is_hit
 
 
 def contents(folder: Path) -> tuple[object, ...]:
@@ -74,7 +57,7 @@ def contents(folder: Path) -> tuple[object, ...]:
     return weights, run.metrics.path.read_text(), probes, list(result.curves)
 
 
-@often
+@pytest.mark.parametrize("num_kills", [2, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_run_killed_often_equals_an_undisturbed_one(num_kills: int, tmp_path: Path) -> None:
     chance = random.Random(0)
     folders = [tmp_path / name for name in ("killed", "undisturbed")]
@@ -94,7 +77,7 @@ def drafts(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if path.name.startswith(".") and path.name != ".lock"}
 
 
-@often
+@pytest.mark.parametrize("num_kills", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_sweep_killed_often_loses_no_finished_run(num_kills: int, tmp_path: Path) -> None:
     """Only the first process is killed; its workers must notice and let go of their runs."""
     chance = random.Random(1)
@@ -110,7 +93,8 @@ def test_a_sweep_killed_often_loses_no_finished_run(num_kills: int, tmp_path: Pa
         assert path.read_bytes() == content
     specs = EXPERIMENTS["regular-gpt/chunk-sizes"]("smoke").specs
     assert {path.parent.name for path in tmp_path.rglob("result.json")} == {spec.id for spec in specs}
-    assert "## Failed" not in (tmp_path / "docs/results/regular-gpt-chunk-sizes-smoke.md").read_text()
+    page = (tmp_path / "docs/results/regular-gpt-chunk-sizes-smoke.md").read_text()
+    assert "## Without a result" not in page
 
 
 def let_go(folder: Path) -> None:
@@ -127,29 +111,28 @@ def let_go(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [RUN, SWEEP], ids=["run", "sweep"])
-def test_ctrl_c_says_how_to_go_on(arguments: list[str], tmp_path: Path) -> None:
-    process = start(arguments, tmp_path)
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_signal_to_stop_says_how_to_go_on(number: signal.Signals, arguments: list[str], tmp_path: Path) -> None:
+    command = Command(arguments, tmp_path)
     deadline = time.monotonic() + 60
     while not list(tmp_path.rglob("run.json")) and time.monotonic() < deadline:
         time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 1, output
+    command.send(number)  # as a terminal and a scheduler do, to the whole group
+    code, output = command.wait()
+    assert code == 1, output
     assert "Traceback" not in output
     assert "goes on" in output or "measures it" in output
     finish(arguments, tmp_path)
 
 
 def test_the_second_process_on_a_run_is_refused(tmp_path: Path) -> None:
-    first = start(RUN, tmp_path)
+    first = Command(RUN, tmp_path)
     while not list(tmp_path.rglob("state.json")):
         time.sleep(0.02)
-    second = start(RUN, tmp_path)
-    output, _ = second.communicate(timeout=120)
-    first.communicate(timeout=120)
-    assert first.returncode == 0
+    code, output = Command(RUN, tmp_path).wait()
+    assert first.wait()[0] == 0
     assert "Traceback" not in output
-    assert (second.returncode, "another process is working on this run" in output) in [(2, True), (0, False)]
+    assert (code, "another process is working on this run" in output) in [(2, True), (0, False)]
 
 
 def test_a_worker_killed_while_it_holds_what_is_shared_stops_no_parent(tmp_path: Path) -> None:

@@ -10,38 +10,35 @@ from lengthwise.experiments.rnn_memorization import (
     LOW,
     Lasting,
     Learned,
+    Memorized,
     Size,
     Trained,
-    learned_frequencies,
-    lifetimes,
-    train_all,
-    trained_words,
 )
 from lengthwise.report.charts.colors import GREY, PALETTE
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING, percent
 
 MODES = {False: "W_x = 0", True: "W_x learned"}
 
 
-def memorization_page(size: Size, where_from: str) -> tuple[str, alt.LayerChart]:
-    """Carry everything out: the page without its head, and the chart of success against dimension."""
-    words = trained_words(size)
-    trained = train_all(words, size)
+@STUDY_PAGES.register("rnn-memorization")
+def memorization_page(study: Memorized, stem: str) -> StudyPage:
+    """Success against dimension, learned frequencies, lifetimes, and the chart of success."""
+    size, trained = study.size, study.trained
     sections = [
-        _protocol(size, len(words)),
-        "## Success against dimension\n\n![Success against dimension](rnn-memorization.svg)",
+        _protocol(size, len(study.words)),
+        f"## Success against dimension\n\n![Success against dimension]({stem}.svg)",
         _success_text(trained, size),
         *(f"### {name}\n\n{_success_table(trained, size, learns)}" for learns, name in MODES.items()),
         "## Learned eigenvalues and the frequencies of linear programs",
-        _frequency_text(learned_frequencies(trained, size)),
+        _frequency_text(study.learned),
         "## Lifetime at low precision",
-        _lifetime_text(lifetimes(words, size), size),
+        _lifetime_text(study.lasting, size),
         "### Trained nets",
         _trained_lifetime_text(trained, size),
-        where_from,
     ]
-    return "\n\n".join(sections) + "\n", success_chart(trained, size)
+    return StudyPage(sections, {f"{stem}.svg": success_chart(trained, size).to_dict()})
 
 
 def _protocol(size: Size, num_words: int) -> str:

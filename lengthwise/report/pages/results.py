@@ -1,9 +1,13 @@
 """The page of an experiment: our numbers next to the paper's, with everything needed to grade and repeat them."""
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, date, datetime
+from pathlib import Path
 
 from lengthwise.experiments.base import Experiment
+from lengthwise.files import write_by_rename
+from lengthwise.report.charts.pictures import write_picture
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.differences import differences
 from lengthwise.report.tables.experiment import about_columns, detail_table, main_table
 from lengthwise.report.tables.levels import level_sentences, level_table, machine_table, reasons
@@ -12,7 +16,7 @@ from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import with_shallow_baselines
-from lengthwise.runs.folder import RunResult
+from lengthwise.runs.folder import RunResult, versions
 from lengthwise.runs.pool import Outcome
 
 _SCORED = {
@@ -38,19 +42,48 @@ def file_stem(name: str, scale: str) -> str:
     return name.replace("/", "-") + ("" if scale == "small" else f"-{scale}")
 
 
-def markdown_page(name: str, scale: str, experiment: Experiment, outcomes: Sequence[Outcome], today: date) -> str:
-    """The page of an experiment that was run: its main table, certificates, and the rest folded."""
+def write_page(
+    name: str, scale: str, experiment: Experiment, outcomes: Sequence[Outcome], runs: Path, page: Path
+) -> list[Path]:
+    """Write the page of an experiment, and the pictures of its study where all of its runs succeeded; their paths.
+
+    `runs` is the folder of the runs, which a study reads.
+    """
+    study = StudyPage([], {})
+    if experiment.study is not None and all(outcome.result is not None for outcome in outcomes):
+        study = STUDY_PAGES[name](experiment.study(runs), page.stem)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    pictures = [page.with_name(file) for file in study.pictures]
+    drawn = [path for path in pictures if write_picture(study.pictures[path.name], path)]
+    today = datetime.now(UTC).date()
+    write_by_rename(page, markdown_page(name, scale, experiment, outcomes, today, study.sections).encode())
+    return [*drawn, page]
+
+
+def markdown_page(
+    name: str,
+    scale: str,
+    experiment: Experiment,
+    outcomes: Sequence[Outcome],
+    today: date,
+    study: Sequence[str] = (),
+) -> str:
+    """The page of an experiment that was run: its main table, sections of its study, certificates; the rest folded."""
+    head = [f"# {experiment.title}", experiment.about, *([_SMOKE] if scale == "smoke" else [])]
+    command = f"```console\nlengthwise reproduce {name} --scale {scale}\n```"
+    if not experiment.cells:
+        lines = [f"- date: {today}", *(f"- {what}: {value}" for what, value in versions().items())]
+        return "\n\n".join([*head, command, *study, "## Where it comes from", "\n".join(lines)]) + "\n"
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     table = main_table(experiment, outcomes)
     parts = [
-        f"# {experiment.title}",
-        experiment.about,
-        *([_SMOKE] if scale == "smoke" else []),
+        *head,
         *table_paragraphs(table),
         *_SCORED[experiment.scored],
         definitions(about_columns(experiment, table)),
-        f"```console\nlengthwise reproduce {name} --scale {scale}\n```",
+        command,
         *_failures(outcomes),
+        *study,
         *with_shallow_baselines(experiment, outcomes),
         *differences(experiment, outcomes),
         *_certificates(experiment, outcomes),

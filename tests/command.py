@@ -1,0 +1,57 @@
+"""Commands run as their users run them, but in processes forked from one that has imported torch already."""
+
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from lengthwise.cli.app import main
+
+
+class Command:
+    """`lengthwise ARGUMENTS` in a folder, in a process group of its own, as a terminal or a scheduler would start it.
+
+    With `max_file_size`, files cannot grow beyond that many bytes: writing fails as on a full disk.
+    """
+
+    def __init__(self, arguments: list[str], folder: Path, max_file_size: int | None = None) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `lengthwise.runs.pool` does: one server
+        with tempfile.NamedTemporaryFile(delete=False) as printed:
+            self._printed = Path(printed.name)
+        self._process = context.Process(target=_run, args=(arguments, folder, self._printed, max_file_size))
+        self._process.start()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.is_alive()
+
+    def send(self, number: signal.Signals, *, group: bool = True) -> None:
+        """Send a signal to the process, or to all of its group."""
+        pid = self._process.pid
+        assert pid is not None
+        (os.killpg if group else os.kill)(pid, number)
+
+    def wait(self) -> tuple[int, str]:
+        """Exit code, minus the signal for one that was killed, and all that was printed."""
+        self._process.join(timeout=300)
+        code = self._process.exitcode
+        assert code is not None, "the command does not end"
+        output = self._printed.read_text(encoding="utf-8")
+        self._printed.unlink()
+        return code, output
+
+
+def _run(arguments: list[str], folder: Path, printed: Path, max_file_size: int | None) -> None:
+    os.setsid()
+    os.chdir(folder)
+    with printed.open("w") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the server may have been started while signals were blocked
+    if max_file_size is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_size, max_file_size))
+    main(arguments)
