@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lengthwise.experiments.base import Experiment
 from lengthwise.files import write_by_rename
-from lengthwise.report.charts.pictures import write_picture
+from lengthwise.report.charts.pictures import pictures
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.differences import differences
 from lengthwise.report.tables.experiment import about_columns, detail_table, main_table
@@ -52,9 +52,12 @@ def write_page(
     study = StudyPage([], {})
     if experiment.study is not None and all(outcome.result is not None for outcome in outcomes):
         study = STUDY_PAGES[name](experiment.study(runs), page.stem)
+    charts = [(Path(file).suffix[1:], chart) for file, chart in study.pictures.items()]
+    contents = (pictures(charts) if charts else None) or []
     page.parent.mkdir(parents=True, exist_ok=True)
-    pictures = [page.with_name(file) for file in study.pictures]
-    drawn = [path for path in pictures if write_picture(study.pictures[path.name], path)]
+    drawn = [page.with_name(file) for file, _ in zip(study.pictures, contents, strict=False)]
+    for path, content in zip(drawn, contents, strict=True):
+        write_by_rename(path, content)
     today = datetime.now(UTC).date()
     write_by_rename(page, markdown_page(name, scale, experiment, outcomes, today, study.sections).encode())
     return [*drawn, page]
