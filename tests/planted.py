@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from lengthwise.automata import Semiautomaton, Transducer
-from lengthwise.models.base import ModelConfig, SequenceModel
+from lengthwise.models.base import ModelConfig, SequenceModel, TreeModel
 from lengthwise.models.capabilities import AcceptsPads
 from lengthwise.ops.tree_attention import Tree, last_state, prefix_states
 from lengthwise.tasks.regular.parity import Parity
@@ -24,8 +24,8 @@ class MultiplesOf3(Parity):
         return (inputs.cumsum(1) % 3 == 0).long()
 
 
-class Wrapped(SequenceModel):
-    """A model around another one; its tree, if it has one, stays in sight."""
+class WithoutTree(SequenceModel):
+    """The same answers, from a model that cannot be taken apart."""
 
     name = "wrapped"
     Config = ModelConfig
@@ -36,10 +36,6 @@ class Wrapped(SequenceModel):
         self.inner = inner
         self.readout = inner.readout
 
-    @property
-    def tree(self):
-        return self.inner.tree
-
     def reset_parameters(self, generator):
         self.inner.reset_parameters(generator)
 
@@ -48,6 +44,17 @@ class Wrapped(SequenceModel):
 
     def last_state(self, inputs):
         return self.inner.last_state(inputs)
+
+    def last(self, inputs):
+        return self.inner.last(inputs)
+
+
+class Wrapped(WithoutTree, TreeModel):
+    """A model around another one, whose tree stays in sight."""
+
+    @property
+    def tree(self):
+        return self.inner.tree
 
 
 class LabelsChange(Wrapped):
@@ -65,12 +72,6 @@ class LabelsChange(Wrapped):
     def last(self, inputs):
         logits = self.inner.last(inputs)
         return logits.roll(1, -1) if inputs.shape[1] >= self.length else logits
-
-
-class NoTree(Wrapped):
-    """The same answers, from a model that cannot be taken apart."""
-
-    tree = property()
 
 
 class WrongInBatches(Wrapped):
@@ -148,25 +149,25 @@ class CountingLayer:
 class Multiples(nn.Module):
     """Is a number a multiple of another?"""
 
-    def __init__(self, of: int) -> None:
+    def __init__(self, divisor: int) -> None:
         super().__init__()
-        self.of = of
+        self.divisor = divisor
 
     def forward(self, states):
-        rest = states[..., 0] % self.of
+        rest = states[..., 0] % self.divisor
         return torch.stack([(rest != 0).float(), (rest == 0).float()], -1)
 
 
-class Counter(AcceptsPads, SequenceModel):
+class Counter(AcceptsPads, TreeModel):
     """Its state is the number of b: no finite machine, though what it answers depends on a remainder."""
 
     name = "counter"
     Config = ModelConfig
 
-    def __init__(self, of: int) -> None:
+    def __init__(self, divisor: int) -> None:
         super().__init__()
         self.config = ModelConfig()
-        self.readout = Multiples(of)
+        self.readout = Multiples(divisor)
 
     @property
     def tree(self):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
-from lengthwise.models.base import ModelConfig, SequenceModel
+from lengthwise.models.base import ModelConfig, TreeModel
 from lengthwise.models.capabilities import AcceptsPads
 from lengthwise.ops.tree_attention import Tree, last_state, prefix_states
 from lengthwise.tasks.base import RegularTask
@@ -74,7 +74,7 @@ class TableReadout(nn.Module):
         return self.logits[states[..., :-1].argmax(-1)]
 
 
-class TableModel(AcceptsPads, SequenceModel):
+class TableModel(AcceptsPads, TreeModel):
     """As `TableLayer` says; every answer of the machine must be a class of the task, or 0 where it asks nothing."""
 
     name = "table"
@@ -104,9 +104,9 @@ class TableModel(AcceptsPads, SequenceModel):
 def with_separate_leaves(machine: TreeMachine) -> TreeMachine:
     """The same machine, but leaves are classes of their own, as states of a model's embedding are."""
     leaves, count = machine.leaves, machine.num_classes
-    of = np.concatenate([np.arange(count), leaves])
-    table = machine.table[np.ix_(*[of] * machine.chunk_size)]
-    return TreeMachine(machine.symbols, np.arange(count, count + len(leaves)), table, machine.outputs[of])
+    classes = np.concatenate([np.arange(count), leaves])
+    table = machine.table[np.ix_(*[classes] * machine.chunk_size)]
+    return TreeMachine(machine.symbols, np.arange(count, count + len(leaves)), table, machine.outputs[classes])
 
 
 def right_machine(task: RegularTask, chunk_size: int = 2) -> TreeMachine:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.extraction.prototypes import Prototypes, Readable, nearest_prototypes
+from lengthwise.extraction.prototypes import Prototypes, nearest_prototypes
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import Registry
 
@@ -43,7 +43,7 @@ class Extraction(NamedTuple):
     exact: bool = False
 
     def classes_of(
-        self, model: Readable, states: Float[Tensor, "N D"]
+        self, model: SequenceModel, states: Float[Tensor, "N D"]
     ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
         """The class of each computed state: that of the nearest prototype which gives the same answer; its distance."""
         nearest, distances = nearest_prototypes(model, states, self.prototypes[self.num_given :])

@@ -1,21 +1,13 @@
 """States that stand for classes of states."""
 
-from typing import Protocol, runtime_checkable
-
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
+from lengthwise.models.base import SequenceModel
 from lengthwise.ops.answers import answers_of
-
-
-@runtime_checkable
-class Readable(Protocol):
-    """A model whose answers are what `readout` makes of states."""
-
-    def readout(self, states: Float[Tensor, "*N D"], /) -> Float[Tensor, "*N Y"]: ...
 
 
 class NotFinite(ValueError):
@@ -25,7 +17,7 @@ class NotFinite(ValueError):
 class Prototypes:
     """States that stand for classes; a state that is within no radius of them founds a class of its own."""
 
-    def __init__(self, model: Readable, given: Float[Tensor, "G D"], *, radius: float, maximum: int) -> None:
+    def __init__(self, model: SequenceModel, given: Float[Tensor, "G D"], *, radius: float, maximum: int) -> None:
         _check_finite(given)
         self.model = model
         self.states = given
@@ -80,7 +72,7 @@ def _check_finite(states: Float[Tensor, "N D"]) -> None:
 
 
 def nearest_prototypes(
-    model: Readable, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
+    model: SequenceModel, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
 ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
     """The index of the nearest prototype that gives the same answer as the state, and its distance.
 

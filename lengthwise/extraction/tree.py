@@ -2,30 +2,19 @@
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
-from torch import Tensor
 
 from lengthwise.automata.tree_machine import MAX_MERGES, TreeMachine, window_blocks
 from lengthwise.extraction.base import Extraction, extraction_of
-from lengthwise.extraction.prototypes import NotFinite, Prototypes, Readable
+from lengthwise.extraction.prototypes import NotFinite, Prototypes
+from lengthwise.models.base import TreeModel
 from lengthwise.ops.tree_attention import Tree, merge_windows
 
 MAX_MERGES_PER_CHUNK = 8192
 MAX_WINDOWS = 2_000_000
 """The largest number of windows of one level that are merged."""
-
-
-@runtime_checkable
-class TreeModel(Readable, Protocol):
-    """A model whose states are those of a tree, as `RegularGPT` is."""
-
-    @property
-    def tree(self) -> Tree: ...
-    def last_state(self, inputs: Int64[Tensor, "B T"], /) -> Float[Tensor, "B D"]: ...
 
 
 def is_traceable(tree: Tree) -> bool:

@@ -10,7 +10,8 @@ from torch import Tensor
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.extraction.base import Extraction, TraceCount
 from lengthwise.extraction.prototypes import largest_finite
-from lengthwise.extraction.tree import MAX_MERGES_PER_CHUNK, TreeModel, check_tree
+from lengthwise.extraction.tree import MAX_MERGES_PER_CHUNK, check_tree
+from lengthwise.models.base import TreeModel
 from lengthwise.ops.answers import answers_of
 from lengthwise.ops.tree_attention import merge_windows, num_levels
 

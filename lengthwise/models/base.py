@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import counting_from
 from lengthwise.models.capabilities import AcceptsVectors, check_symbols
+from lengthwise.ops.tree_attention import Tree
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry
 from lengthwise.validation import validated
@@ -124,6 +125,15 @@ class RecurrentModel(SequenceModel):
         for states in self.states(inputs):
             last = states[:, -1]
         return last
+
+
+class TreeModel(SequenceModel):
+    """A model whose states are those of a tree: a leaf for each symbol, merged level by level."""
+
+    @property
+    @abstractmethod
+    def tree(self) -> Tree:
+        """Leaves and layers, from which every state is computed."""
 
 
 @contextmanager

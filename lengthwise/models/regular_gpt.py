@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import PAD
 from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
-from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, check_divides_width
+from lengthwise.models.base import MODELS, ModelConfig, TreeModel, check_divides_width
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices
 from lengthwise.ops.tree_attention import PadRule, Tree, last_state, last_states, masked_states, prefix_states
 
@@ -61,7 +61,7 @@ _VARIANTS = {
 
 
 @MODELS.register("regular-gpt")
-class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, SequenceModel):
+class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, TreeModel):
     """A transformer with weight sharing, adaptive depth and sliding-dilated attention.
 
     The state of a window is the layer's value on the states of its C parts (`lengthwise.ops.tree_attention`); the

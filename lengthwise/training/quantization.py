@@ -3,9 +3,9 @@
 import torch
 
 from lengthwise.extraction.base import radii_of
-from lengthwise.extraction.tree import TreeModel, extract_tree
+from lengthwise.extraction.tree import extract_tree
 from lengthwise.extraction.tree_traces import build_trees, compare_traces
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, TreeModel
 from lengthwise.models.capabilities import QuantizesStates
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import SymbolTask

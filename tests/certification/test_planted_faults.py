@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from automaton_strategies import all_strings
-from planted import Attention, Counter, LabelsChange, MultiplesOf3, NoTree, WrongInBatches
+from planted import Attention, Counter, LabelsChange, MultiplesOf3, WithoutTree, WrongInBatches
 from table_model import right_machine, table_model
 
 import lengthwise.extraction.base as extraction_module
@@ -186,8 +186,8 @@ def test_most_of_these_faults_matter_and_without_them_the_machines_are_right() -
 @pytest.mark.parametrize("hide", [False, True])
 def test_labels_that_change_beyond_length_20(hide: bool) -> None:
     task = make_task("parity")
-    inner = right_model(task)
-    certificate, string = checked(LabelsChange(NoTree(inner) if hide else inner, 21), task)
+    model = LabelsChange(right_model(task), 21)
+    certificate, string = checked(WithoutTree(model) if hide else model, task)
     assert certificate.level == "refuted"
     assert len(string) == 21
     assert certificate.counterexample.shortest == "as found"
@@ -260,7 +260,7 @@ def test_a_plain_attention_model_on_parity() -> None:
 def test_a_counter_is_no_finite_machine() -> None:
     """Its answers are right, but only a radius below 1 tells 1 and 2 apart."""
     task = MultiplesOf3()
-    certificate, _ = checked(Counter(of=3), task)
+    certificate, _ = checked(Counter(divisor=3), task)
     assert certificate.level == "tested"
     assert "do not close within 500 classes" in certificate.reason
     assert all(tested.num_correct == tested.num_graded for tested in certificate.tested)

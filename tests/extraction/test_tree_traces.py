@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from lengthwise.extraction.tree import TreeModel
 from lengthwise.extraction.tree_traces import Trees, build_trees, root_answers
 from lengthwise.models import make_model
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, TreeModel
 from lengthwise.ops.tree_attention import merge_windows
 from lengthwise.tasks import make_task
 

@@ -11,9 +11,9 @@ from lengthwise.certification.proofs.affine import Affine
 from lengthwise.certification.proofs.base import PROVERS, Prover, finite_or_none
 from lengthwise.certification.proofs.enclosures import MAX_WINDOWS_PER_CHUNK, check_parts, merge_bounds, smallest_margin
 from lengthwise.extraction.base import Extraction
-from lengthwise.extraction.tree import TreeModel
 from lengthwise.layers.codebook import Codebook, QuantizingLayer
 from lengthwise.layers.tree_layers import MergeLayer
+from lengthwise.models.base import TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
 
 MAX_ENUMERATED = 5_000

@@ -14,9 +14,9 @@ from lengthwise.certification.evidence.enclosures import EnclosureEvidence
 from lengthwise.certification.proofs.affine import ULPS, Affine, Inputs
 from lengthwise.certification.proofs.base import PROVERS, Prover, finite_or_none
 from lengthwise.extraction.base import Extraction, Reader
-from lengthwise.extraction.tree import TreeModel
 from lengthwise.layers.codebook import Codebook
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
+from lengthwise.models.base import TreeModel
 from lengthwise.models.capabilities import AcceptsNoise
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT

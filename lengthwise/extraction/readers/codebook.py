@@ -5,9 +5,8 @@ from torch import Tensor
 
 from lengthwise.extraction.base import READERS
 from lengthwise.extraction.readers.tree import TreeReader
-from lengthwise.extraction.tree import TreeModel
 from lengthwise.layers.codebook import QuantizingLayer
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, TreeModel
 
 
 @READERS.register("codebook")

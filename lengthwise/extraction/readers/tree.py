@@ -6,9 +6,9 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, radii_of
-from lengthwise.extraction.tree import TreeModel, extract_tree, is_traceable
+from lengthwise.extraction.tree import extract_tree, is_traceable
 from lengthwise.extraction.tree_traces import Trees, build_trees, compare_traces, root_answers, tree_chunks
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 
