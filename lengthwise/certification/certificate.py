@@ -147,7 +147,7 @@ class Laws(Part):
 
 
 class Evidence(Part):
-    """What a method of proof found, as numbers that can be checked against the certificate without the model.
+    """The result of a method of proof, as numbers that can be checked against the certificate without the model.
 
     A variant is registered under its method (`EVIDENCE`), which its field `method` repeats, and imports no torch.
     """

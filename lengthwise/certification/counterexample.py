@@ -1,4 +1,4 @@
-"""Strings that a model answers wrongly: found by trying, then made short."""
+"""Strings that a model answers wrongly: searched for by enumeration, then shortened."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -19,7 +19,7 @@ String = Int64[Tensor, " _"]  # a shortened string has another length
 
 
 class Graded(NamedTuple):
-    """Final answers to some strings, the right ones (`IGNORE` where nothing is asked), and which are wrong."""
+    """Final answers to strings, the right ones (`IGNORE` where a string is not supervised), and which are wrong."""
 
     answers: Int64[Tensor, " B"]
     expected: Int64[Tensor, " B"]
@@ -31,12 +31,12 @@ class Graded(NamedTuple):
 
 @torch.no_grad()
 def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"]) -> Graded:
-    """Ask the model and the task for the final answers."""
+    """The final answers of the model and of the task."""
     return Graded(final_answers(model, strings), task.solve(strings)[:, -1])
 
 
 def max_enumerated_length(task: OracleTask) -> int:
-    """The greatest length of which there are at most 4,096 strings."""
+    """The largest length of which there are no more than 4,096 strings."""
     length = 1
     while len(task.symbols) > 1 and len(task.symbols) ** (length + 1) <= MAX_STRINGS_OF_A_LENGTH:
         length += 1
@@ -57,8 +57,8 @@ def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
 def shrunk_error(model: SequenceModel, task: OracleTask, string: String) -> String:
     """Leave out parts of a wrongly answered string for as long as what remains is answered wrongly.
 
-    First to the shortest wrong prefix, then without windows of half its length, a quarter, ... one symbol; of each size
-    64 at most are tried. The result is short, not always the shortest.
+    First to the shortest wrong prefix, then without windows of half its length, a quarter, ... one symbol; up to 64 of
+    each size are tried. The result is short, not always the shortest.
     """
     shorter: String | None = string
     while shorter is not None:

@@ -1,4 +1,4 @@
-"""One model under examination: how what was found becomes a certificate."""
+"""One model under examination: how evidence becomes a certificate."""
 
 import math
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class Examination(NamedTuple):
         evidence: Evidence | None = None,
         counterexample: Counterexample | None = None,
     ) -> Certificate:
-        """What was found, as a certificate."""
+        """The evidence so far, as a certificate of this level."""
         machine = None if candidate is None else candidate.extraction.machine
         return Certificate(
             level=level,

@@ -1,4 +1,4 @@
-"""The machine that a certificate proves right, as a model in the net's place."""
+"""The machine that a certificate proves right, as a model that replaces the net."""
 
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate, machine_from_json
@@ -6,7 +6,7 @@ from lengthwise.models.machine import MachineModel, TransducerModel, as_model
 
 
 def machine_model(certificate: Certificate) -> MachineModel:
-    """The machine that was read off a model, in the model's place.
+    """The machine that was read off a model, as a model that replaces it.
 
     Raises:
         ValueError: the certificate's level is below ``extracted``: its machine, if it has one, is not proved right.

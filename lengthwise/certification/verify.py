@@ -11,7 +11,7 @@ from lengthwise.conventions import IGNORE
 
 MIN_STRINGS = 1_000
 MIN_LENGTHS = (40, 500, 10_000)
-"""From level `extracted` on, so many strings are required at each of these lengths (or one symbol off)."""
+"""Level `extracted` and those above require `MIN_STRINGS` strings at each of these lengths (or one symbol off)."""
 
 
 class Checked(NamedTuple):
@@ -140,21 +140,24 @@ def _num_nodes(machine: TreeMachine | Transducer, length: int) -> int:
 
 
 def _check_refuted(certificate: Certificate, task: Transducer) -> list[str]:
-    shown = certificate.counterexample
-    assert shown is not None  # as `_check_level` saw
+    counterexample = certificate.counterexample
+    assert counterexample is not None  # as `_check_level` saw
     ids = {symbol: index for index, symbol in enumerate(task.symbols)}
-    if not shown.string or not set(shown.string) <= ids.keys():
+    if not counterexample.string or not set(counterexample.string) <= ids.keys():
         raise ValueError("certificate: its counterexample is no string over the task's symbols; certify again")
-    answer = int(task.run(np.array([[ids[symbol] for symbol in shown.string]]))[0, -1])
-    if answer == IGNORE or certificate.classes[answer] != shown.expected:
+    answer = int(task.run(np.array([[ids[symbol] for symbol in counterexample.string]]))[0, -1])
+    if answer == IGNORE or certificate.classes[answer] != counterexample.expected:
         raise ValueError(
-            f"certificate: the transducer does not answer its counterexample with {shown.expected!r}; certify again"
+            f"certificate: the transducer does not answer its counterexample with {counterexample.expected!r}; certify "
+            "again"
         )
-    if shown.got == shown.expected or shown.got not in (None, *certificate.classes):
-        raise ValueError(f"certificate: {shown.got!r} is no wrong answer to its counterexample; certify again")
-    if shown.shortest == "of the machine":
+    if counterexample.got == counterexample.expected or counterexample.got not in (None, *certificate.classes):
+        raise ValueError(f"certificate: {counterexample.got!r} is no wrong answer to its counterexample; certify again")
+    if counterexample.shortest == "of the machine":
         machine = None if certificate.machine is None else machine_from_json(certificate.machine)
         error = None if machine is None else first_error(machine, task)
-        if error is None or len(error) != len(shown.string):
+        if error is None or len(error) != len(counterexample.string):
             raise ValueError("certificate: its counterexample is no shortest one of its machine; certify again")
-    return [f"the right answer to the counterexample ({len(shown.string)} symbols) is {shown.expected}"]
+    return [
+        f"the right answer to the counterexample ({len(counterexample.string)} symbols) is {counterexample.expected}"
+    ]

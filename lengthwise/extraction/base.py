@@ -58,7 +58,7 @@ def extraction_of(
     classes: Int64[np.ndarray, " K"],
     num_levels: int,
 ) -> Extraction:
-    """What was found, given the machine of the prototypes and a smaller one, in which they are these classes."""
+    """The extraction of these prototypes: `fine` is their machine, and in the smaller `machine` they have `classes`."""
     gap = prototypes.gap(classes)
     return Extraction(
         machine, fine, classes, prototypes.states, prototypes.num_given, prototypes.max_distance, gap, num_levels
@@ -151,13 +151,13 @@ def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | N
     fitting = [reader for reader in READERS.values() if reader.reads(model)]
     if not fitting:
         return None
-    most_derived = [reader for reader in fitting if all(issubclass(reader, other) for other in fitting)]
-    if not most_derived:
+    derived_from_all = [reader for reader in fitting if all(issubclass(reader, other) for other in fitting)]
+    if not derived_from_all:
         names = ", ".join(reader.name for reader in fitting)
         raise ValueError(
             f"model: expected one reader for a {type(model).__name__}, got {names}; derive one of them from the others"
         )
-    return most_derived[0](model, symbols)
+    return derived_from_all[0](model, symbols)
 
 
 def radii_of(states: Float[Tensor, "N D"]) -> list[float]:

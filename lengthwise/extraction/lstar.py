@@ -27,14 +27,14 @@ def learn_by_queries(
 
     Membership queries are answered by the model. An equivalence query compares the answers to all prefixes of random
     strings, uniform over the symbols, the same in every round; so, unlike with `certify`, a machine that comes out
-    agrees with the model on a sample only. Nothing is asked of the empty string.
+    agrees with the model on a sample only. The empty string is not supervised.
 
     Raises:
         ValueError: AALpy is not installed, or no machine agrees after `max_rounds` rounds.
 
     Source: Angluin, "Learning regular sets from queries and counterexamples" (1987), as AALpy implements it; Weiss et
         al., "Extracting Automata from Recurrent Neural Networks Using Queries and Counterexamples" (arXiv 1711.09576),
-        who ask nets.
+        who query nets.
     Differs from the source: Weiss et al. answer equivalence queries by partitions of the net's states.
     """
     strings = torch.randint(len(symbols), (num_strings, length), generator=generator_for(seed, "queries"))
@@ -44,7 +44,7 @@ def learn_by_queries(
         wrong = np.argwhere(hypothesis.run(strings.numpy()) != answers)
         if not len(wrong):
             return None
-        row, index = min(wrong.tolist(), key=lambda found: found[1])
+        row, index = min(wrong.tolist(), key=lambda row_and_index: row_and_index[1])
         return tuple(strings[row, : index + 1].tolist())
 
     machine = _learn(symbols, lambda word: model(torch.tensor([word])).argmax(-1)[0].tolist(), wrong_prefix, max_rounds)

@@ -34,10 +34,10 @@ def extract_recurrent(
     """
     prototypes = Prototypes(model, model.initial_state(1), radius=radius, maximum=max_classes)
     rows: list[Int64[Tensor, " _ V"]] = []
-    num_steps = num_followed = 0
-    while num_followed < len(prototypes.states):
-        new = prototypes.states[num_followed:]
-        num_followed += len(new)
+    num_steps = num_stepped = 0
+    while num_stepped < len(prototypes.states):
+        new = prototypes.states[num_stepped:]
+        num_stepped += len(new)
         tokens = torch.arange(len(symbols)).repeat(len(new))
         _, states = model.step(tokens, new.repeat_interleave(len(symbols), 0))
         rows.append(prototypes.join(states).view(len(new), len(symbols)))
@@ -54,9 +54,9 @@ def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
     states[fine.start] = machine.start
     order = [fine.start]
     for state in order:
-        following = fine.semiautomaton.table[state]
+        successors = fine.semiautomaton.table[state]
         in_machine = machine.semiautomaton.table[states[state]]
-        for in_fine, reduced in zip(following.tolist(), in_machine.tolist(), strict=True):
+        for in_fine, reduced in zip(successors.tolist(), in_machine.tolist(), strict=True):
             if states[in_fine] < 0:
                 states[in_fine] = reduced
                 order.append(in_fine)

@@ -39,8 +39,8 @@ def check_is_of(certificate: Certificate, folder: Path) -> str:
         "classes": (certificate.classes, task.classes),
         "transducer": (certificate.transducer, task.transducer.minimize().to_json()),
     }
-    for what, (expected, found) in pairs.items():
-        if expected != found:
+    for what, (expected, actual) in pairs.items():
+        if expected != actual:
             raise ValueError(f"{folder}: expected the {what} of the certificate, got another; certify {folder} again")
     if certificate.counterexample is not None:
         string = task.encode("".join(certificate.counterexample.string))

@@ -352,7 +352,7 @@ def test_a_bounded_certificate_names_its_length(contents, tmp_path: Path, capsys
     assert "right up to that length. That length is 64." in verdict(path, capsys)[1]
 
 
-def test_a_transducer_in_place_of_the_machine_is_compared_too(contents, tmp_path: Path, capsys) -> None:
+def test_a_transducer_as_the_machine_is_compared_too(contents, tmp_path: Path, capsys) -> None:
     path, content = tmp_path / "certificate.json", copy.deepcopy(contents["extracted"])
     content["machine"] = content["transducer"]
     path.write_text(text_of(content))

@@ -125,22 +125,24 @@ def test_infinite_weights_prove_little(name: str) -> None:
 
 def test_a_state_that_is_no_number_is_in_no_class() -> None:
     model, task = last_symbol_net(), LastSymbol()
-    found = extract_tree(model, task.symbols, radius=1.0)
+    extraction = extract_tree(model, task.symbols, radius=1.0)
     states = torch.full((3, 8), 1.0)
-    states[0, 0], states[1, 0], states[2] = float("nan"), float("inf"), found.prototypes[-1]
-    classes, distances = found.classes_of(model, states)
-    assert classes.tolist() == [-1, -1, found.classes[-1]]
+    states[0, 0], states[1, 0], states[2] = float("nan"), float("inf"), extraction.prototypes[-1]
+    classes, distances = extraction.classes_of(model, states)
+    assert classes.tolist() == [-1, -1, extraction.classes[-1]]
     assert distances.isfinite().tolist() == [False, False, True]
 
 
 def test_a_state_whose_answer_no_prototype_gives_is_in_no_class() -> None:
     """However near it is: what it says is not what they say."""
     model, task = last_symbol_net(), LastSymbol()
-    found = extract_tree(model, task.symbols, radius=1.0)
-    in_b = found.prototypes[-1:]
+    extraction = extract_tree(model, task.symbols, radius=1.0)
+    in_b = extraction.prototypes[-1:]
     with torch.no_grad():
         assert int(model.readout(in_b).argmax()) == 1
-    none_of_b = found._replace(prototypes=found.prototypes.index_fill(0, torch.tensor([len(found.prototypes) - 1]), 0))
+    none_of_b = extraction._replace(
+        prototypes=extraction.prototypes.index_fill(0, torch.tensor([len(extraction.prototypes) - 1]), 0)
+    )
     classes, distances = none_of_b.classes_of(model, in_b)
     assert classes.tolist() == [-1]
     assert distances.tolist() == [float("inf")]
@@ -160,7 +162,7 @@ def test_answers_to_many_symbols_are_the_models_own(config, monkeypatch: pytest.
         assert torch.equal(traced.grade(model, task).answers, model.last(strings).argmax(-1))
 
 
-def test_trees_are_kept_only_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trees_are_cached_up_to_a_number_of_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     model, task = last_symbol_net(), LastSymbol()
     monkeypatch.setattr("lengthwise.extraction.tree_traces.MAX_SYMBOLS_PER_CHUNK", 400)
     reader = reader_of(model, task.symbols)
@@ -222,7 +224,7 @@ def test_a_state_that_overflows_answers_nothing() -> None:
 
 
 @pytest.mark.usefixtures("fewer_strings")
-def test_a_state_of_one_number_has_a_place_on_the_map() -> None:
+def test_a_state_of_one_number_is_on_the_map() -> None:
     """The sign of it says whether the last symbol is b."""
     model = make_model("rnn", LastSymbol(), d_model=1)
     with torch.no_grad():

@@ -67,16 +67,16 @@ def levels(machine: TreeMachine, transducer: Transducer) -> Iterator[set[tuple[i
         seen.add(known)
         windows = {k: product(*[pads] * (chunk - k - 1), mixed | full, *[full] * k) for k in range(chunk - 1)}
         windows[chunk - 1] = product(mixed, *[full] * (chunk - 1))
-        merged = {k: {merge(machine, window) for window in some} for k, some in windows.items()}
-        pads, full = ({merge(machine, window) for window in product(*[some] * chunk)} for some in (pads, full))
+        merged = {k: {merge(machine, window) for window in parts} for k, parts in windows.items()}
+        pads, full = ({merge(machine, window) for window in product(*[parts] * chunk)} for parts in (pads, full))
         mixed = set().union(*merged.values())
         yield full.union(*[merged[k] for k in merged if k or len(seen) == 1])
 
 
 def merge(machine: TreeMachine, window: tuple[tuple[int, tuple[int, ...]], ...]) -> tuple[int, tuple[int, ...]]:
     states = window[0][1]
-    for _, following in window[1:]:
-        states = tuple(following[q] for q in states)
+    for _, successors in window[1:]:
+        states = tuple(successors[q] for q in states)
     return int(machine.table[tuple(k for k, _ in window)]), states
 
 

@@ -30,10 +30,10 @@ def with_answers_from_zero(transducer: Transducer) -> Transducer:
 def test_finds_the_machine_that_is_there(transducer: Transducer, chunk: int, scatter: float) -> None:
     transducer = with_answers_from_zero(transducer.minimize())
     there = with_separate_leaves(tree_machine(transducer, chunk))
-    found = extract_tree(table_model(there, scatter), there.symbols, radius=0.6)
-    assert found.machine.difference_string(transducer) is None
-    assert found.machine.num_classes <= there.num_classes + len(there.leaves)
-    assert found.radius <= 0.5
+    extraction = extract_tree(table_model(there, scatter), there.symbols, radius=0.6)
+    assert extraction.machine.difference_string(transducer) is None
+    assert extraction.machine.num_classes <= there.num_classes + len(there.leaves)
+    assert extraction.radius <= 0.5
 
 
 @given(small, st.data())
@@ -45,8 +45,8 @@ def test_a_planted_fault_is_found_with_its_shortest_string(transducer: Transduce
     old, new = (data.draw(st.integers(0, right.num_classes - 1)) for _ in range(2))
     table[old, new] = data.draw(st.integers(0, len(right.outputs) - len(right.leaves) - 1))
     wrong = TreeMachine(right.symbols, right.leaves, table, right.outputs)
-    found = extract_tree(table_model(wrong), wrong.symbols, radius=0.6)
-    assert found.machine.difference_string(transducer) == wrong.difference_string(transducer)
+    extraction = extract_tree(table_model(wrong), wrong.symbols, radius=0.6)
+    assert extraction.machine.difference_string(transducer) == wrong.difference_string(transducer)
 
 
 def test_states_that_drift_are_not_finite() -> None:
@@ -71,9 +71,9 @@ def test_a_machine_that_needs_long_strings_is_told_apart() -> None:
         table = np.stack([np.minimum(np.arange(size + 1) + 1, size), np.zeros(size + 1, dtype=np.int64)], axis=1)
         counters.append(Transducer(Semiautomaton(table, ("a", "b")), 0, (np.arange(size + 1) == size).astype(np.int64)))
     machine = with_separate_leaves(tree_machine(counters[0]))
-    found = extract_tree(table_model(machine), ("a", "b"), radius=0.6, max_classes=2000)
-    assert found.machine.difference_string(counters[0]) is None
-    assert found.machine.difference_string(counters[1]) == ("a",) * 33
+    extraction = extract_tree(table_model(machine), ("a", "b"), radius=0.6, max_classes=2000)
+    assert extraction.machine.difference_string(counters[0]) is None
+    assert extraction.machine.difference_string(counters[1]) == ("a",) * 33
 
 
 @pytest.mark.parametrize(
@@ -89,5 +89,5 @@ def test_other_trees_are_refused(settings: dict, sentence: str) -> None:
 def test_an_untrained_model_is_no_machine_of_its_task() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2)
-    found = extract_tree(model, task.symbols, radius=20.0)
-    assert found.machine.difference_string(task.transducer) is not None
+    extraction = extract_tree(model, task.symbols, radius=20.0)
+    assert extraction.machine.difference_string(task.transducer) is not None

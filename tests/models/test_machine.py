@@ -39,9 +39,9 @@ def machines(draw: st.DrawFn) -> tuple[Transducer, TreeMachine | Transducer]:
 @given(machines(), st.integers(1, 9), st.sampled_from([torch.float32, torch.float64]))
 @settings(max_examples=60)
 def test_answers_as_the_machine_does(
-    some: tuple[Transducer, TreeMachine | Transducer], length: int, dtype: torch.dtype
+    machines_that_agree: tuple[Transducer, TreeMachine | Transducer], length: int, dtype: torch.dtype
 ) -> None:
-    transducer, machine = some
+    transducer, machine = machines_that_agree
     model, strings = as_model(machine, NAMES).to(dtype), all_strings(2, length)
     inputs = torch.from_numpy(strings)
     expected = torch.from_numpy(transducer.run(strings))
@@ -146,7 +146,7 @@ def test_is_measured_like_any_model(name: str) -> None:
 
 
 @pytest.mark.parametrize("chunk", [2, 3])
-def test_takes_the_place_of_the_net_it_was_found_in(chunk: int) -> None:
+def test_replaces_the_net_it_was_read_off(chunk: int) -> None:
     net = table_model(tree_machine(library.cycle(5), chunk), scatter=0.1)
     machine, _ = extract_tree(net, ("0", "1", "2"), radius=0.6).machine.reduced()
     model = as_model(machine, tuple("01234"))
@@ -156,7 +156,7 @@ def test_takes_the_place_of_the_net_it_was_found_in(chunk: int) -> None:
 
 @pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize("name", ["parity", "bounded-dyck"])
-def test_a_certified_machine_takes_the_place_of_its_model(name: str) -> None:
+def test_a_certified_machine_replaces_its_model(name: str) -> None:
     task = make_task(name)
     certificate = certify(table_model(right_machine(task, 2), num_answers=len(task.classes)), task)
     whole, streamed = machine_model(certificate), streamed_machine_model(certificate)
@@ -171,7 +171,7 @@ def test_a_certified_machine_takes_the_place_of_its_model(name: str) -> None:
     assert isinstance(whole, TreeMachineModel)
 
 
-def test_a_machine_that_is_not_proved_takes_no_place() -> None:
+def test_a_machine_that_is_not_proved_replaces_nothing() -> None:
     task = make_task("parity")
     refuted = certify(TransducerModel(task.transducer, task.classes[::-1]), make_task("even-pairs"))
     with pytest.raises(ValueError, match="expected level extracted or higher, got refuted; no machine is proved"):

@@ -16,7 +16,7 @@ from lengthwise.tasks import make_task
 from lengthwise.validation import dump_named
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+def verdict(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     with pytest.raises(SystemExit) as stopped:
         main(["certify", *arguments])
     captured = capsys.readouterr()
@@ -37,14 +37,14 @@ def folders(tmp_path: Path) -> list[str]:
 
 def test_a_certificate_is_checked_against_the_weights_it_is_about(folders: list[str], capsys) -> None:
     parity, moved, pairs = folders
-    code, text = said(capsys, parity, "--at-least", "extracted")
+    code, text = verdict(capsys, parity, "--at-least", "extracted")
     assert code == 0, text
     check = ("--check", f"{parity}/certificate.json")
-    code, text = said(capsys, parity, *check)
+    code, text = verdict(capsys, parity, *check)
     assert code == 0
     assert f"verified: the certificate is about the model and the task in {parity}" in text
     for other in (moved, pairs):
-        code, text = said(capsys, other, *check)
+        code, text = verdict(capsys, other, *check)
         assert code == 2
         assert text == (
             f"lengthwise: {other}: expected the weights of the certificate, got another; certify {other} again\n"

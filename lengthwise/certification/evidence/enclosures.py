@@ -17,7 +17,8 @@ from lengthwise.certification.certificate import (
 class EnclosureEvidence(Evidence):
     """Enclosures around the prototypes that the model maps into one another, and the logit margin in them.
 
-    `radius` is the largest half-width of an enclosure. `logit_margin` is None where there is one answer only.
+    `radius` is the largest radius of an enclosure along one of its axes. `logit_margin` is None where there is one
+    answer only.
     """
 
     method: Literal["enclosures"] = "enclosures"

@@ -1,4 +1,8 @@
-"""Values known up to a first-order term and a bounded remainder: sound bounds on what a network computes."""
+"""Affine arithmetic: values known up to a first-order term and a bounded remainder, sound for what float32 computes.
+
+Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004). Differs from the source: the
+remainder of a form is one number for each value, and holds the rounding of float32 in any order of summation.
+"""
 
 import math
 from collections.abc import Callable
@@ -20,7 +24,7 @@ LARGEST = 1e15
 finite numbers that are wrong (a variance that is infinite makes LayerNorm return its bias)."""
 
 ULPS = 8
-"""How many units an elementwise function of PyTorch (tanh, erf, exp, rsqrt) is taken to be wrong by at most."""
+"""The largest error, in units, that an elementwise function of PyTorch (tanh, erf, exp, rsqrt) is taken to have."""
 
 
 class Inputs:
@@ -61,7 +65,7 @@ class Affine:
         return self.reach + self.remainder
 
     def rounded(self, size: Tensor, units: int = 1) -> "Affine":
-        """The same with room for rounding errors of so many units of `size`: any, if that is above `LARGEST`."""
+        """The same with slack for rounding errors of `units` units of `size`; infinite slack above `LARGEST`."""
         slack = torch.where(size < LARGEST, units * UNIT * (size + SMALLEST), torch.inf)
         return self._moved(self.center, self.remainder + slack)
 
@@ -141,12 +145,12 @@ class Affine:
         self,
         f: Callable[[Tensor], Tensor],
         derivative: Callable[[Tensor], Tensor],
-        most_curved: Callable[[Tensor, Tensor], Tensor],
+        max_curvature: Callable[[Tensor, Tensor], Tensor],
     ) -> "Affine":
         """An elementwise function, given its derivative and a bound on |f''| over [low, high]."""
         radius = self.radius
         slope_here = derivative(self.center)
-        curvature = most_curved(self.center - radius, self.center + radius)
+        curvature = max_curvature(self.center - radius, self.center + radius)
         remainder = slope_here.abs() * self.remainder + 0.5 * curvature * radius**2
         image = Affine(f(self.center), slope_here.unsqueeze(-1) * self.slope, remainder)
         vars(image)["reach"] = slope_here.abs() * self.reach
@@ -155,12 +159,12 @@ class Affine:
     def tanh(self) -> "Affine":
         """|tanh''| = 2 |t| (1 - t^2), which is at most 4 / (3 sqrt 3) and falls beyond |x| = 0.66."""
 
-        def most_curved(low: Tensor, high: Tensor) -> Tensor:
+        def max_curvature(low: Tensor, high: Tensor) -> Tensor:
             nearest = _nearest_to_zero(low, high)
             t = nearest.tanh()
             return torch.where(nearest < 0.66, 4 / (3 * math.sqrt(3)), 2 * t * (1 - t**2))
 
-        return self.smooth(torch.tanh, lambda x: 1 - x.tanh() ** 2, most_curved)
+        return self.smooth(torch.tanh, lambda x: 1 - x.tanh() ** 2, max_curvature)
 
     def gelu(self) -> "Affine":
         """x Phi(x). Of |2 - x^2| phi(x), the second derivative's size, the part beyond |x| = 1.41 stays below 0.11."""
@@ -171,12 +175,12 @@ class Affine:
         def slope(x: Tensor) -> Tensor:
             return 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * density(x)
 
-        def most_curved(low: Tensor, high: Tensor) -> Tensor:
+        def max_curvature(low: Tensor, high: Tensor) -> Tensor:
             nearest = _nearest_to_zero(low, high)
             return torch.where(nearest < 2, (2 * density(nearest)).clamp(min=0.11), nearest**2 * density(nearest))
 
         # 1 + erf cancels for negative x: the error is one of x, not of the small result.
-        image = self.smooth(torch.nn.functional.gelu, slope, most_curved)
+        image = self.smooth(torch.nn.functional.gelu, slope, max_curvature)
         return image.rounded(self.center.abs() + self.radius, ULPS)
 
     def relu(self) -> "Affine":
@@ -187,31 +191,31 @@ class Affine:
     def sigmoid(self) -> "Affine":
         """1 / (1 + e^-x). The second derivative's size s (1 - s) |1 - 2 s| is at most 0.0963 and falls beyond 1.32."""
 
-        def most_curved(low: Tensor, high: Tensor) -> Tensor:
+        def max_curvature(low: Tensor, high: Tensor) -> Tensor:
             nearest = _nearest_to_zero(low, high)
             s = (-nearest).sigmoid()  # of the two tails the one that is not 1 in float64
             return torch.where(nearest < 1.32, 0.0963, s * (1 - s) * (1 - 2 * s))
 
-        return self.smooth(torch.sigmoid, lambda x: x.sigmoid() * (-x).sigmoid(), most_curved)
+        return self.smooth(torch.sigmoid, lambda x: x.sigmoid() * (-x).sigmoid(), max_curvature)
 
     def softplus(self) -> "Affine":
         """log(1 + e^x), whose second derivative, s (1 - s) with s = 1 / (1 + e^-x), falls with |x|."""
 
-        def most_curved(low: Tensor, high: Tensor) -> Tensor:
+        def max_curvature(low: Tensor, high: Tensor) -> Tensor:
             nearest = _nearest_to_zero(low, high)
             return nearest.sigmoid() * (-nearest).sigmoid()
 
-        return self.smooth(lambda x: torch.logaddexp(x, torch.zeros_like(x)), torch.sigmoid, most_curved)
+        return self.smooth(lambda x: torch.logaddexp(x, torch.zeros_like(x)), torch.sigmoid, max_curvature)
 
     def power(self, exponent: float) -> "Affine":
         """x^p for a negative p; all x must be positive, else the bound is infinite."""
 
-        def most_curved(low: Tensor, _: Tensor) -> Tensor:
+        def max_curvature(low: Tensor, _: Tensor) -> Tensor:
             positive = low.clamp(min=1e-300)
             bound = abs(exponent * (exponent - 1)) * positive ** (exponent - 2)
             return torch.where(low > 0, bound, torch.inf)
 
-        return self.smooth(lambda x: x**exponent, lambda x: exponent * x ** (exponent - 1), most_curved)
+        return self.smooth(lambda x: x**exponent, lambda x: exponent * x ** (exponent - 1), max_curvature)
 
     def layer_norm(self, epsilon: float = 1e-5) -> "Affine":
         """(x - mean) / sqrt(variance + epsilon) over the last axis."""

@@ -34,7 +34,7 @@ SLACK = 1.05
 
 
 class Search(NamedTuple):
-    """Evidence, if enclosures were found, and how many merges were bounded on the way."""
+    """Evidence, where enclosures closed, and the number of merges that were bounded on the way."""
 
     evidence: EnclosureEvidence | None
     num_merges: int
@@ -160,7 +160,7 @@ def _extents(
     offset = (turned @ (bounds.center - enclosures.center[classes])[..., None])[..., 0]
     reach = torch.linalg.vector_norm(turned @ bounds.slope, 1, -1)
     radius = reach + (turned.abs() @ bounds.remainder[..., None])[..., 0]
-    # The products are rounded too, a billion times finer than what float32 was given room for.
+    # The products are rounded too, a billion times finer than the slack for float32.
     return offset, radius * (1 + 1e-9) + 1e-12
 
 
@@ -244,12 +244,12 @@ def _mixed(scores: Sequence[Affine], values: Sequence[Affine]) -> Affine:
     Of a and b with scores s and t that is b + sigmoid(s - t) (a - b), with the score log(e^s + e^t) towards the next.
     """
     score, mixed = scores[0], values[0]
-    for following, value in zip(scores[1:], values[1:], strict=True):
-        lead = score - following
+    for next_score, value in zip(scores[1:], values[1:], strict=True):
+        lead = score - next_score
         largest = value.center.abs() + value.radius + mixed.center.abs() + mixed.radius
         # The network's weights are rounded each for itself, so that the error does not vanish with a - b.
         mixed = (value + lead.sigmoid() * (mixed - value)).rounded(largest, ULPS)
-        score = following + lead.softplus()
+        score = next_score + lead.softplus()
     return mixed
 
 

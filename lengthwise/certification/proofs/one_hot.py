@@ -63,7 +63,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
     assert isinstance(extraction.fine, Transducer)
     bounded = (columns.center.argmax(-1), first.center.argmax(-1))
-    if not (torch.equal(one_hot, extraction.prototypes) and _steps_follow(extraction.fine, states, *bounded)):
+    if not (torch.equal(one_hot, extraction.prototypes) and _steps_agree(extraction.fine, states, *bounded)):
         return "the steps between the states, as bounded, are not those of the machine"
     (points,) = exact_points(one_hot.double()[None])
     margin = _smallest_margin(_answers(model.readout, points), torch.tensor(extraction.fine.outputs))
@@ -87,16 +87,16 @@ class StateProver(Prover):
         return prove_states(model, extraction)
 
 
-def _steps_follow(
+def _steps_agree(
     fine: Transducer, states: Int64[Tensor, "Q N"], maps: Int64[Tensor, "V N S"], first: Int64[Tensor, " N"]
 ) -> bool:
     """Whether the machine starts in the first state, and each symbol leads from each state where the columns lead."""
     table = torch.tensor(fine.semiautomaton.table)
-    follows = [
+    agrees = [
         torch.equal(states[successors], columns.gather(1, states.T).T)
         for columns, successors in zip(maps, table.unbind(1), strict=True)
     ]
-    return torch.equal(states[fine.start], first) and all(follows)
+    return torch.equal(states[fine.start], first) and all(agrees)
 
 
 def _smallest_margin(logits: Affine, outputs: Int64[Tensor, " Q"]) -> float:

@@ -140,13 +140,11 @@ class _Closed(NamedTuple):
 def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed:
     size = maps.shape[-1]
     if len(start) * math.log2(size) > 62:
-        raise ValueError(
-            f"model: expected at most 2^62 states that blocks could have together, got {size}^{len(start)}"
-        )
+        raise ValueError(f"model: expected no more than 2^62 states of all blocks together, got {size}^{len(start)}")
     weights = size ** torch.arange(len(start))
     weighted = maps * weights[:, None]  # a block's part of the number of the state that it leads to
 
-    def following(numbers: Int64[Tensor, " F"]) -> Int64[Tensor, "F V"]:
+    def successors_of(numbers: Int64[Tensor, " F"]) -> Int64[Tensor, "F V"]:
         digits = numbers[:, None] // weights % size
         return weighted.gather(2, digits.T.expand(len(maps), -1, -1)).sum(1).T
 
@@ -154,11 +152,11 @@ def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed
     num_levels = 0
     while len(new):
         num_levels += 1
-        successors = following(new).unique()
+        successors = successors_of(new).unique()
         new = successors[~torch.isin(successors, reached)]
         reached = torch.cat([reached, new])
         if len(reached) > MAX_STATES:
-            raise ValueError(f"model: expected at most {MAX_STATES:,} states to enumerate, got more")
+            raise ValueError(f"model: expected no more than {MAX_STATES:,} states to enumerate, got more")
     in_order, order = reached.sort()
-    table = order[torch.searchsorted(in_order, following(reached).contiguous())]
+    table = order[torch.searchsorted(in_order, successors_of(reached).contiguous())]
     return _Closed(table, reached[:, None] // weights % size, num_levels)

@@ -1,4 +1,4 @@
-"""Certificates on the page about runs: verdict, machine, map of its representatives."""
+"""Certificates on the page about runs: verdict, machine, map of its prototypes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,13 +13,12 @@ from lengthwise.report.tables.certificate import certificate_lines, class_names
 from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.report.tables.table import Table
 
-LARGEST_TABLE = 30
+MAX_TABLE_SIZE = 30
 """Classes or states, and symbols, of the largest machine whose table is shown whole."""
 
 _MAP_NOTE = (
-    "Maps: one point for each representative, along the first two principal axes of all of a run's, with its class in "
-    "the machine, named by the shortest string that has it (the pad by a dot; - where no string "
-    "shows it)."
+    "Maps: one point for each prototype, along the first two principal axes of all prototypes of the run. Its label is "
+    "the shortest string of its class in the machine (a dot for the pad, - where no string shows the class)."
 )
 
 
@@ -37,7 +36,7 @@ def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, d
 
 
 def map_chart(closure: Closure, names: Sequence[str]) -> alt.LayerChart:
-    """The representatives on the plane of their first two principal axes, each with the name of its class."""
+    """The prototypes on the plane of their first two principal axes, each with the name of its class."""
     values = [{"x": x, "y": y, "class": names[k] if k >= 0 else NOTHING} for x, y, k in closure.points]
     quoted = list(dict.fromkeys(str(value["class"]) for value in values))
     scale = alt.Scale(domain=quoted, range=[PALETTE[index % len(PALETTE)] for index in range(len(quoted))])
@@ -62,18 +61,18 @@ def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
 
 def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:
     """The answer of each class or state, and where it leads: with each newer class, or with each symbol."""
-    if certificate.machine is None or len(names) > LARGEST_TABLE:
+    if certificate.machine is None or len(names) > MAX_TABLE_SIZE:
         return None
     machine = machine_from_json(certificate.machine)
     if isinstance(machine, TreeMachine):
         if machine.chunk_size > 2:
             return None  # its table has an axis for each part of a window
         header, table = ("older \\ newer", "answer", *names), machine.table
-    elif len(machine.symbols) > LARGEST_TABLE:
+    elif len(machine.symbols) > MAX_TABLE_SIZE:
         return None
     else:
         header, table = ("state \\ symbol", "answer", *machine.symbols), machine.semiautomaton.table
     answers = (certificate.classes[k] if k >= 0 else NOTHING for k in machine.outputs.tolist())
-    following = ([names[k] if k >= 0 else NOTHING for k in row] for row in table.tolist())
-    lines = zip(names, answers, following, strict=True)
+    successors = ([names[k] if k >= 0 else NOTHING for k in row] for row in table.tolist())
+    lines = zip(names, answers, successors, strict=True)
     return Table(header, tuple((name, answer, *row) for name, answer, row in lines))

@@ -20,17 +20,17 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
     yield certificate.level, certificate.claim
     if certificate.level in ("tested", "extracted"):
         yield "not higher, because", certificate.reason
-    if shown := certificate.counterexample:
-        quoted = "".join(shown.string)
+    if counterexample := certificate.counterexample:
+        quoted = "".join(counterexample.string)
         if len(quoted) > MAX_QUOTED_LENGTH:
-            quoted = f"{quoted[: MAX_QUOTED_LENGTH - 20]}... ({len(shown.string):,} symbols)"
+            quoted = f"{quoted[: MAX_QUOTED_LENGTH - 20]}... ({len(counterexample.string):,} symbols)"
         how = {
             "of all strings": "no shorter string is answered wrongly",
             "of the machine": "the shortest on which the machine read off the model errs",
             "as found": "made as short as leaving out parts allows",
-        }[shown.shortest]
-        answer = "overflows" if shown.got is None else f"says {shown.got}"
-        yield "counterexample", f"{quoted}: the model {answer}, right is {shown.expected} ({how})"
+        }[counterexample.shortest]
+        answer = "overflows" if counterexample.got is None else f"says {counterexample.got}"
+        yield "counterexample", f"{quoted}: the model {answer}, right is {counterexample.expected} ({how})"
     yield from _machine(certificate)
     if certificate.tested:
         counts = (
@@ -89,8 +89,8 @@ def class_names(certificate: Certificate) -> list[str]:
     while len(machine.symbols) ** (length + 1) <= MAX_TRIED and len(names) < len(machine.outputs):
         length += 1
         strings = np.indices((len(machine.symbols),) * length).reshape(length, -1).T
-        found, first = np.unique(_classes(machine, strings), return_index=True)
-        for k, row in sorted(zip(found.tolist(), first.tolist(), strict=True), key=lambda pair: pair[1]):
+        present, first = np.unique(_classes(machine, strings), return_index=True)
+        for k, row in sorted(zip(present.tolist(), first.tolist(), strict=True), key=lambda pair: pair[1]):
             names.setdefault(k, "".join(machine.symbols[v] for v in strings[row]))
     if isinstance(machine, Transducer):
         names.setdefault(machine.start, "(start)")

@@ -70,12 +70,12 @@ def test_slack_is_that_of_the_definition_less_rounding(seed: int, sizes: tuple[i
     chunk_size, count = sizes
     model = with_random_codes(seed, count, chunk_size=chunk_size)
     extraction = extracted(model)
-    exact, found = slack_by_definition(model, extraction), enumerate_merges(model, extraction)
-    if found is None:
+    exact, evidence = slack_by_definition(model, extraction), enumerate_merges(model, extraction)
+    if evidence is None:
         assert exact < 1e-2
     else:
-        assert exact - 1e-2 < found.slack <= exact
-        assert found.num_merges == len(merges(extraction)[0])
+        assert exact - 1e-2 < evidence.slack <= exact
+        assert evidence.num_merges == len(merges(extraction)[0])
 
 
 @given(st.integers(0, 10**6), st.integers(2, 8), st.integers(1, 300))
@@ -97,7 +97,7 @@ def test_a_state_between_two_codes_is_never_certain(seed: int, count: int, index
     """A code is planted as far from a merged state as the code that this becomes."""
     model = with_random_codes(seed, count)
     before = extracted(model)
-    windows, targets = (some[index] for some in merges(before))
+    windows, targets = (whole[index] for whole in merges(before))
     parts, code = before.prototypes[windows], before.prototypes[targets]
     with torch.no_grad():
         state = merge_windows(model.tree.layers[0].layer, parts)
@@ -153,9 +153,9 @@ def test_the_extraction_of_another_model_is_refused() -> None:
 
 def test_of_one_code_there_is_no_slack() -> None:
     model = with_random_codes(0, 1)
-    found = enumerate_merges(model, extracted(model))
-    assert found is not None
-    assert found.slack is None
+    evidence = enumerate_merges(model, extracted(model))
+    assert evidence is not None
+    assert evidence.slack is None
 
 
 @pytest.mark.usefixtures("fewer_strings")

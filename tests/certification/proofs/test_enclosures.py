@@ -74,7 +74,7 @@ def test_holds_what_float32_computes(name: str, seed: int, enclosure_radius: flo
 
 
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "own inputs"])
-def test_small_boxes_have_tight_bounds(name: str) -> None:
+def test_small_enclosures_have_tight_bounds(name: str) -> None:
     bounded, computed = OPERATIONS[name]
     generator = torch.Generator().manual_seed(0)
     center = torch.randn(6, generator=generator).double()
@@ -93,12 +93,12 @@ def test_mixing_by_scores_holds_the_softmax(seed: int, chunk: int, enclosure_rad
     given_enclosure = enclosure(center.double(), enclosure_radius)
 
     def part(start: int, stop: int) -> Affine:
-        some = (
+        chosen = (
             given_enclosure.center[start:stop],
             given_enclosure.slope[start:stop],
             given_enclosure.remainder[start:stop],
         )
-        return Affine(*some).unflatten((1, stop - start))
+        return Affine(*chosen).unflatten((1, stop - start))
 
     scores = [part(4 * j, 4 * j + 1) for j in range(chunk)]
     values = [part(4 * j + 1, 4 * j + 4) for j in range(chunk)]
@@ -178,12 +178,12 @@ def shaken_net(seed: int) -> tuple[RegularGPT, Extraction]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_boxes_hold_what_their_corners_merge_to(seed: int, monkeypatch) -> None:
-    """Invariance itself: points of the boxes of a window, merged by the net in float32, lie in the box it leads to."""
+def test_enclosures_hold_what_their_corners_merge_to(seed: int, monkeypatch) -> None:
+    """Points in the enclosures of a window, merged by the net in float32, lie in the enclosure it leads to."""
     model, extraction = shaken_net(seed)
     kept, states = [], enclosures_module._states
     monkeypatch.setattr(
-        enclosures_module, "_states", lambda enclosures, some: kept.append(enclosures) or states(enclosures, some)
+        enclosures_module, "_states", lambda enclosures, chosen: kept.append(enclosures) or states(enclosures, chosen)
     )
     evidence = invariant_enclosures(model, extraction).evidence
     assert evidence is not None
@@ -204,7 +204,7 @@ def test_boxes_hold_what_their_corners_merge_to(seed: int, monkeypatch) -> None:
     assert float(lead.min()) >= evidence.logit_margin > 0
 
 
-def test_boxes_with_other_answers_than_the_machine_prove_nothing() -> None:
+def test_enclosures_with_other_answers_than_the_machine_prove_nothing() -> None:
     model, extraction = shaken_net(0)
     fine = extraction.fine
     for k in range(extraction.num_given, fine.num_classes):
@@ -230,7 +230,7 @@ def test_a_lead_within_the_rounding_of_either_logit_is_no_lead() -> None:
         assert margin < 0
 
 
-def test_a_net_that_is_not_trained_gets_no_boxes() -> None:
+def test_a_net_that_is_not_trained_gets_no_enclosures() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2)
     assert invariant_enclosures(model, extract_tree(model, task.symbols, radius=20.0)).evidence is None

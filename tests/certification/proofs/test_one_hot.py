@@ -203,9 +203,9 @@ def test_rounding_decides_between_answers_of_a_mixture_that_are_as_likely() -> N
 
 def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_hot, "MAX_STATES", 2)
-    with pytest.raises(ValueError, match="model: expected at most 2 states to enumerate, got more"):
+    with pytest.raises(ValueError, match="model: expected no more than 2 states to enumerate, got more"):
         enumerated(compiled())
-    with pytest.raises(ValueError, match=r"at most 2\^62 states that blocks could have together, got 3\^41"):
+    with pytest.raises(ValueError, match=r"no more than 2\^62 states of all blocks together, got 3\^41"):
         enumerated(among_other_blocks(40, seed=0))
 
 
