@@ -78,7 +78,7 @@ def description(name: str, width: int) -> list[str]:
 def _described(family: str, name: str, width: int) -> list[list[str]]:
     """The paragraphs about one member."""
     member = FAMILIES[family][name]
-    heading = [f"{name}: {_article(family)}", f"{member.__qualname__} in {member.__module__}"]
+    heading = [f"{name}: {_article(family)}", *_wrapped(f"{member.__qualname__} in {member.__module__}", width)]
     details: dict[str, Any] = {
         "tasks": _task_details,
         "models": _model_details,

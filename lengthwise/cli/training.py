@@ -1,14 +1,19 @@
 """Commands that train: train, resume."""
 
+import math
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import Longest, Root, Seed
+from lengthwise.cli.options import Longest, Root, Seed, Workers
 from lengthwise.cli.streams import Output
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lengthwise.runs.folder import RunResult
     from lengthwise.runs.spec import RunSpec
 
 
@@ -26,10 +31,12 @@ def train(
         Parameter(name="--set", negative=(), help="A setting, as section.key=value; may be given many times."),
     ] = (),
     seed: Seed = 0,
+    seeds: Annotated[str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4.")] = None,
+    workers: Workers = 1,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
 ) -> int:
-    """Train and measure one run; settings come from the preset, then the file, then --set.
+    """Train and measure a run, or one for each of several seeds; settings come from the preset, the file, then --set.
 
     A run that was interrupted goes on where it stopped; a finished one is only shown, or measured again where what is
     to be measured has changed.
@@ -37,7 +44,32 @@ def train(
     from lengthwise.runs.spec import make_spec, merge, parse_assignments, read_settings
 
     settings = merge(read_settings(config) if config else {}, parse_assignments(set_))
-    return _train(make_spec(task, model, settings, preset=preset, seed=seed), runs, longest)
+    if seeds is None:
+        return _train(make_spec(task, model, settings, preset=preset, seed=seed), runs, longest)
+    specs = [make_spec(task, model, settings, preset=preset, seed=number) for number in parse_seeds(seeds)]
+    return _train_all(specs, runs, longest, workers)
+
+
+MAX_SEEDS = 1_000
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds from words like ``0,1,2`` or ``0-4``, each once; anything else is a ValueError.
+
+    Example:
+        >>> parse_seeds("0-2,7")
+        [0, 1, 2, 7]
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or len(first + last) > 30:
+            raise ValueError(f"seeds: expected seeds and ranges such as 0,1,2 or 0-4, got {part.strip()[:40]!r}")
+        begin, end = int(first), int(last or first)
+        if begin > end or len(seeds) + end - begin >= MAX_SEEDS:
+            raise ValueError(f"seeds: expected 1 to {MAX_SEEDS:,} seeds in order, got {text[:40]!r}")
+        seeds += range(begin, end + 1)
+    return list(dict.fromkeys(seeds))
 
 
 def resume(
@@ -68,6 +100,44 @@ def _train(spec: "RunSpec", root: Path, longest: int) -> int:
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
     console.print_line(f"run folder: {root / spec.id}")
     return 0
+
+
+def _train_all(specs: "Sequence[RunSpec]", root: Path, longest: int, workers: int) -> int:
+    """Run several runs, show each result, and their mean and range."""
+    from lengthwise.cli.progress import watched
+    from lengthwise.evaluation.plan import EvaluationPlan
+    from lengthwise.report.pages.terminal import print_failures, print_results
+    from lengthwise.runs.pool import execute_all
+
+    console = Output()
+    plan = EvaluationPlan().up_to(longest)
+    with watched(console) as (listener, stop_requested):
+        outcomes = execute_all(specs, root, plan, listener, num_workers=workers, stop_requested=stop_requested)
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    print_results(console, results, f"{specs[0].task.name}, {specs[0].model_name}, {len(results)} seeds")
+    for sentence in comparison(results):
+        console.print_line(sentence)
+    failed = print_failures(console, outcomes)
+    console.print_line(f"run folders: {', '.join(outcome.spec.id for outcome in outcomes)} in {root}")
+    return 1 if failed else 0
+
+
+def comparison(results: "Sequence[RunResult]") -> list[str]:
+    """The mean and the range over runs of what each is scored by: accuracy at balanced lengths, or the last error."""
+    from lengthwise.report.tables.numbers import percent
+
+    accuracies = [mean for result in results if not math.isnan(mean := result.dense.balanced().mean())]
+    errors = [result.errors.last.error for result in results if result.errors is not None]
+    scores: dict[str, tuple[list[float], Callable[[float], str]]] = {
+        "accuracy, mean over lengths": (accuracies, percent),
+        "squared error of the last answer": (errors, "{:.4g}".format),
+    }
+    return [
+        f"over {len(values)} seeds: {name}: mean {text(fmean(values))}, "
+        f"range {text(min(values))} to {text(max(values))}"
+        for name, (values, text) in scores.items()
+        if values
+    ]
 
 
 COMMANDS = {"train": train, "resume": resume}

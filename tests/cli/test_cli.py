@@ -5,11 +5,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
 from lengthwise import __version__
 from lengthwise.cli.app import main
+from lengthwise.report.tables.numbers import percent
+from lengthwise.runs.folder import RunFolder
 
 SMALL = [
     *("--set", "train.steps=12", "--set", "train.batch_size=4", "--set", "train.max_length=6"),
@@ -181,7 +184,7 @@ def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) ->
         (["abc", "--alphabet", "ab", "--to", "rnn"], "alphabet: 'abc' names 'c', which 'ab' lacks; add"),
         (["ab", "--to", "rn"], "unknown construction 'rn'; did you mean 'rnn'?"),
         (["ab", "--to", "rnn", "--chunk-size", "3"], "--chunk-size: rnn takes no such option (known: none)"),
-        (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "--chunk-size: expected at least 2, got 1"),
+        (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "--chunk-size: expected 2 to 2,000, got 1"),
         (
             ["ab", "--to", "regular-gpt", "--chunk-size", "x"],
             "--chunk-size: expected a whole number of at least 0, got x",
@@ -229,6 +232,14 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             "num_heads: expected a divisor of d_model=64",
         ),
         (["train", "parity", "regular-gpt", "--config", "none.toml"], "none.toml: expected a TOML file"),
+        (
+            ["train", "parity", "gru", "--seeds", "0,x"],
+            "--seeds: expected seeds and ranges such as 0,1,2",
+        ),
+        (
+            ["train", "parity", "gru", "--seeds", "0-99999"],
+            "--seeds: expected 1 to 1,000 seeds in order",
+        ),
         (["train", "parity", "regular-gpt", "--seed", "-1"], "--seed: expected a whole number of at least 0, got -1"),
         (
             ["train", "regex", "regular-gpt", "--set", "task.pattern=(a|b"],
@@ -339,3 +350,14 @@ def test_demo_at_smoke_scale(tmp_path: Path) -> None:
     assert done.stderr == ""
     assert (tmp_path / "smoke" / "report.html").exists()
     assert all(task in done.stdout for task in ("parity", "even-pairs", "cycle"))
+
+
+def test_several_seeds_are_compared(tmp_path: Path, small_plan, capsys) -> None:
+    words = ("train", "parity", "regular-gpt", *SMALL, "--seeds", "0-1,5", "--runs", str(tmp_path))
+    assert run(*words) == 0
+    text = capsys.readouterr().out
+    accuracies = [RunFolder(folder).read_result().dense.balanced().mean() for folder in tmp_path.glob("parity-*")]
+    assert len(accuracies) == 3
+    expected = f"mean {percent(fmean(accuracies))}, range {percent(min(accuracies))} to {percent(max(accuracies))}"
+    assert f"over 3 seeds: accuracy, mean over lengths: {expected}" in text
+    assert all(f"seed{seed}" in text for seed in (0, 1, 5))
