@@ -28,7 +28,7 @@ def evaluate(
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
     from lengthwise.evaluation.plan import parse_lengths
     from lengthwise.files import write_by_rename
-    from lengthwise.report.pages.terminal import MAX_ROWS, print_curve
+    from lengthwise.report.pages.terminal import MAX_ROWS, measuring_display, print_curve
     from lengthwise.report.tables.runs import curves_as_csv
     from lengthwise.runs.folder import load_run
 
@@ -37,12 +37,19 @@ def evaluate(
         check_writable(csv)
     task, requested = loaded.spec.task, parse_lengths(lengths)
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
-    curve = length_curve(
-        loaded.model, task, legal or requested, num_strings=strings, seed=seed, protocol=parse_protocol(protocol)
-    )
+    console = Output()
+    with measuring_display(console) as set_progress:
+        curve = length_curve(
+            loaded.model,
+            task,
+            legal or requested,
+            num_strings=strings,
+            seed=seed,
+            protocol=parse_protocol(protocol),
+            set_progress=set_progress,
+        )
     if csv is not None:
         write_by_rename(csv, curves_as_csv([(loaded.spec.id, loaded.spec.to_json(), curve)]).encode())
-    console = Output()
     print_curve(console, curve, trained_to=loaded.spec.recipe.max_length)
     steps = f"after step {loaded.steps_done:,} of {loaded.spec.recipe.steps:,}"
     console.print_line(f"{loaded.spec.id}, weights {steps}, strings of seed {seed}")

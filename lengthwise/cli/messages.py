@@ -10,6 +10,7 @@ from typing import Any
 from cyclopts import CycloptsError, UnknownOptionError
 
 OTHER_NAMES = {
+    "assignments": "set",
     "num_strings": "strings",
     "num_workers": "workers",
     "max_length": "longest",

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from jaxtyping import Int64
@@ -27,20 +27,23 @@ its length (only for tasks that are `prefix_exchangeable`); lengths share string
 strings (constant, alternating, periodic, few runs, sparse). Always the final answer, of the weights as given.
 """
 
+SetProgress = Callable[[float], None]
+"""Called with the fraction of a piece of work that is done, up to 1."""
+
 MAX_STRINGS = 1_000_000
 """More strings of a length are taken for a slip."""
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 18
-"""Strings are evaluated in parts of at most so many symbols, so that memory does not grow with their number."""
+"""Strings are evaluated in parts of at most that many symbols, so that memory does not grow with their number."""
 
-STRINGS_SIDE_BY_SIDE = 256
-"""A recurrent model, which takes some positions at a time, reads so many strings at once, however long they are."""
+MIN_STRINGS_PER_CHUNK = 256
+"""A recurrent model takes some positions at a time and reads this number of strings at once, however long they are."""
 
 
 class LengthPoint(BaseModel):
-    """Final answers at one length: how many were asked, how many were right, and what a constant answer would score.
+    """Final answers at one length: how many there are, how many are right, and what a constant answer would score.
 
-    `num_overflowed` of the wrong ones are of strings on which the model's states overflow.
+    `num_overflowed` of the wrong ones belong to strings on which the model's states overflow.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,7 +57,7 @@ class LengthPoint(BaseModel):
     num_overflowed: int = Field(0, ge=0)
 
     @model_validator(mode="after")
-    def _not_more_right_than_asked(self) -> "LengthPoint":
+    def _not_more_right_than_answers(self) -> "LengthPoint":
         if self.num_correct + self.num_overflowed > self.num_strings:
             raise ValueError(
                 f"num_correct: expected at most num_strings={self.num_strings}, got {self.num_correct}, and "
@@ -96,8 +99,46 @@ class LengthCurve(BaseModel):
         """Lowest accuracy of any point (NaN if there are none)."""
         return min((p.accuracy for p in self.points), default=math.nan)
 
-    def _keep(self, expected: Callable[[LengthPoint], bool]) -> "LengthCurve":
-        return LengthCurve(protocol=self.protocol, points=tuple(p for p in self.points if expected(p)))
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A row for each point, as `pandas.DataFrame(curve.to_rows())` takes them; the interval is Wilson's, 95 %."""
+        return [
+            {
+                "protocol": self.protocol,
+                **point.model_dump(),
+                "accuracy": point.accuracy,
+                "interval_low": point.interval[0],
+                "interval_high": point.interval[1],
+            }
+            for point in self.points
+        ]
+
+    def __repr__(self) -> str:
+        """A line on the whole curve, and a line for each point, of many for the first and the last."""
+        lowest = min(self.points, key=lambda point: point.accuracy, default=None)
+        if lowest is None:
+            return f"LengthCurve({self.protocol}, no points)"
+        head = f"LengthCurve({self.protocol}, {len(self.points):,} points, mean {self.mean():.4f}, "
+        lines = [head + f"lowest {lowest.accuracy:.4f} at length {lowest.length:,})"]
+        lines.append("    length  strings  accuracy  95 % interval    baseline")
+        rows = [_repr_line(point) for point in self.points]
+        if len(rows) > MAX_REPR_POINTS:
+            rows = [*rows[: MAX_REPR_POINTS // 2], "       ...", *rows[-MAX_REPR_POINTS // 2 :]]
+        return "\n".join([*lines, *rows])
+
+    __str__ = __repr__
+
+    def _keep(self, is_kept: Callable[[LengthPoint], bool]) -> "LengthCurve":
+        return LengthCurve(protocol=self.protocol, points=tuple(point for point in self.points if is_kept(point)))
+
+
+MAX_REPR_POINTS = 10
+
+
+def _repr_line(point: LengthPoint) -> str:
+    low, high = point.interval
+    family = "" if point.family == "random" else f"  {point.family}"
+    numbers = f"{point.length:10,}  {point.num_strings:7,}  {point.accuracy:8.4f}  {low:.4f}-{high:.4f}"
+    return f"{numbers}  {point.baseline:10.4f}{family}"
 
 
 def parse_protocol(name: str) -> Protocol:
@@ -109,7 +150,7 @@ def parse_protocol(name: str) -> Protocol:
 
 
 def longest_length(task: Task, maximum: int) -> int | None:
-    """The largest legal length of at most `most`; None where there is none."""
+    """The largest legal length of at most `maximum`; None where there is none."""
     return next((length for length in range(maximum, 0, -1) if task.is_legal_length(length)), None)
 
 
@@ -122,8 +163,11 @@ def length_curve(
     num_strings: int = 256,
     seed: int = 0,
     protocol: Protocol = "independent",
+    set_progress: SetProgress = lambda fraction: None,
 ) -> LengthCurve:
     """Measure the final answer at each length; the strings never depend on the model.
+
+    `set_progress` is called with the fraction of the work that is done.
 
     Strings on which the model's states overflow count as answered wrongly.
 
@@ -137,27 +181,27 @@ def length_curve(
         raise ValueError(
             f"task: {task.name} answers with numbers, which have an error and no accuracy; measure it by error_curve"
         )
-    expected = sorted(set(lengths))
-    if not expected:
+    in_order = sorted(set(lengths))
+    if not in_order:
         raise ValueError("lengths: expected at least one length, got none")
     if not 1 <= num_strings <= MAX_STRINGS:
         raise ValueError(f"num_strings: expected 1 to {MAX_STRINGS:,}, got {num_strings}")
     measure = {"independent": _independent, "one-pass": _one_pass, "structured": _structured}[parse_protocol(protocol)]
     with eval_mode(model):
-        points = measure(model, task, expected, num_strings, seed)
+        points = measure(model, task, in_order, num_strings, seed, set_progress)
     return LengthCurve(protocol=protocol, points=tuple(points))
 
 
 def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
     """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
-    minimum = STRINGS_SIDE_BY_SIDE if isinstance(model, RecurrentModel) else 1
-    at_once = max(minimum, MAX_SYMBOLS_PER_CHUNK // inputs.shape[1])
+    minimum = MIN_STRINGS_PER_CHUNK if isinstance(model, RecurrentModel) else 1
+    chunk_size = max(minimum, MAX_SYMBOLS_PER_CHUNK // inputs.shape[1])
     with letting_overflow():
-        return torch.cat([answers_of(model.last(part)) for part in inputs.split(at_once)])
+        return torch.cat([answers_of(model.last(part)) for part in inputs.split(chunk_size)])
 
 
 def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
-    """The model's answer where each row of a batch is asked last; -1 where its states overflow before."""
+    """The model's answer at the last supervised position of each row; -1 where its states overflow before."""
     positions, length = batch.last_supervised, batch.inputs.shape[1]
     if bool((positions == length - 1).all()):
         return final_answers(model, batch.inputs)
@@ -172,7 +216,12 @@ def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[
 
 
 def _independent(
-    model: SequenceModel, task: SymbolTask, lengths: Sequence[int], num_strings: int, seed: int
+    model: SequenceModel,
+    task: SymbolTask,
+    lengths: Sequence[int],
+    num_strings: int,
+    seed: int,
+    set_progress: SetProgress,
 ) -> list[LengthPoint]:
     points = []
     for length in lengths:
@@ -180,11 +229,17 @@ def _independent(
         batch = task.sample(num_strings, length, generator_for(seed, "evaluation", length))
         targets = batch.targets.gather(1, batch.last_supervised[:, None])[:, 0]
         points.append(_point(task, length, supervised_answers(model, batch), targets))
+        set_progress(sum(lengths[: len(points)]) / sum(lengths))
     return points
 
 
 def _one_pass(
-    model: SequenceModel, task: SymbolTask, lengths: Sequence[int], num_strings: int, seed: int
+    model: SequenceModel,
+    task: SymbolTask,
+    lengths: Sequence[int],
+    num_strings: int,
+    seed: int,
+    set_progress: SetProgress,
 ) -> list[LengthPoint]:
     if not (isinstance(task, RegularTask) and task.prefix_exchangeable):
         raise ValueError(
@@ -197,13 +252,22 @@ def _one_pass(
     batch = task.sample(num_strings, longest, generator_for(seed, "evaluation", longest))
     columns = torch.tensor(lengths) - 1
     parts = batch.inputs.split(max(1, MAX_SYMBOLS_PER_CHUNK // (8 * longest)))
-    answers = torch.cat([prefix_answers(model, part)[:, columns] for part in parts])
+    answered = []
+    for part in parts:
+        answered.append(prefix_answers(model, part)[:, columns])
+        set_progress(len(answered) / len(parts))
+    answers = torch.cat(answered)
     targets = batch.targets[:, columns]
     return [_point(task, length, answers[:, index], targets[:, index]) for index, length in enumerate(lengths)]
 
 
 def _structured(
-    model: SequenceModel, task: SymbolTask, lengths: Sequence[int], num_strings: int, seed: int
+    model: SequenceModel,
+    task: SymbolTask,
+    lengths: Sequence[int],
+    num_strings: int,
+    seed: int,
+    set_progress: SetProgress,
 ) -> list[LengthPoint]:
     if not isinstance(task, OracleTask):
         raise ValueError(f"protocol: 'structured' wants a task that can answer any string, which {task.name} cannot")
@@ -221,6 +285,7 @@ def _structured(
             answers = final_answers(model, inputs)
             majority = targets.bincount().max().item() / len(targets)
             points.append(_point(task, length, answers, targets, baseline=majority, family=family))
+        set_progress(sum(other for other in lengths if other <= length) / sum(lengths))
     return points
 
 

@@ -6,7 +6,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lengthwise.evaluation.error_curve import ErrorCurve, error_curve
-from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, Protocol, length_curve, longest_length
+from lengthwise.evaluation.length_curve import (
+    LengthCurve,
+    LengthPoint,
+    Protocol,
+    SetProgress,
+    length_curve,
+    longest_length,
+)
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask, VectorTask
 from lengthwise.validation import truncate
@@ -55,10 +62,13 @@ class EvaluationPlan(BaseModel):
             }
         )
 
-    def measure(self, model: SequenceModel, task: SymbolTask) -> Iterator[tuple[Part, LengthCurve]]:
+    def measure(
+        self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None
+    ) -> Iterator[tuple[Part, LengthCurve]]:
         """The parts, one after the other; lengths that the task does not have are left out, so a part may be empty.
 
-        Where the task has none of the dense range, its longest length below stands for that.
+        Where the task has none of the dense range, its longest length below stands for that. `set_progress` is called
+        with the fraction of each part that is done.
         """
         low, high = self.dense
         exchangeable = isinstance(task, RegularTask) and task.prefix_exchangeable
@@ -69,12 +79,18 @@ class EvaluationPlan(BaseModel):
         dense = LengthCurve(protocol=protocol, points=())
         if lengths:
             dense = length_curve(
-                model, task, lengths, num_strings=self.dense_strings, seed=self.seed, protocol=protocol
+                model,
+                task,
+                lengths,
+                num_strings=self.dense_strings,
+                seed=self.seed,
+                protocol=protocol,
+                set_progress=set_progress,
             )
         yield "dense", dense
-        yield "long", self._at(self.long, model, task, "independent")
+        yield "long", self._at(self.long, model, task, "independent", set_progress)
         structured = self.structured if isinstance(task, OracleTask) else ()
-        yield "structured", self._at(structured, model, task, "structured")
+        yield "structured", self._at(structured, model, task, "structured", set_progress)
 
     def measure_errors(self, model: SequenceModel, task: VectorTask) -> ErrorCurve:
         """The errors on prompts of the longest length that the task has in the dense range or below."""
@@ -83,7 +99,12 @@ class EvaluationPlan(BaseModel):
         return error_curve(model, task, longest, num_prompts=self.dense_strings, seed=self.seed)
 
     def _at(
-        self, lengths: tuple[LongLength, ...], model: SequenceModel, task: SymbolTask, protocol: Protocol
+        self,
+        lengths: tuple[LongLength, ...],
+        model: SequenceModel,
+        task: SymbolTask,
+        protocol: Protocol,
+        set_progress: SetProgress,
     ) -> LengthCurve:
         """The points at some lengths; where the task has no strings of one, one symbol less."""
         points: list[LengthPoint] = []
@@ -92,6 +113,7 @@ class EvaluationPlan(BaseModel):
             if task.is_legal_length(nearest):
                 curve = length_curve(model, task, [nearest], num_strings=num_strings, seed=self.seed, protocol=protocol)
                 points.extend(curve.points)
+            set_progress(sum(other for other, _ in lengths if other <= length) / sum(other for other, _ in lengths))
         return LengthCurve(protocol=protocol, points=tuple(points))
 
 

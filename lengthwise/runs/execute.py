@@ -24,13 +24,17 @@ from lengthwise.training.loop import StepRecord, TrainingState, training_steps
 
 
 class Progress(NamedTuple):
-    """Where a run is: its id, what it is doing, how many of how many steps, and a word on how it goes."""
+    """How far a run is: its id, its phase, the number of steps done and to do, and a word on how it goes.
+
+    Of a part of a phase, such as the long lengths of measuring, `note` is the name and `fraction` how much is done.
+    """
 
     run_id: str
     phase: str
     done: int
     total: int
     note: str = ""
+    fraction: float = 0.0
 
 
 Listener = Callable[[Progress], None]
@@ -196,8 +200,12 @@ def _measure(
     started = time.perf_counter()
     state.load_final_weights()
 
-    def announce(what: str) -> None:
-        listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, what))
+    announced = ""
+
+    def announce(what: str, fraction: float = 0.0) -> None:
+        nonlocal announced
+        announced = what
+        listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, what, fraction))
 
     measured: dict[str, Any] = {}
     if isinstance(spec.task, VectorTask):
@@ -205,7 +213,7 @@ def _measure(
         measured["errors"] = plan.measure_errors(state.model, spec.task)
     else:
         announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
-        parts = plan.measure(state.model, spec.task)
+        parts = plan.measure(state.model, spec.task, lambda fraction: announce(announced, fraction))
         last = "certificate" if plan.certificate else ""
         for (part, curve), following in zip(parts, ("long lengths", "structured strings", last), strict=True):
             measured[part] = curve

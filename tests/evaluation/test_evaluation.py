@@ -176,9 +176,10 @@ def test_structured_families_are_what_they_say() -> None:
 def test_wilson_interval_contains_the_share(right: int, more: int) -> None:
     low, high = wilson_interval(right, right + more)
     assert 0 <= low <= right / (right + more) <= high <= 1
-    centre, spread = (low + high) / 2, high - low
-    assert spread < wilson_interval(right, right + more, z=3.0)[1] - wilson_interval(right, right + more, z=3.0)[0]
-    assert abs(centre - 0.5) <= abs(right / (right + more) - 0.5) + 1e-9
+    center, spread = (low + high) / 2, high - low
+    fewer, greater = wilson_interval(4 * right, 4 * (right + more))
+    assert greater - fewer < spread
+    assert abs(center - 0.5) <= abs(right / (right + more) - 0.5) + 1e-9
 
 
 def test_wilson_interval_solves_its_equation() -> None:
@@ -251,3 +252,28 @@ def test_rows_of_different_lengths_are_right_where_each_is_asked(monkeypatch: py
     model = Counting(make_task("parity"))
     model.eval()
     assert torch.equal(supervised_answers(model, Batch(inputs, targets)), sizes - 1)
+
+
+@pytest.mark.parametrize("protocol", ["independent", "one-pass", "structured"])
+def test_progress_grows_to_one(protocol: str) -> None:
+    task = make_task("parity")
+    fractions: list[float] = []
+    lengths = [4, 2_000, 9_000]
+    length_curve(Oracle(task), task, lengths, num_strings=8, protocol=protocol, set_progress=fractions.append)
+    assert len(fractions) >= 3
+    assert fractions == sorted(fractions)
+    assert 0 < fractions[0] < fractions[-1] == 1
+
+
+def test_a_curve_prints_as_a_short_table_and_becomes_rows() -> None:
+    task = make_task("parity")
+    curve = length_curve(Oracle(task, right_up_to=20), task, range(1, 31), num_strings=100, protocol="one-pass")
+    lines = repr(curve).splitlines()
+    assert lines[0].startswith("LengthCurve(one-pass, 30 points, mean 0.8")
+    assert len(lines) == 13
+    assert lines[2].split() == ["1", "100", "1.0000", "0.9630-1.0000", "0.5000"]
+    assert repr(curve.between(3, 4)).count("\n") == 3
+    assert repr(curve.between(90, 99)) == "LengthCurve(one-pass, no points)"
+    rows = curve.to_rows()
+    assert [row["length"] for row in rows] == list(range(1, 31))
+    assert [row["accuracy"] for row in rows] == [point.accuracy for point in curve.points]

@@ -10,7 +10,7 @@ from rich.console import Console
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
-from lengthwise.evaluation.interval import T_QUANTILES, accuracy_interval, mean_interval, wilson_interval
+from lengthwise.evaluation.interval import accuracy_interval, mean_interval, wilson_interval
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments import Experiment
@@ -151,10 +151,11 @@ def test_columns_are_compared_seed_by_seed(apart: float, better: str) -> None:
 
 
 def test_an_interval_over_runs_is_students() -> None:
-    assert mean_interval([0.25, 0.75]) == pytest.approx((0.5 - T_QUANTILES[0] * 0.25, 0.5 + T_QUANTILES[0] * 0.25))
-    assert all(bound != bound for bound in mean_interval([0.5]))
-    with pytest.raises(ValueError, match="values: expected at most 10, got 11"):
-        mean_interval([0.0] * 11)
+    quantile = math.tan(0.475 * math.pi)  # of one degree of freedom, Cauchy's
+    assert mean_interval([0.25, 0.75]) == pytest.approx((0.5 - quantile * 0.25, 0.5 + quantile * 0.25))
+    assert all(math.isnan(bound) for bound in mean_interval([0.5]))
+    low, high = mean_interval([0.0, 1.0] * 10_000)  # of many, the normal distribution's
+    assert (low, high) == pytest.approx((0.5 - 1.96 * 0.5 / 20_000**0.5, 0.5 + 1.96 * 0.5 / 20_000**0.5), rel=1e-4)
 
 
 def test_an_interval_of_accuracies_is_students_with_many_strings_and_wilsons_with_equal_nets() -> None:

@@ -2,11 +2,11 @@
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table as Grid
 from rich.text import Text
@@ -39,6 +39,15 @@ def progress_display(console: Console) -> Iterator[Listener]:
         yield _Bars(bars)
 
 
+@contextmanager
+def measuring_display(console: Console) -> Iterator[Callable[[float], None]]:
+    """A bar in a terminal, gone when the work is done; the function takes the fraction that is done."""
+    columns = (TextColumn("measuring"), BarColumn(bar_width=20), TaskProgressColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        line = bars.add_task("", total=1.0)
+        yield lambda fraction: bars.update(line, completed=fraction)
+
+
 class _Bars:
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
@@ -49,6 +58,8 @@ class _Bars:
             name = progress.run_id.rsplit("-", 1)[0]
             self._lines[progress.run_id] = self._bars.add_task(name, total=progress.total, note="")
         note = f"{progress.phase} {progress.note}" if progress.phase != "training" else progress.note
+        if progress.fraction:
+            note += f" {progress.fraction:.0%}"
         self._bars.update(self._lines[progress.run_id], completed=progress.done, note=note.strip())
 
 
@@ -59,7 +70,7 @@ class _PlainLines:
 
     def __call__(self, progress: Progress) -> None:
         tenth = 10 * progress.done // progress.total
-        if progress.phase == "training" and self._tenths.get(progress.run_id) == tenth:
+        if progress.fraction or (progress.phase == "training" and self._tenths.get(progress.run_id) == tenth):
             return
         self._tenths[progress.run_id] = tenth
         words = f"{progress.run_id}: {progress.phase} {progress.done}/{progress.total} {progress.note}"
