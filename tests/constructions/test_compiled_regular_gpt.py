@@ -125,6 +125,7 @@ def test_is_certified_for_every_length(name: str) -> None:
     assert extracted.machine.difference_string(machine) is None
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_a_compiled_word_problem_gets_a_certificate() -> None:
     task = make_task("word-problem", group="A5")
     assert certify(construct("regular-gpt", task).model, task).reaches("extracted")
