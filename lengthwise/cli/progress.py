@@ -1,7 +1,7 @@
 """Runs that are watched: their progress is shown, and they stop, with a checkpoint, when they are asked to."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,13 +10,14 @@ from lengthwise.experiments.base import Experiment
 from lengthwise.report.pages.terminal import progress_display
 from lengthwise.runs.execute import Listener, Progress, StopRequested, stop_on_interrupt
 from lengthwise.runs.pool import Outcome, execute_all
+from lengthwise.runs.spec import RunSpec
 
 
 @contextmanager
-def watched(console: Output) -> Iterator[tuple[Listener, StopRequested]]:
-    """Show progress, and say when to stop: after Ctrl-C, or when nobody reads the output any more."""
+def watched(console: Output, specs: Iterable[RunSpec]) -> Iterator[tuple[Listener, StopRequested]]:
+    """Show the progress of runs, and say when to stop: after Ctrl-C, or when nobody reads the output any more."""
     hung_up = threading.Event()
-    with progress_display(console) as listener, stop_on_interrupt() as interrupted:
+    with progress_display(console, specs) as listener, stop_on_interrupt() as interrupted:
 
         def show(progress: Progress) -> None:
             try:
@@ -29,7 +30,7 @@ def watched(console: Output) -> Iterator[tuple[Listener, StopRequested]]:
 
 def run_experiment(experiment: Experiment, root: Path, workers: int, console: Output) -> list[Outcome]:
     """Run all runs of an experiment; returns what became of each."""
-    with watched(console) as (listener, stop_requested):
+    with watched(console, experiment.specs) as (listener, stop_requested):
         return execute_all(
             experiment.specs, root, experiment.plan, listener, num_workers=workers, stop_requested=stop_requested
         )

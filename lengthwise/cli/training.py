@@ -95,7 +95,7 @@ def _train(spec: "RunSpec", root: Path, longest: int) -> int:
     from lengthwise.runs.execute import execute
 
     console = Output()
-    with watched(console) as (listener, stop_requested):
+    with watched(console, [spec]) as (listener, stop_requested):
         result = execute(spec, root, EvaluationPlan().up_to(longest), listener, stop_requested)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
     console.print_line(f"run folder: {root / spec.id}")

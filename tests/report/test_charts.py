@@ -3,7 +3,10 @@ from synthetic_runs import synthetic_run
 
 from lengthwise.report.charts.curves import LOSS_FLOOR, LOSS_WINDOWS, accuracy_chart, loss_chart, side_by_side
 from lengthwise.report.tables.runs import RunRow, run_rows
+from lengthwise.report.tables.training import late_change
+from lengthwise.runs.spec import make_spec
 from lengthwise.training.loop import StepRecord
+from lengthwise.training.recipe import Recipe
 
 
 def rows_of(*seeds: int) -> list[RunRow]:
@@ -56,13 +59,30 @@ def test_a_loss_curve_stays_small_and_says_how(num_steps: int, window: int) -> N
     values = values_in(chart)
     assert len(values) <= LOSS_WINDOWS
     assert values[-1]["step"] == num_steps
-    said = chart["encoding"]["y"]["title"]
-    assert said == f"training loss ({f'median of {window} steps' if window > 1 else 'each step'})"
+    title = chart["layer"][-1]["encoding"]["y"]["title"]
+    assert title == f"training loss ({f'median of {window} steps' if window > 1 else 'each step'})"
 
 
 def test_a_loss_of_zero_has_a_place_on_a_logarithmic_axis() -> None:
     values = values_in(loss_chart({0: [StepRecord(1, 0.0, 40, 0.0, 1e-3)]}).to_dict())
     assert values == [{"seed": 0, "step": 1, "loss": LOSS_FLOOR}]
+
+
+@pytest.mark.parametrize("steps", [400, 6_001])
+def test_a_rule_says_what_training_adds_and_when(steps: int) -> None:
+    recipe = Recipe(steps=steps, late_consistency=0.5)
+    change = late_change(recipe.model_dump(mode="json"))
+    assert change is not None
+    assert [recipe.consistency_at(change.step - 1), recipe.consistency_at(change.step)] == [0.0, 0.5]
+    assert change.additions == ("state noise of 0.3 (before: 0.1)", "consistency loss x 0.5")
+    values = values_in(loss_chart({0: [StepRecord(1, 0.5, 40, 1.0, 1e-3)]}, change).to_dict())
+    text = "from here on:\nstate noise of 0.3 (before: 0.1)\nconsistency loss x 0.5"
+    assert {"step": change.step, "text": text} in values
+
+
+def test_a_recipe_that_adds_nothing_has_no_rule() -> None:
+    plain = make_spec("parity", "gru", {}).recipe
+    assert late_change(plain.model_dump(mode="json")) is None
 
 
 @pytest.mark.parametrize("num_seeds", [1, 2, 12])

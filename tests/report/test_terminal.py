@@ -11,6 +11,7 @@ from synthetic_runs import synthetic_run
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.pages.terminal import print_curve, print_grid, print_results
 from lengthwise.runs.execute import Progress
+from lengthwise.runs.spec import make_spec
 
 
 def console(width: int) -> Console:
@@ -93,9 +94,11 @@ def test_progress_is_plain_lines_without_a_terminal() -> None:
     from lengthwise.report.pages.terminal import progress_display
 
     screen = console(80)
-    with progress_display(screen) as listener:
+    spec = make_spec("parity", "regular-gpt", {"train": {"steps": 1000}})
+    with progress_display(screen, [spec, spec]) as listener:
         for step in range(10, 101, 10):
             listener(Progress("run", "training", step, 1000, "loss 0.5"))
         listener(Progress("run", "done", 1000, 1000))
-    lines = quoted(screen).splitlines()
+    about, *lines = quoted(screen).splitlines()
+    assert about.startswith("After step 500 training adds state noise of 0.3 (before: 0.1) and consistency loss x 1")
     assert lines == ["run: training 10/1000 loss 0.5", "run: training 100/1000 loss 0.5", "run: done 1000/1000"]

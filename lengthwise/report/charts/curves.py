@@ -12,6 +12,7 @@ from lengthwise.evaluation.length_curve import LengthPoint
 from lengthwise.report.charts.colors import GREY, PALETTE
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.runs import RunRow
+from lengthwise.report.tables.training import Change
 from lengthwise.training.loop import StepRecord
 
 LOSS_WINDOWS = 200
@@ -56,8 +57,11 @@ def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = Tru
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
 
 
-def loss_chart(losses: Mapping[int, Sequence[StepRecord]]) -> alt.Chart:
-    """Training loss against step by seed, on a logarithmic axis: medians over windows of steps."""
+def loss_chart(losses: Mapping[int, Sequence[StepRecord]], change: Change | None = None) -> alt.LayerChart:
+    """Training loss against step by seed, on a logarithmic axis: medians over windows of steps.
+
+    A vertical rule says what training adds, and after which step.
+    """
     steps = max((len(records) for records in losses.values()), default=1)
     window = math.ceil(max(1, steps) / LOSS_WINDOWS)
     values = [
@@ -73,9 +77,20 @@ def loss_chart(losses: Mapping[int, Sequence[StepRecord]]) -> alt.Chart:
         scale=alt.Scale(type="log"),
         axis=alt.Axis(labelExpr=_LOSS_LABEL, tickCount=6),
     )
-    base = alt.Chart(alt.InlineData(values=values), width=WIDTH, height=HEIGHT)
-    chart: alt.Chart = base.mark_line(strokeWidth=1.5, opacity=0.8).encode(x=x, y=y, color=_seed_color(list(losses)))
-    return chart
+    base = alt.Chart(alt.InlineData(values=values))
+    lines = base.mark_line(strokeWidth=1.5, opacity=0.8).encode(x=x, y=y, color=_seed_color(list(losses)))
+    layers = [lines] if change is None else [*_change_rule(change, x), lines]
+    return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
+
+
+def _change_rule(change: Change, x: alt.X) -> list[alt.Chart]:
+    text = "\n".join(["from here on:", *change.additions])
+    base = alt.Chart(alt.InlineData(values=[{"step": change.step, "text": text}]))
+    label = base.mark_text(align="left", baseline="top", dx=4, lineBreak="\n", fontSize=10, color=GREY)
+    return [
+        base.mark_rule(color=GREY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, tooltip="text:N"),
+        label.encode(x=x, y=alt.value(2), text="text:N"),
+    ]
 
 
 def window_medians(records: Sequence[StepRecord], window: int) -> list[tuple[int, float]]:

@@ -22,6 +22,7 @@ from lengthwise.report.tables.runs import RunRow, as_csv, run_rows, summary_tabl
 from lengthwise.report.tables.settings import as_toml, versions_of
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.tables.table import Table
+from lengthwise.report.tables.training import Change, late_change
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.training.loop import StepRecord
 
@@ -72,8 +73,12 @@ class _Panel(NamedTuple):
         trained_to = int(self.results[0].spec["train"]["max_length"])
         return accuracy_chart(self.rows, trained_to=trained_to, hover=hover)
 
-    def loss(self) -> alt.Chart:
-        return loss_chart(self.metrics)
+    @property
+    def change(self) -> Change | None:
+        return late_change(self.results[0].spec["train"])
+
+    def loss(self) -> alt.LayerChart:
+        return loss_chart(self.metrics, self.change)
 
 
 def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
@@ -160,8 +165,7 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
             _ACCURACY_NOTE + _links(neighbors, "-accuracy.png", "-accuracy.svg", ".csv")
         )
         + _figures(panels, "accuracy"),
-        "Training loss": html_note(_LOSS_NOTE + _FLOOR_NOTE * _reach_floor(panels) + _links(neighbors, "-loss.png"))
-        + _figures(panels, "loss"),
+        "Training loss": html_note(_loss_note(panels) + _links(neighbors, "-loss.png")) + _figures(panels, "loss"),
         "How it was measured": html_definitions(
             protocol_sentences(results, rows)
             + [("Best shallow baseline", sentence) for sentence in shallow_baseline_sentences(results)]
@@ -202,6 +206,11 @@ def _summary(results: Sequence[RunResult], rows: Sequence[RunRow]) -> str:
     if lowest:
         text += f" Lowest accuracy of any run at any length of the dense range: {percent(min(lowest))}."
     return text
+
+
+def _loss_note(panels: Sequence[_Panel]) -> str:
+    changes = dict.fromkeys(change.sentence for panel in panels if (change := panel.change) is not None)
+    return " ".join([_LOSS_NOTE + _FLOOR_NOTE * _reach_floor(panels), *map(escape, changes)]) + " "
 
 
 def _reach_floor(panels: Sequence[_Panel]) -> bool:

@@ -17,14 +17,22 @@ from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.tables.table import Table
+from lengthwise.report.tables.training import late_change
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
+from lengthwise.runs.spec import RunSpec
 
 
 @contextmanager
-def progress_display(console: Console) -> Iterator[Listener]:
-    """A listener that shows one line for each run under way: a bar in a terminal, else a line at every tenth."""
+def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterator[Listener]:
+    """A listener that shows one line for each run under way: a bar in a terminal, else a line at every tenth.
+
+    What training adds on the way, and after which step, stands above: the loss may jump there.
+    """
+    changes = dict.fromkeys(late_change(spec.to_json()["train"]) for spec in specs)
+    for change in filter(None, changes):
+        console.print(change.sentence, highlight=False, soft_wrap=True)
     if not console.is_terminal:
         yield _PlainLines(console)
         return

@@ -1,0 +1,45 @@
+"""When training changes what it does, in words: without them a jump of the loss is unexplained."""
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+from lengthwise.report.tables.settings import Settings
+from lengthwise.training.recipe import Recipe
+
+
+class Change(NamedTuple):
+    """What training adds after `step` steps, each as a phrase."""
+
+    step: int
+    additions: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The change as a sentence for readers of a loss curve."""
+        return f"After step {self.step:,} training adds {' and '.join(self.additions)}, and the loss may jump."
+
+
+def late_change(train: Settings) -> Change | None:
+    """The change in the course of a recipe (section `train` of a specification); None for a recipe without one.
+
+    Example:
+        >>> late_change({"steps": 6000})
+        Change(step=3000, additions=('state noise of 0.3 (before: 0.1)', 'consistency loss x 1'))
+        >>> late_change({"late_consistency": 0.0, "augmentation": {"late_state_noise": 0.1}}) is None
+        True
+    """
+    recipe = Recipe.model_validate(train)
+
+    def parts(step: int) -> tuple[float, float]:
+        return recipe.state_noise_at(step), recipe.consistency_at(step)
+
+    step = bisect_left(range(recipe.steps), True, key=lambda step: parts(step) != parts(0))
+    if step == recipe.steps:
+        return None
+    (noise, weight), (late_noise, late_weight) = parts(0), parts(step)
+    additions = []
+    if late_noise != noise:
+        additions.append(f"state noise of {late_noise:g} (before: {noise:g})")
+    if late_weight != weight:
+        additions.append(f"consistency loss x {late_weight:g}")
+    return Change(step, tuple(additions))
