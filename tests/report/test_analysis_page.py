@@ -74,10 +74,19 @@ def test_every_state_is_drawn_under_the_name_of_its_element(name: str, few: bool
         for value, element in zip(drawn, blocks.elements.tolist(), strict=True):
             word = "" if value["element"] == "ε" else value["element"]
             assert blocks.monoid.element(task.encode(word).tolist() if word else []) == element
-        x, y = (chart.to_dict()["encoding"][axis]["scale"]["domain"] for axis in "xy")
-        assert x == y, "what has little variance looks like it"
+    x, y = (element_chart(blocks, components).to_dict()["encoding"][axis]["scale"]["domain"] for axis in "xy")
+    assert x == y, "what has little variance looks like it"
     color = element_chart(blocks, components).to_dict()["encoding"]["color"]
     assert (color["legend"] is not None) == few
+
+
+def test_states_of_every_level_stand_apart_from_those_of_others() -> None:
+    task = make_task("parity")
+    model = make_model("regular-gpt", task, d_model=8, num_heads=2)
+    blocks = block_states(model, task, task.sample(5, 19, torch.Generator().manual_seed(0)).inputs)
+    drawn = values_in(level_chart(blocks, principal_components(blocks.states)).to_dict())
+    assert {round(value["spread"]) for value in drawn} == set(range(1, blocks.num_levels + 1))
+    assert all(abs(value["spread"] - value["level"]) <= 0.25 for value in drawn)
 
 
 def test_numbers_of_clusters_fall_with_distance() -> None:
@@ -115,7 +124,9 @@ def test_lines_of_a_routing_join_what_is_merged() -> None:
     assert [panel["title"] for panel in chart["concat"]] == ["scan", "tree"]
     lines = values_in(routing_chart({"scan": scan}, 6).to_dict())
     ends = {
-        (line["from_place"], line["from_step"], line["place"], line["step"]) for line in lines if "from_place" in line
+        (line["from_position"], line["from_step"], line["position"], line["step"])
+        for line in lines
+        if "from_position" in line
     }
     for merge in scan:
         for part in merge.parts:

@@ -24,23 +24,40 @@ NEAR, FAR = 1e-4, 100.0
 """From where to where these reach, in units of the distance that is marked."""
 
 POSITIONS = 500
-"""Of longer strings, the cumulative gradient is drawn at so many positions."""
+"""The maximal number of positions at which the cumulative gradient is drawn."""
 
 
 def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
     """States on the plane of the first two components, one color for each element, named by its shortest string."""
-    names = blocks.names
-    quoted = [names[element] for element in blocks.elements.unique().tolist()]
-    few = len(quoted) <= len(PALETTE)
-    legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolOpacity=1, columns=8)
-    scale = alt.Scale(domain=quoted, range=PALETTE) if few else alt.Scale(domain=quoted, scheme="turbo")
-    color = alt.Color("element:N", title="element", scale=scale, legend=legend if few else None)
-    return _state_points(blocks, components, color)
+    # One scale on both axes: what has hardly any variance shall look like it.
+    reach = 1.1 * max(float(components.points.abs().max()), 1e-9)
+    scale, axis = alt.Scale(domain=[-reach, reach], nice=False), alt.Axis(tickCount=5)
+    x, y = (
+        kind(f"{which}:Q", title=f"{which} component ({percent(share)} of variance)", scale=scale, axis=axis)
+        for kind, which, share in zip((alt.X, alt.Y), ("first", "second"), components.shares.tolist(), strict=True)
+    )
+    points = _chart(_state_values(blocks, components)).mark_point(filled=True, size=26, opacity=0.6)
+    chart: alt.Chart = points.encode(x=x, y=y, color=_element_color(blocks), tooltip=["element:N", "level:Q"])
+    return chart
 
 
 def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
-    """The same points, colored by their level."""
-    return _state_points(blocks, components, _level_color(blocks.num_levels))
+    """The first component of the states at every level, so that equal states of different levels stand side by side."""
+    values = _state_values(blocks, components)
+    for index, value in enumerate(values):
+        # Spread over half a level by the golden ratio, which is even for any number of states.
+        value["spread"] = round(value["level"] + 0.5 * ((index * 0.618034) % 1 - 0.5), 3)
+    levels = list(range(1, blocks.num_levels + 1))
+    x = alt.X(
+        "spread:Q",
+        title="level",
+        scale=alt.Scale(domain=[0.5, blocks.num_levels + 0.5], nice=False),
+        axis=alt.Axis(values=levels, format="d", grid=False, labelOverlap="greedy"),
+    )
+    y = alt.Y("first:Q", title="first component", axis=alt.Axis(tickCount=5))
+    points = _chart(values).mark_point(filled=True, size=14, opacity=0.6)
+    chart: alt.Chart = points.encode(x=x, y=y, color=_element_color(blocks), tooltip=["element:N", "level:Q"])
+    return chart
 
 
 def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_size: int) -> alt.LayerChart:
@@ -86,9 +103,9 @@ def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
     """The cumulative gradient from the newest symbol back: mean over strings, the middle 80 %, and a uniform one."""
     length = cumulative.shape[1]
     drawn = torch.linspace(0, length - 1, min(length, POSITIONS)).round().long()
-    some = cumulative[:, drawn]
-    quantiles = some.quantile(torch.tensor([0.1, 0.9], dtype=some.dtype), dim=0)
-    rows = torch.stack([some.mean(0), *quantiles], 1).tolist()
+    shares = cumulative[:, drawn]
+    quantiles = shares.quantile(torch.tensor([0.1, 0.9], dtype=shares.dtype), dim=0)
+    rows = torch.stack([shares.mean(0), *quantiles], 1).tolist()
     values = [
         {"position": position + 1, "share": round(mean, 4), "low": round(low, 4), "high": round(high, 4)}
         for position, (mean, low, high) in zip(drawn.tolist(), rows, strict=True)
@@ -139,15 +156,16 @@ def flip_chart(points: Sequence[FlipPoint], *, length: int) -> alt.LayerChart:
         alt.Tooltip("expected:N", title=right),
     ]
     layers = [
-        _chart(expected).mark_line(strokeWidth=1.5).encode(x=x, y=y, color=color),
+        # Broad, so that it shows where the model's points lie on it.
+        _chart(expected).mark_line(strokeWidth=9, opacity=0.5).encode(x=x, y=y, color=color),
         base.mark_rule(opacity=0.35).encode(x=x, y=alt.Y("low:Q", title=""), y2="high:Q", color=color),
-        base.mark_point(filled=True, size=22, opacity=1).encode(x=x, y=y, color=color, tooltip=tooltip),
+        base.mark_point(filled=True, size=16, opacity=1).encode(x=x, y=y, color=color, tooltip=tooltip),
     ]
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
 
 
 def routing_chart(routings: Mapping[str, Sequence[Merge]], length: int) -> alt.ConcatChart:
-    """Routings under their titles, side by side: symbols below, steps upwards; what the last place needs is dark."""
+    """Routings under their titles, side by side: symbols below, steps upwards; what the last position needs is dark."""
     panels = [_routing_panel(merges, length).properties(title=title) for title, merges in routings.items()]
     config = alt.Config(background="white", view=alt.ViewConfig(stroke=None))
     return alt.ConcatChart(concat=panels, columns=3, config=config)
@@ -156,61 +174,53 @@ def routing_chart(routings: Mapping[str, Sequence[Merge]], length: int) -> alt.C
 def _routing_panel(merges: Sequence[Merge], length: int) -> alt.LayerChart:
     needed = set(path_to(merges, length - 1))
     used = {part for merge in needed for part in merge.parts}
-    nodes = [{"place": position + 1, "step": 0, "needed": position in used} for position in range(length)]
+    nodes = [{"position": position + 1, "step": 0, "needed": position in used} for position in range(length)]
     edges = []
     held_since = dict.fromkeys(range(length), 0)
     for step, together in groupby(sorted(merges), key=lambda merge: merge.step):
-        of_step = list(together)
-        for merge in of_step:
+        merges_of_step = list(together)
+        for merge in merges_of_step:
             dark = merge in needed
-            nodes.append({"place": merge.position + 1, "step": step, "needed": dark})
+            nodes.append({"position": merge.position + 1, "step": step, "needed": dark})
             for part in (part + 1 for part in merge.parts if part >= 0):
                 # What waits for a later step goes straight up first, so that no line crosses another's circle.
                 if held_since[part - 1] < step - 1:
                     edges.append(_edge((part, held_since[part - 1]), (part, step - 1), dark))
                 edges.append(_edge((part, step - 1), (merge.position + 1, step), dark))
-        held_since |= {merge.position: step for merge in of_step}
+        held_since |= {merge.position: step for merge in merges_of_step}
     edges.sort(key=lambda edge: edge["needed"])  # dark over light
-    x = alt.X("place:Q", title="symbol", axis=alt.Axis(values=list(range(1, length + 1)), grid=False, format="d"))
+    x = alt.X("position:Q", title="symbol", axis=alt.Axis(values=list(range(1, length + 1)), grid=False, format="d"))
     y = alt.Y("step:Q", title="step", axis=alt.Axis(tickMinStep=1, grid=False, format="d"))
     color = alt.Color("needed:N", scale=alt.Scale(domain=[False, True], range=["#c9d6e8", PALETTE[0]]), legend=None)
     lines, circles = alt.Chart(alt.InlineData(values=edges)), alt.Chart(alt.InlineData(values=nodes))
     layers = [
-        lines.mark_rule(strokeWidth=1.5).encode(x=x, y=y, x2="from_place:Q", y2="from_step:Q", color=color),
+        lines.mark_rule(strokeWidth=1.5).encode(x=x, y=y, x2="from_position:Q", y2="from_step:Q", color=color),
         circles.mark_circle(size=110, opacity=1).encode(x=x, y=y, color=color),
     ]
     return alt.LayerChart(layer=layers, width=210, height=170)
 
 
 def _edge(start: tuple[int, int], end: tuple[int, int], needed: bool) -> dict[str, Any]:
-    return {"place": end[0], "step": end[1], "from_place": start[0], "from_step": start[1], "needed": needed}
+    return {"position": end[0], "step": end[1], "from_position": start[0], "from_step": start[1], "needed": needed}
 
 
-def _state_points(blocks: BlockStates, components: PrincipalComponents, color: alt.Color) -> alt.Chart:
+def _state_values(blocks: BlockStates, components: PrincipalComponents) -> list[dict[str, Any]]:
+    """A value for each state: its position on the plane, its level and the name of its element."""
     names = blocks.names
     rows = zip(components.points.tolist(), blocks.levels.tolist(), blocks.elements.tolist(), strict=True)
-    values = [
+    return [
         {"first": round(first, 3), "second": round(second, 3), "level": level, "element": names[element]}
         for (first, second), level, element in rows
     ]
-    # One scale on both axes: what has hardly any variance shall look like it.
-    reach = 1.1 * max(float(components.points.abs().max()), 1e-9)
-    scale, axis = alt.Scale(domain=[-reach, reach], nice=False), alt.Axis(tickCount=5)
-    first, second = (
-        f"{which} component ({percent(share)} of variance)"
-        for which, share in zip(("first", "second"), components.shares.tolist(), strict=True)
-    )
-    chart: alt.Chart = (
-        _chart(values)
-        .mark_point(filled=True, size=26, opacity=0.6)
-        .encode(
-            x=alt.X("first:Q", title=first, scale=scale, axis=axis),
-            y=alt.Y("second:Q", title=second, scale=scale, axis=axis),
-            color=color,
-            tooltip=["element:N", "level:Q"],
-        )
-    )
-    return chart
+
+
+def _element_color(blocks: BlockStates) -> alt.Color:
+    """A color for each element that occurs; of more than the palette has, without a legend."""
+    names = [blocks.names[element] for element in blocks.elements.unique().tolist()]
+    few = len(names) <= len(PALETTE)
+    legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolOpacity=1, columns=8)
+    scale = alt.Scale(domain=names, range=PALETTE) if few else alt.Scale(domain=names, scheme="turbo")
+    return alt.Color("element:N", title="element", scale=scale, legend=legend if few else None)
 
 
 def _level_color(num_levels: int) -> alt.Color:

@@ -22,7 +22,7 @@ def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) ->
     """Analyze a run and write the page; errors as in `analyze`, and a page that is no .html file is a ValueError."""
     check_page(page)
     found = analyze(run.model, run.spec.task, length=length, seed=seed)
-    states = {"elements": "Colored by element", "levels": "Colored by level", "clusters": "Clusters against distance"}
+    states = {"elements": "All levels together", "levels": "Level by level", "clusters": "Clusters against distance"}
     reach = {"field": "Cumulative gradient", "flips": "One symbol replaced"}
     on_strings = f" Strings: {len(found.inputs):,} of {found.inputs.shape[1]:,} symbols, seed {seed}."
     on_first = f" Strings: the first {len(found.cumulative):,} of the same."

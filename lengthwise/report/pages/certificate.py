@@ -1,4 +1,4 @@
-"""Certificates on the page about runs: verdict, machine, map of its prototypes."""
+"""Certificates on the page about runs: level, machine, map of its prototypes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +10,7 @@ from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.charts.curves import HEIGHT, WIDTH
 from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_table
 from lengthwise.report.tables.certificate import certificate_lines, class_names
+from lengthwise.report.tables.levels import level_sentences
 from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.report.tables.table import Table
 
@@ -17,22 +18,28 @@ MAX_TABLE_SIZE = 30
 """Classes or states, and symbols, of the largest machine whose table is shown whole."""
 
 _MAP_NOTE = (
-    "Maps: one point for each prototype, along the first two principal axes of all prototypes of the run. Its label is "
-    "the shortest string of its class in the machine (a dot for the pad, - where no string shows the class)."
+    "Prototype maps. A point is a prototype: a state of the net that stands for all states near it. Axes: the two "
+    "directions along which the prototypes of a run vary most, in units of the state. Letters: the prototype's class "
+    "in the machine, named by the shortest string that leads there (a dot is the pad, which stands for no symbol; - is "
+    "a class to which no string leads). Prototypes with the same letters are different states of one meaning."
 )
 
 
 def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, dict[str, alt.LayerChart]]:
     """HTML about certificates, given by the names of their runs, and the charts in it by their names."""
-    charts, titles, parts = {}, {}, []
+    if not certificates:
+        return "", {}
+    charts, titles = {}, {}
+    parts = [html_definitions(level_sentences(certificate.level for certificate in certificates.values()), "pairs")]
     for index, (run, certificate) in enumerate(certificates.items()):
         names = class_names(certificate)
         parts.append(_details(run, certificate, names))
         if certificate.closure is not None and certificate.closure.points:
             charts[f"map-{index}"] = map_chart(certificate.closure, names)
             titles[f"map-{index}"] = f"{run}: {certificate.level}"
-    figures = html_note(_MAP_NOTE) + html_figures(titles) if charts else ""
-    return "".join(parts) + figures, charts
+    if charts:
+        parts += [html_note(_MAP_NOTE), html_figures(titles)]
+    return "".join(parts), charts
 
 
 def map_chart(closure: Closure, names: Sequence[str]) -> alt.LayerChart:
@@ -40,9 +47,10 @@ def map_chart(closure: Closure, names: Sequence[str]) -> alt.LayerChart:
     values = [{"x": x, "y": y, "class": names[k] if k >= 0 else NOTHING} for x, y, k in closure.points]
     quoted = list(dict.fromkeys(str(value["class"]) for value in values))
     scale = alt.Scale(domain=quoted, range=[PALETTE[index % len(PALETTE)] for index in range(len(quoted))])
+    axis = alt.Axis(grid=False, tickCount=5)
     base = alt.Chart(alt.InlineData(values=values), width=WIDTH, height=HEIGHT).encode(
-        x=alt.X("x:Q", title="first axis", axis=alt.Axis(grid=False, tickCount=5), scale=alt.Scale(padding=24)),
-        y=alt.Y("y:Q", title="second axis", axis=alt.Axis(grid=False, tickCount=5)),
+        x=alt.X("x:Q", title="first principal component", axis=axis, scale=alt.Scale(padding=24)),
+        y=alt.Y("y:Q", title="second principal component", axis=axis),
         color=alt.Color("class:N", scale=scale, legend=None),
         tooltip=[alt.Tooltip("class:N"), alt.Tooltip("x:Q"), alt.Tooltip("y:Q")],
     )
@@ -51,10 +59,10 @@ def map_chart(closure: Closure, names: Sequence[str]) -> alt.LayerChart:
 
 
 def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
-    (level, claim), *rest = certificate_lines(certificate)
+    _, *lines = certificate_lines(certificate)  # the level is explained above
     table = _machine_table(certificate, names)
     return (
-        f"<details><summary>{run}: <b>{level}</b>. {claim}</summary>{html_definitions(rest, 'pairs')}"
+        f"<details><summary>{run}: <b>{certificate.level}</b></summary>{html_definitions(lines, 'pairs')}"
         f"{html_table(table) if table else ''}</details>"
     )
 

@@ -10,7 +10,7 @@ from lengthwise.report.charts.pictures import pictures
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.differences import differences
 from lengthwise.report.tables.experiment import about_columns, detail_table, main_table
-from lengthwise.report.tables.levels import level_sentences, level_table, machine_table, reasons
+from lengthwise.report.tables.levels import level_counts, level_sentences, machine_table, reasons
 from lengthwise.report.tables.markdown import definitions, folded, table_paragraphs
 from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import run_rows
@@ -110,7 +110,7 @@ def _details(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     if not experiment.plan.certificate:
         return []
-    table = level_table(experiment, outcomes)
+    table = level_counts(experiment, outcomes)
     kept_back = [f"- {reason}: {cells}" for reason, cells in reasons(experiment, outcomes)]
     sizes = [*table_paragraphs(machine_table(experiment, outcomes)), definitions(_MACHINE_COLUMNS.items())]
     return [

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.tables.errors import error_run_table
+from lengthwise.report.tables.levels import level_sentences
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
@@ -108,6 +109,8 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
     seconds = [result.training.cpu_seconds for result in results]
     span = f"{min(seconds):.1f}" + f" to {max(seconds):.1f}" * (len(seconds) > 1)
     console.print(f"  CPU seconds of training: {span}", highlight=False)
+    for level, sentence in level_sentences(row.level for row in rows):
+        console.print(f"  {level}: {sentence}", highlight=False, soft_wrap=True)
     weights = " / ".join(sorted({result.weights for result in results}))
     console.print(f"  accuracy of the final answer; {weights}", highlight=False, soft_wrap=True)
 

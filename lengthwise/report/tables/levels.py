@@ -33,7 +33,7 @@ def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
     return [(level, sentence) for level, sentence in LEVELS.items() if level in occurring]
 
 
-def level_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """One line for each cell: how many of its runs have which certificate, and the lengths of the shortest errors."""
     lines = []
     for cell in experiment.cells:
