@@ -1,5 +1,6 @@
 """Checkpoints: all that training changes, in one safetensors file that appears by rename."""
 
+import json
 from hashlib import blake2b
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         "fingerprint": fingerprint,
     }
     metadata["digest"] = _digest(tensors, metadata)
-    write_by_rename(path, save(tensors, metadata))
+    write_by_rename(path, _with_sorted_metadata(save(tensors, metadata)))
 
 
 def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
@@ -106,8 +107,21 @@ def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str,
     return tensors, metadata
 
 
+def _with_sorted_metadata(content: bytes) -> bytes:
+    """A safetensors file with its metadata in order: safetensors itself writes them in an order of chance.
+
+    The file is the size of its header in 8 bytes, the header, JSON filled up with blanks, and the tensors.
+    """
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
+
+
 def _digest(tensors: dict[str, Tensor], metadata: dict[str, str]) -> str:
-    """A hash of names, shapes and bits, and of what else the file says, which tells a flipped bit."""
+    """A hash of names, shapes and bits, and of what else the file says, which reveals a flipped bit."""
     digest = blake2b(repr(sorted(metadata.items())).encode(), digest_size=16)
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

@@ -392,6 +392,17 @@ def test_a_checkpoint_keeps_how_far_lengths_have_grown(tmp_path: Path) -> None:
     assert again.growth == state.growth
 
 
+def test_checkpoints_of_equal_runs_are_equal_files(tmp_path: Path) -> None:
+    task, recipe = make_task("parity"), small_recipe(steps=3)
+    files = []
+    for _ in range(6):
+        state = small_state(task, recipe)
+        list(training_steps(state, task, recipe, seed=0))
+        save_checkpoint(state, tmp_path / "checkpoint", "a")
+        files.append((tmp_path / "checkpoint").read_bytes())
+    assert len(set(files)) == 1
+
+
 def test_a_checkpoint_whose_step_was_changed_is_refused(tmp_path: Path) -> None:
     task, recipe = make_task("parity"), small_recipe()
     state = small_state(task, recipe)
