@@ -1,9 +1,5 @@
 """What tasks, models and training agree on."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 IGNORE = -100
 """Target of an unsupervised position (integer targets; NaN in float targets)."""
 
@@ -27,35 +23,3 @@ class Diverged(RuntimeError):
 
 class Tie(ArithmeticError):
     """The largest logit is not one alone, or logits are no numbers: nothing says which symbol is next."""
-
-
-@contextmanager
-def counting_from(steps: int) -> Iterator[None]:
-    """Within it, the step of a `Diverged` is counted from the beginning of a string, of which so many are read."""
-    try:
-        yield
-    except Diverged as error:
-        if error.step:
-            error.step += steps
-        raise
-
-
-_OVERFLOW_IS_LET = ContextVar("overflow_is_let", default=False)
-
-
-@contextmanager
-def letting_overflow() -> Iterator[None]:
-    """Within it no state raises `Diverged`: a string that overflows has states that are not finite from there on.
-
-    The other strings are read as ever. So a batch is read once, however many of its strings overflow, and wherever.
-    """
-    before = _OVERFLOW_IS_LET.set(True)
-    try:
-        yield
-    finally:
-        _OVERFLOW_IS_LET.reset(before)
-
-
-def overflow_is_let() -> bool:
-    """Whether this is within `letting_overflow`."""
-    return _OVERFLOW_IS_LET.get()

@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
-from lengthwise.conventions import IGNORE, letting_overflow
+from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
@@ -196,8 +196,7 @@ def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[T
     """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
     minimum = MIN_STRINGS_PER_CHUNK if isinstance(model, RecurrentModel) else 1
     chunk_size = max(minimum, MAX_SYMBOLS_PER_CHUNK // inputs.shape[1])
-    with letting_overflow():
-        return torch.cat([answers_of(model.last(part)) for part in inputs.split(chunk_size)])
+    return torch.cat([answers_of(model.last(part)) for part in inputs.split(chunk_size)])
 
 
 def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
@@ -211,8 +210,7 @@ def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
     """The model's answers to all prefixes; -1 from where on its states overflow."""
-    with letting_overflow():
-        return answers_of(model(inputs))
+    return answers_of(model(inputs))
 
 
 def _independent(

@@ -10,7 +10,6 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
-from lengthwise.conventions import counting_from
 from lengthwise.models.capabilities import AcceptsVectors, check_symbols
 from lengthwise.ops.tree_attention import Tree
 from lengthwise.randomness import generator_for
@@ -37,6 +36,7 @@ def check_divides_width(name: str, value: int, d_model: int) -> None:
 class SequenceModel(nn.Module, ABC):
     """A model that answers every prefix of a sequence of any length T >= 1.
 
+    States that overflow raise nothing: from there on logits are not finite, which is a wrong answer in every measure.
     Built as ``Model(config, vocab_size=..., num_classes=..., generator=...)``, its parameters drawn from `generator`.
     Its answers are what the module `readout` makes of hidden states. `default_preset` names the recipe that trains it
     where none is chosen. What only some models can do is in the classes of `lengthwise.models.capabilities`, which a
@@ -112,9 +112,8 @@ class RecurrentModel(SequenceModel):
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """The states at every position, chunk by chunk; here one by one, by `step`."""
         state = self.initial_state(len(inputs))
-        for t, token in enumerate(inputs.unbind(1)):
-            with counting_from(t):
-                _, state = self.step(token, state)
+        for token in inputs.unbind(1):
+            _, state = self.step(token, state)
             yield state[:, None]
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:

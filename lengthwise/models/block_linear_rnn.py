@@ -8,17 +8,16 @@ from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from lengthwise.conventions import counting_from
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, check_divides_width
 from lengthwise.models.capabilities import FollowsTraining
-from lengthwise.ops.block_recurrence import check_features, recurrence
+from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""States, and transitions of layers above the first, are held for so many positions at once: so many numbers."""
+"""Numbers of states, and of transitions of layers above the first, that are held at once."""
 
 
 class BlockLinearRNNConfig(ModelConfig):
@@ -135,39 +134,37 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
         self.check_step(token, state, self.embedding.num_embeddings)
-        found = self._found(self._tables(), token[:, None], self._split(state))
-        joined = torch.cat([states.flatten(1) for states in found], 1)
+        layers = self._layer_states(self._tables(), token[:, None], self._split(state))
+        joined = torch.cat([states.flatten(1) for states in layers], 1)
         return self.readout(joined), joined
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
-        """The states at every position, some positions at a time."""
+        """The states at every position, chunk by chunk."""
         latest = self._split(self.initial_state(len(inputs)))
         tables = self._tables()
-        for start, tokens in self._parts(inputs):
-            with counting_from(start):
-                found = self._found(tables, tokens, latest)
-            latest = [states[:, -1] for states in found]
-            yield torch.cat([states.flatten(2) for states in found], 2)
+        for tokens in self._chunks(inputs):
+            layers = self._layer_states(tables, tokens, latest)
+            latest = [states[:, -1] for states in layers]
+            yield torch.cat([states.flatten(2) for states in layers], 2)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
         if self.config.num_layers > 1:
             return super().last_state(inputs)
         (state,) = self._split(self.initial_state(len(inputs)))
         tables = self._tables()
-        for start, tokens in self._parts(inputs):
-            with counting_from(start):
-                state = symbol_final_state(*tables, tokens, state)
+        for tokens in self._chunks(inputs):
+            state = symbol_final_state(*tables, tokens, state, overflow="keep")
         return state.flatten(1)
 
-    def _parts(self, inputs: Int64[Tensor, "B T"]) -> Iterator[tuple[int, Int64[Tensor, "B _"]]]:
-        """Some positions at a time, and the place of the first of them."""
+    def _chunks(self, inputs: Int64[Tensor, "B T"]) -> Sequence[Int64[Tensor, "B _"]]:
+        """The strings in chunks whose states fit in memory."""
         self.check_inputs(inputs, self.embedding.num_embeddings)
         numbers = self.config.d_model * (self.config.block_dim if self.config.num_layers > 1 else 1)
-        at_once = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(inputs) * numbers))
-        for part, tokens in enumerate(inputs.split(at_once, 1)):
-            yield part * at_once, tokens
+        size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(inputs) * numbers))
+        chunks: Sequence[Tensor] = inputs.split(size, 1)
+        return chunks
 
-    def _found(
+    def _layer_states(
         self,
         tables: tuple[Float[Tensor, "V N S S"], Float[Tensor, "V N S"]],
         tokens: Int64[Tensor, "B T"],
@@ -175,16 +172,15 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
     ) -> list[Float[Tensor, "B T N S"]]:
         """The states of all layers at these positions, from those before them."""
         lowest, *others = before
-        found = [symbol_recurrence(*tables, tokens, lowest)]
+        layers = [symbol_recurrence(*tables, tokens, lowest, overflow="keep")]
         if not others:
-            return found
+            return layers
         stream = self.embedding(tokens)
         for norm, layer, state in zip(self.norms[1:], self._layers()[1:], others, strict=True):
-            stream = stream + found[-1].flatten(2)
+            stream = stream + layers[-1].flatten(2)
             features = norm(stream)
-            check_features(features)
-            found.append(recurrence(layer.transitions(features), layer.inputs(features), state))
-        return found
+            layers.append(recurrence(layer.transitions(features), layer.inputs(features), state, overflow="keep"))
+        return layers
 
     def _tables(self) -> tuple[Float[Tensor, "V N S S"], Float[Tensor, "V N S"]]:
         """Transitions and inputs of the first layer, for each symbol."""

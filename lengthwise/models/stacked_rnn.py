@@ -9,11 +9,9 @@ from jaxtyping import Float, Int64
 from pydantic import Field
 from torch import Tensor, nn
 
-from lengthwise.conventions import counting_from
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer, hidden_layer_readout
 from lengthwise.models.base import ModelConfig, RecurrentModel
-from lengthwise.ops.block_recurrence import check_features
 
 
 class StackedConfig(ModelConfig):
@@ -100,14 +98,11 @@ class StackedRNN(RecurrentModel):
     ) -> Iterator[tuple[Float[Tensor, "B _ D"], Float[Tensor, "B Z"]]]:
         """Features of the last layer at some positions at a time, and the state after them."""
         sizes = [layer.state_size for layer in self._layers()]
-        for part, tokens in enumerate(inputs.split(self.positions_per_chunk, 1)):
+        for tokens in inputs.split(self.positions_per_chunk, 1):
             features, after = self.embedding(tokens), []
             *before, _ = state.split([*sizes, self.config.d_model], 1)
             for norm, layer, latest in zip(self.norms, self._layers(), before, strict=True):
-                with counting_from(part * self.positions_per_chunk):
-                    normed = norm(features)
-                    check_features(normed)
-                    outputs, latest = layer(normed, latest)
+                outputs, latest = layer(norm(features), latest)
                 features = features + outputs
                 after.append(latest)
             state = torch.cat([*after, features[:, -1]], 1)

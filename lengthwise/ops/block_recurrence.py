@@ -27,10 +27,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from lengthwise.conventions import Diverged, overflow_is_let
+from lengthwise.conventions import Diverged
 from lengthwise.ops.scan import interleaved
 
 Form = Literal["sequential", "scan", "chunked"]
+
+Overflow = Literal["raise", "keep"]
+"""What states that overflow do: raise `Diverged`, or stay as they are, infinite or no numbers from there on."""
 
 
 def recurrence_by_definition(transitions: Tensor, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
@@ -50,13 +53,18 @@ def recurrence_by_definition(transitions: Tensor, inputs: Tensor, initial: Tenso
 
 
 def recurrence(
-    transitions: Tensor, inputs: Tensor, initial: Tensor | None = None, *, form: str | None = None
+    transitions: Tensor,
+    inputs: Tensor,
+    initial: Tensor | None = None,
+    *,
+    form: str | None = None,
+    overflow: Overflow = "raise",
 ) -> Tensor:
     """All states, shaped as `inputs`, by the form given or the one that is likely the fastest (`fastest_form`).
 
     Raises:
-        ValueError: shapes or dtypes do not fit one another, T = 0, or a number is not finite.
-        Diverged: the numbers are finite and the states overflow.
+        ValueError: shapes or dtypes do not fit one another, T = 0, or, with overflow "raise", a number is not finite.
+        Diverged: with overflow "raise", the numbers are finite and the states overflow.
 
     Example:
         >>> half = torch.full((1, 3, 1), 0.5)
@@ -68,18 +76,21 @@ def recurrence(
     if form not in _FORMS:
         raise ValueError(f"form: expected one of {', '.join(_FORMS)}, got {form!r}")
     states: Tensor = _Recurrence.apply(transitions, inputs, initial, form)  # type: ignore[no-untyped-call]
-    check_finite(states, transitions=transitions, inputs=inputs, initial=initial)
+    if overflow == "raise":
+        check_finite(states, transitions=transitions, inputs=inputs, initial=initial)
     return states
 
 
-def final_state(transitions: Tensor, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
+def final_state(
+    transitions: Tensor, inputs: Tensor, initial: Tensor | None = None, *, overflow: Overflow = "raise"
+) -> Tensor:
     """The last state alone, ``recurrence(...)[:, -1]``; without a gradient no other one is kept."""
     state = initial = _initial(transitions, inputs, initial)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, inputs, initial)):
-        return recurrence(transitions, inputs, initial)[:, -1]
+        return recurrence(transitions, inputs, initial, overflow=overflow)[:, -1]
     for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
         state = applied(a, state) + v
-    if must_tell_overflow(state):  # all states are needed to say which was the first one
+    if overflow == "raise" and not bool(state.isfinite().all()):  # the message names the first such step
         return recurrence(transitions, inputs, initial, form="sequential")[:, -1]
     return state
 
@@ -237,30 +248,13 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
     return initial
 
 
-def must_tell_overflow(states: Tensor) -> bool:
-    """Whether some state is not finite, which has to be said unless overflow is let."""
-    return not overflow_is_let() and not bool(states.isfinite().all())
-
-
 def check_finite(states: Tensor, **given: Tensor) -> None:
     """Raise where states [B, T, ...] are not finite: a ValueError that names such a number given, else `Diverged`."""
-    if not must_tell_overflow(states):
+    if bool(states.isfinite().all()):
         return
     for name, tensor in given.items():
         if not bool(tensor.isfinite().all()):
             position = torch.nonzero(~tensor.isfinite())[0].tolist()
             raise ValueError(f"{name}: expected finite numbers, got {tensor[tuple(position)].item()} at {position}")
     message = "recurrence: states overflow although all that is given is finite; lower the norm of transitions"
-    raise Diverged(message, _first_not_finite(states))
-
-
-def check_features(features: Tensor) -> None:
-    """Raise `Diverged` where what a layer of a net reads [B, T, D] is not finite: the net itself made it."""
-    if must_tell_overflow(features):
-        message = "features: what layers read overflows although states are finite; lower the weights"
-        raise Diverged(message, _first_not_finite(features))
-
-
-def _first_not_finite(states: Tensor) -> int:
-    """The first step, from 1, at which some string's state is not finite."""
-    return int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1
+    raise Diverged(message, int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1)

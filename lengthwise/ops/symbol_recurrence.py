@@ -22,10 +22,10 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.ops.block_recurrence import (
     LONG,
+    Overflow,
     applied,
     check_finite,
     chunk_starts,
-    must_tell_overflow,
     recurrence_by_definition,
 )
 
@@ -54,12 +54,15 @@ def symbol_recurrence_by_definition(
     return recurrence_by_definition(transitions[tokens], values[tokens], initial)
 
 
-def symbol_recurrence(transitions: Table, values: Values, tokens: Tokens, initial: State) -> Float[Tensor, "B T N S"]:
+def symbol_recurrence(
+    transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
+) -> Float[Tensor, "B T N S"]:
     """All states.
 
     Raises:
-        ValueError: T = 0, a token is no symbol, shapes or dtypes do not fit one another, or a number is not finite.
-        Diverged: the numbers are finite and the states overflow.
+        ValueError: T = 0, a token is no symbol, shapes or dtypes do not fit one another, or, with overflow "raise", a
+            number is not finite.
+        Diverged: with overflow "raise", the numbers are finite and the states overflow.
 
     Example:
         >>> flips = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]], [[[0.0, 1.0], [1.0, 0.0]]]])
@@ -69,18 +72,21 @@ def symbol_recurrence(transitions: Table, values: Values, tokens: Tokens, initia
     """
     _check(transitions, values, tokens, initial)
     states: Tensor = _SymbolRecurrence.apply(transitions, values, tokens, initial)  # type: ignore[no-untyped-call]
-    check_finite(states, transitions=transitions, values=values, initial=initial)
+    if overflow == "raise":
+        check_finite(states, transitions=transitions, values=values, initial=initial)
     return states
 
 
-def symbol_final_state(transitions: Table, values: Values, tokens: Tokens, initial: State) -> State:
+def symbol_final_state(
+    transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
+) -> State:
     """The last state alone, ``symbol_recurrence(...)[:, -1]``; without a gradient no other one is kept.
 
     Where all columns of A, and x_0, are one-hot vectors and v = 0, products add zeros to one 1: states are followed as
     places of that 1, to the same bits, and of few strings, by maps of places that are composed two by two.
     """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
-        return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
+        return symbol_recurrence(transitions, values, tokens, initial, overflow=overflow)[:, -1]
     _check(transitions, values, tokens, initial)
     if _is_one_hot(transitions) and _is_one_hot(initial[..., None]) and not bool(values.any()):
         return _followed(transitions, tokens, initial)
@@ -90,7 +96,7 @@ def symbol_final_state(transitions: Table, values: Values, tokens: Tokens, initi
         state, step = initial, _Step(transitions, values, len(tokens))
         for symbols in tokens.unbind(1):
             state = step(state, symbols)
-    if must_tell_overflow(state):  # all states are needed to say which was the first one
+    if overflow == "raise" and not bool(state.isfinite().all()):  # the message names the first such step
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
     return state
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.conventions import Diverged, counting_from
+from lengthwise.conventions import Diverged
 from lengthwise.ops.block_recurrence import fastest_form, final_state, recurrence, recurrence_by_definition
 from lengthwise.ops.scan import scan, scan_by_definition
 from lengthwise.ops.symbol_recurrence import (
@@ -300,7 +300,18 @@ def test_a_final_state_that_overflows_is_a_divergence() -> None:
         final_state(torch.full((1, 200, 1), 2.0), torch.ones(1, 200, 1))
 
 
-def test_steps_are_counted_from_the_beginning_of_a_string() -> None:
-    with pytest.raises(Diverged, match="step 1,128") as error, counting_from(1_000):
-        final_state(torch.full((1, 200, 1), 2.0), torch.zeros(1, 200, 1), torch.ones(1, 1))
-    assert error.value.step == 1_128
+def test_states_that_overflow_are_kept_on_request() -> None:
+    """And the other string of the batch, whose transitions are 1, is read as it is alone."""
+    table, tokens = torch.tensor([2.0, 1.0]).view(2, 1, 1, 1), torch.tensor([[0], [1]]).expand(2, 200)
+    transitions, inputs, initial = table[tokens][..., 0, 0], torch.zeros(2, 200, 1), torch.ones(2, 1)
+    values, first = torch.zeros(2, 1, 1), initial[:, None]
+    for form in FORMS[:3]:
+        states = recurrence(transitions, inputs, initial, form=form, overflow="keep")[..., 0]
+        assert states.isfinite().sum(1).tolist() == [127, 200]
+    states = symbol_recurrence(table, values, tokens, first, overflow="keep")[..., 0, 0]
+    assert states.isfinite().sum(1).tolist() == [127, 200]
+    for last in (
+        final_state(transitions, inputs, initial, overflow="keep"),
+        symbol_final_state(table, values, tokens, first, overflow="keep"),
+    ):
+        assert last.flatten().isfinite().tolist() == [False, True]
