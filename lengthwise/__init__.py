@@ -1,4 +1,4 @@
-"""Train short, prove long: sequence models that are right far beyond their training length."""
+"""Train short, prove long: models that generalize past their training length, and certificates that they do."""
 
 from typing import TYPE_CHECKING
 

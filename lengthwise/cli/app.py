@@ -16,7 +16,7 @@ from lengthwise.cli.streams import Output, flush, open_streams, say
 
 app = App(
     name="lengthwise",
-    help="Train short, prove long: sequence models that are right far beyond their training length.",
+    help="Train short, prove long: sequence models that generalize past their training length, and certificates.",
     version=__version__,
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
