@@ -29,8 +29,8 @@ from lengthwise.tasks.algorithmic.subset_sum import reachable_sums, reachable_su
 from lengthwise.tasks.in_context.decision_tree import (
     Trees,
     mean_so_far,
-    nearest_neighbour,
-    nearest_neighbour_by_definition,
+    nearest_neighbor,
+    nearest_neighbor_by_definition,
     tree_values,
     tree_values_by_definition,
 )
@@ -77,7 +77,7 @@ def check_solvers() -> None:
     inputs = make_task("decision-tree").sample(5, 101, generator).inputs
     trees = Trees(torch.randint(20, (5, 15), generator=generator), torch.randn(5, 16, generator=generator))
     torch.testing.assert_close(tree_values(trees, inputs[:, ::2]), tree_values_by_definition(trees, inputs[:, ::2]))
-    fast, expected = nearest_neighbour(inputs), nearest_neighbour_by_definition(inputs)
+    fast, expected = nearest_neighbor(inputs), nearest_neighbor_by_definition(inputs)
     torch.testing.assert_close(fast, expected, equal_nan=True)
 
 
@@ -133,7 +133,7 @@ def learner_errors(quick: bool) -> dict[str, float]:
     answers = {
         "zero": torch.zeros_like(last),
         "mean so far": mean_so_far(inputs)[:, -1],
-        "nearest neighbor": nearest_neighbour(inputs)[:, -1],
+        "nearest neighbor": nearest_neighbor(inputs)[:, -1],
     }
     signs = inputs.clone()
     signs[:, ::2] = signs[:, ::2].sign()

@@ -71,9 +71,9 @@ def telling_strings(machine: Transducer, length: int) -> list[tuple[np.ndarray, 
     """A long string continued so that the answer is this or that, and these two answers (the first and the last)."""
     string = long_string(machine, length, seed=0)
     state = int(machine.semiautomaton.final_states(string[None], machine.start)[0])
-    found = []
+    actual = []
     for answer in np.unique(machine.outputs[machine.outputs != IGNORE])[[0, -1]].tolist():
         suffix = machine.semiautomaton.shortest_string(state, machine.outputs == answer)
         ids = [machine.symbols.index(symbol) for symbol in suffix]
-        found.append((np.concatenate([string, np.array(ids, dtype=np.int64)]), answer))
-    return found
+        actual.append((np.concatenate([string, np.array(ids, dtype=np.int64)]), answer))
+    return actual

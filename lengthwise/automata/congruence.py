@@ -99,7 +99,7 @@ def _told_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"])
             for one in range(len(labels)):
                 contexts = np.flatnonzero(around[one] >= 0)
                 others = np.flatnonzero(~apart[one])
-                following = around[np.ix_(others, contexts)]
-                told = ((following >= 0) & apart[around[one, contexts], following]).any(1)
+                successors = around[np.ix_(others, contexts)]
+                told = ((successors >= 0) & apart[around[one, contexts], successors]).any(1)
                 apart[one, others[told]] = apart[others[told], one] = True
     return apart

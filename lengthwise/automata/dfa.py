@@ -207,13 +207,13 @@ def _check_transitions(transitions: Sequence[Sequence[int]], num_symbols: int) -
             f"transitions: expected at least one state and one symbol, got {len(transitions)} and {num_symbols}; give "
             "the next states of each state"
         )
-    for state, following in enumerate(transitions):
-        if len(following) != num_symbols:
+    for state, successors in enumerate(transitions):
+        if len(successors) != num_symbols:
             raise ValueError(
-                f"transitions: expected a next state for each of the {num_symbols} symbols, got {len(following)} for "
+                f"transitions: expected a next state for each of the {num_symbols} symbols, got {len(successors)} for "
                 f"state {state}; give one for every symbol"
             )
-        for symbol, target in enumerate(following):
+        for symbol, target in enumerate(successors):
             if not isinstance(target, int) or not 0 <= target < len(transitions):
                 raise ValueError(
                     f"transitions: expected next states in 0..{len(transitions) - 1}, got {target!r} for state {state} "

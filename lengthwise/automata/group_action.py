@@ -42,12 +42,12 @@ def _largest_core_free(table: Int64[np.ndarray, "M M"]) -> Bool[np.ndarray, " M"
     inverse = (table == 0).argmax(1)
     conjugates = table[table[inverse], np.arange(len(table))[:, None]]  # of h by g, at [g, h]: g^-1 h g
     largest = _generated(table, [])
-    found: list[tuple[Bool[np.ndarray, " M"], list[int]]] = [(largest, [])]
+    subgroups: list[tuple[Bool[np.ndarray, " M"], list[int]]] = [(largest, [])]
     seen: set[bytes] = set()
-    for subgroup, generators in found:
+    for subgroup, generators in subgroups:
         largest = max(largest, subgroup, key=np.count_nonzero)
         untried = ~subgroup
-        while untried.any() and len(found) < MAX_SUBGROUPS:
+        while untried.any() and len(subgroups) < MAX_SUBGROUPS:
             element = int(untried.argmax())
             # Each element of the double coset H g H generates, with H, the same subgroup as g.
             untried[table[table[subgroup, element]][:, subgroup]] = False
@@ -58,7 +58,7 @@ def _largest_core_free(table: Int64[np.ndarray, "M M"]) -> Bool[np.ndarray, " M"
             np.put_along_axis(with_conjugates, conjugates[:, larger], True, axis=1)
             seen.update(row.tobytes() for row in with_conjugates)
             if with_conjugates.all(0).sum() == 1:
-                found.append((larger, [*generators, element]))
+                subgroups.append((larger, [*generators, element]))
     return largest
 
 

@@ -95,9 +95,9 @@ class PermutationGroup:
         rank = np.zeros(self.order, dtype=np.int64)
         product = np.zeros((self.order, self.order), dtype=np.int64)
         for point in range(self.degree):
-            found, rank = np.unique(rank * self.degree + elements[:, point], return_inverse=True)
-            product = np.searchsorted(found, product * self.degree + elements[:, elements[:, point]].T)
-            if len(found) == self.order:
+            values, rank = np.unique(rank * self.degree + elements[:, point], return_inverse=True)
+            product = np.searchsorted(values, product * self.degree + elements[:, elements[:, point]].T)
+            if len(values) == self.order:
                 break
         return product
 
@@ -108,14 +108,14 @@ class PermutationGroup:
 
         def step(product: Permutation, symbol: str) -> Permutation:
             generator = by_symbol[symbol]
-            following = tuple(generator[image] for image in product)
-            seen.add(following)
+            permutation = tuple(generator[image] for image in product)
+            seen.add(permutation)
             if len(seen) > MAX_ELEMENTS:
                 raise ValueError(
                     f"generators: expected those of a group of at most {MAX_ELEMENTS:,} elements, got more; take a "
                     "smaller group"
                 )
-            return following
+            return permutation
 
         return explore(self.symbols, tuple(range(self.degree)), step)
 
@@ -159,8 +159,8 @@ def cycle_notation(permutation: Sequence[int]) -> str:
     cycles = []
     while left:
         cycle = [min(left)]
-        while (following := permutation[cycle[-1]]) != cycle[0]:
-            cycle.append(following)
+        while (image := permutation[cycle[-1]]) != cycle[0]:
+            cycle.append(image)
         left -= set(cycle)
         if len(cycle) > 1:
             cycles.append(f"({' '.join(map(str, cycle))})")

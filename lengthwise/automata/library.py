@@ -128,8 +128,8 @@ def bounded_dyck(depth: int) -> DFA:
         raise ValueError(f"depth: expected a nesting depth, 0 or more, got {depth}; choose one that is not negative")
 
     def step(height: int, symbol: str) -> int:
-        following = height + (1 if symbol == "(" else -1)
-        return following if height >= 0 and 0 <= following <= depth else -1
+        new_height = height + (1 if symbol == "(" else -1)
+        return new_height if height >= 0 and 0 <= new_height <= depth else -1
 
     machine, heights = explore(("(", ")"), 0, step)
     return DFA(machine, 0, np.array([height == 0 for height in heights]))

@@ -220,12 +220,12 @@ class StateLookup:
             for width, columns in slabs:
                 slab = strings[rows, columns].astype(np.min_scalar_type(symbols - 1))
                 codes = _codes(slab.reshape(len(slab), -1, width).transpose(2, 1, 0), symbols)
-                following = self._visited[width][:, -1] * np.int64(symbols**width)
+                next_row = self._visited[width][:, -1] * np.int64(symbols**width)
                 entries = np.empty(codes.shape, dtype=np.int64)
                 position = state * symbols**width
                 for code, entry in zip(codes, entries, strict=True):
                     np.add(code, position, out=entry)
-                    position = following.take(entry)
+                    position = next_row.take(entry)
                 state = position // symbols**width
                 yield rows, columns, width, entries
 

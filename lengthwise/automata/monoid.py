@@ -69,8 +69,8 @@ class TransitionMonoid:
     def _parents(self) -> list[tuple[int, int]]:
         """For each element, one with a shorter string and the symbol that leads from there."""
         _, first = np.unique(self.graph, return_index=True)
-        found = dict(zip(self.graph.ravel()[first].tolist(), first.tolist(), strict=True))
-        return [(-1, -1), *(divmod(found[m], len(self.symbols)) for m in range(1, self.size))]
+        first_entries = dict(zip(self.graph.ravel()[first].tolist(), first.tolist(), strict=True))
+        return [(-1, -1), *(divmod(first_entries[m], len(self.symbols)) for m in range(1, self.size))]
 
     def element(self, string: Sequence[int]) -> int:
         """The element of a string of symbol ids."""
@@ -127,8 +127,8 @@ def transition_monoid(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> Tr
     graph: list[list[int]] = []
     for reached in maps:
         row = []
-        for following in by_symbol[:, reached]:
-            key = following.tobytes()
+        for image in by_symbol[:, reached]:
+            key = image.tobytes()
             if key not in number:
                 if len(maps) >= maximum:
                     raise ValueError(
@@ -136,7 +136,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> Tr
                         f"states, {machine.num_symbols} symbols); raise `most` or take a smaller machine"
                     )
                 number[key] = len(maps)
-                maps.append(following)
+                maps.append(image)
             row.append(number[key])
         graph.append(row)
     return TransitionMonoid(machine.symbols, np.array(maps), np.array(graph))

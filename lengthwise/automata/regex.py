@@ -86,17 +86,21 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     max_states = min(MAX_STATES, MAX_TRANSITIONS // len(symbols))
 
     @lru_cache(maxsize=1)  # one state is asked for all symbols in turn
-    def follows(state: int) -> int:
-        return whole.first if state == start else reduce(int.__or__, map(positions.follow.__getitem__, _bits(state)), 0)
+    def successors_of(state: int) -> int:
+        return (
+            whole.first
+            if state == start
+            else reduce(int.__or__, map(positions.successors.__getitem__, _bits(state)), 0)
+        )
 
     def step(state: int, symbol: str) -> int:
-        following = follows(state) & reads[symbol]
-        seen.add(following)
+        new_positions = successors_of(state) & reads[symbol]
+        seen.add(new_positions)
         if len(seen) > max_states:
             raise ValueError(
-                f"pattern: {_shown(pattern)} needs more than {max_states:,} states before it is minimized; simplify it"
+                f"pattern: {_quoted(pattern)} needs more than {max_states:,} states before it is minimized; simplify it"
             )
-        return following
+        return new_positions
 
     machine, states = explore(symbols, start, step)
     ends = whole.last | (start if whole.nullable else 0)
@@ -117,11 +121,11 @@ class _Positions:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.sets: list[_SymbolSet] = []
-        self.follow: list[int] = []
+        self.successors: list[int] = []
 
     def that_read(self, symbol: str) -> int:
         """The positions at which this symbol can stand."""
-        return sum(1 << p for p, of in enumerate(self.sets) if (symbol in of.symbols) != of.others)
+        return sum(1 << p for p, known in enumerate(self.sets) if (symbol in known.symbols) != known.others)
 
     def add(self, node: _Node) -> _Fragment:
         """Write out a node behind what is there."""
@@ -138,11 +142,11 @@ class _Positions:
     def _add_position(self, symbols: _SymbolSet) -> _Fragment:
         if len(self.sets) == MAX_POSITIONS:
             raise ValueError(
-                f"pattern: {_shown(self.pattern)} has more than {MAX_POSITIONS:,} symbols with its bounds written "
+                f"pattern: {_quoted(self.pattern)} has more than {MAX_POSITIONS:,} symbols with its bounds written "
                 "out; shorten it or lower the bounds"
             )
         self.sets.append(symbols)
-        self.follow.append(0)
+        self.successors.append(0)
         return _Fragment(False, 1 << (len(self.sets) - 1), 1 << (len(self.sets) - 1))
 
     def _add_repeated(self, node: _Repeat) -> _Fragment:
@@ -159,7 +163,7 @@ class _Positions:
 
     def _joined(self, before: _Fragment, after: _Fragment) -> _Fragment:
         for position in _bits(before.last):
-            self.follow[position] |= after.first
+            self.successors[position] |= after.first
         return _Fragment(
             before.nullable and after.nullable,
             before.first | (after.first if before.nullable else 0),
@@ -177,16 +181,18 @@ def _bits(positions: int) -> Iterator[int]:
 def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | None) -> tuple[str, ...]:
     symbols = tuple(sorted(named)) if alphabet is None else tuple(alphabet)
     if not symbols:
-        raise ValueError(f"alphabet: expected at least one symbol, and {_shown(pattern)} names none; give the alphabet")
+        raise ValueError(
+            f"alphabet: expected at least one symbol, and {_quoted(pattern)} names none; give the alphabet"
+        )
     check_characters(symbols)
     if missing := "".join(sorted(named - set(symbols))):
         raise ValueError(
-            f"alphabet: {_shown(pattern)} names {_shown(missing)}, which {_shown(''.join(symbols))} lacks; add them"
+            f"alphabet: {_quoted(pattern)} names {_quoted(missing)}, which {_quoted(''.join(symbols))} lacks; add them"
         )
     return symbols
 
 
-def _shown(pattern: str) -> str:
+def _quoted(pattern: str) -> str:
     return repr(pattern) if len(pattern) <= 40 else repr(pattern[:37] + "...")
 
 
@@ -202,7 +208,7 @@ class _Parser:
     def parse(self) -> _Node:
         node = self._alternatives()
         if self._next():
-            self._refuse("a symbol or the end", "open a group before it")
+            self._reject("a symbol or the end", "open a group before it")
         return node
 
     def _next(self) -> str:
@@ -216,10 +222,10 @@ class _Parser:
         self.position += 1
         return character
 
-    def _refuse(self, expected: str, way_out: str) -> NoReturn:
+    def _reject(self, expected: str, way_out: str) -> NoReturn:
         got = repr(self._next()) if self._next() else "the end"
         raise ValueError(
-            f"pattern: expected {expected} at position {self.position + 1} of {_shown(self.pattern)}, got {got}; "
+            f"pattern: expected {expected} at position {self.position + 1} of {_quoted(self.pattern)}, got {got}; "
             f"{way_out}"
         )
 
@@ -246,7 +252,7 @@ class _Parser:
         bounds = {"*": (0, None), "+": (1, None), "?": (0, 1)}
         node = _Repeat(atom, *(self._bounds() if operator == "{" else bounds[operator]))
         if self._next() and self._next() in "*+?{":
-            self._refuse("one repetition at a time", "put the first into a group")
+            self._reject("one repetition at a time", "put the first into a group")
         return _EMPTY if node.inner == _EMPTY or node.maximum == 0 else node
 
     def _bounds(self) -> tuple[int, int | None]:
@@ -257,9 +263,9 @@ class _Parser:
             maximum = None if self._next() == "}" else self._number()
             if maximum is not None and maximum < minimum:
                 self.position = index
-                self._refuse(f"an upper bound of at least {minimum}", "swap the bounds")
+                self._reject(f"an upper bound of at least {minimum}", "swap the bounds")
         if not self._take("}"):
-            self._refuse("}", "give bounds as {2}, {2,} or {2,3}")
+            self._reject("}", "give bounds as {2}, {2,} or {2,3}")
         return minimum, maximum
 
     def _number(self) -> int:
@@ -267,9 +273,9 @@ class _Parser:
         while digit := self._take("0123456789"):
             digits += digit
         if not digits:
-            self._refuse("a number", "give bounds as {2}, {2,} or {2,3}")
+            self._reject("a number", "give bounds as {2}, {2,} or {2,3}")
         if len(digits) > len(str(MAX_POSITIONS)):
-            raise ValueError(f"pattern: {_shown(self.pattern)} has a bound above {MAX_POSITIONS:,}; lower it")
+            raise ValueError(f"pattern: {_quoted(self.pattern)} has a bound above {MAX_POSITIONS:,}; lower it")
         return int(digits)
 
     def _atom(self) -> _Node:
@@ -285,11 +291,11 @@ class _Parser:
         self.depth += 1
         if self.depth > MAX_GROUP_DEPTH:
             raise ValueError(
-                f"pattern: {_shown(self.pattern)} nests groups more than {MAX_GROUP_DEPTH} deep; simplify it"
+                f"pattern: {_quoted(self.pattern)} nests groups more than {MAX_GROUP_DEPTH} deep; simplify it"
             )
         node = self._alternatives()
         if not self._take(")"):
-            self._refuse("a closing )", "close the group")
+            self._reject("a closing )", "close the group")
         self.depth -= 1
         return node
 
@@ -304,11 +310,11 @@ class _Parser:
         escaped = self._take("\\")
         symbol = self._next()
         if not symbol:
-            self._refuse(expected, "complete the pattern")
+            self._reject(expected, "complete the pattern")
         if escaped and symbol not in SPECIAL + "^":
-            self._refuse("a special character after \\", "leave out the \\")
+            self._reject("a special character after \\", "leave out the \\")
         if not escaped and symbol in SPECIAL:
-            self._refuse(expected, f"write \\{symbol} for the symbol")
+            self._reject(expected, f"write \\{symbol} for the symbol")
         self.position += 1
         self.named.add(symbol)
         return symbol

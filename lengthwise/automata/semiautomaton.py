@@ -172,10 +172,10 @@ class Semiautomaton:
         order = [start]
         for state in order:
             yield state
-            for symbol, following in enumerate(self.table[state].tolist()):
-                if following not in came_from:
-                    came_from[following] = (state, symbol)
-                    order.append(following)
+            for symbol, next_state in enumerate(self.table[state].tolist()):
+                if next_state not in came_from:
+                    came_from[next_state] = (state, symbol)
+                    order.append(next_state)
 
     def quotient(self, start: int, labels: Int64[np.ndarray, " Q"]) -> tuple["Semiautomaton", Int64[np.ndarray, " R"]]:
         """Smallest machine whose states carry the same labels after every string, and the labels of its states.
@@ -232,10 +232,10 @@ def explore(
     for state in meaning:
         row = []
         for symbol in symbols:
-            following = step(state, symbol)
-            if following not in number:
-                number[following] = len(meaning)
-                meaning.append(following)
-            row.append(number[following])
+            next_state = step(state, symbol)
+            if next_state not in number:
+                number[next_state] = len(meaning)
+                meaning.append(next_state)
+            row.append(number[next_state])
         table.append(row)
     return Semiautomaton(np.array(table, dtype=np.int64), tuple(symbols)), meaning

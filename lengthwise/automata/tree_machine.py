@@ -187,7 +187,7 @@ class TreeMachine:
         # Classes that strings show come first in the order, and so do their blocks.
         count = int(blocks[: len(quoted)].max()) + 1
         merged, classes = merged[(slice(count),) * self.chunk_size], np.where(new < 0, GAP, blocks[new])
-        merged, classes = (np.where(some < count, some, GAP) for some in (merged, classes))
+        merged, classes = (np.where(assignment < count, assignment, GAP) for assignment in (merged, classes))
         return TreeMachine(self.symbols, classes[self.leaves], merged, outputs[:count]), classes[:-1]
 
     def _one_string_at_two_levels(self, levels: list["_Level"]) -> Int64[np.ndarray, "N 2"]:
@@ -202,10 +202,10 @@ class TreeMachine:
     def _closed(self, classes: Int64[np.ndarray, " N"]) -> Int64[np.ndarray, " M"]:
         """These classes, then all others that known windows of them lead to."""
         while True:
-            found = np.setdiff1d(self.table[np.ix_(*[classes] * self.chunk_size)], np.append(classes, GAP))
-            if not len(found):
+            new_classes = np.setdiff1d(self.table[np.ix_(*[classes] * self.chunk_size)], np.append(classes, GAP))
+            if not len(new_classes):
                 return classes
-            classes = np.concatenate([classes, found])
+            classes = np.concatenate([classes, new_classes])
 
     def to_json(self) -> dict[str, Any]:
         """Symbols, leaves, known table entries (parts, then the class) and outputs, as plain lists."""
@@ -263,8 +263,8 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
     for behind in range(chunk_size):
         # Without a pad before it, a part of symbols only makes a window of the last block.
         begins = parts if behind < chunk_size - 1 else parts[:num_mixed]
-        some = _grid([begins] + [full] * behind)
-        blocks.append(np.column_stack([np.full((len(some), chunk_size - some.shape[1]), -1), some]))
+        grid = _grid([begins] + [full] * behind)
+        blocks.append(np.column_stack([np.full((len(grid), chunk_size - grid.shape[1]), -1), grid]))
     return [*blocks, _grid([full] * chunk_size)]
 
 
@@ -378,8 +378,8 @@ class _Comparison:
         """One window for every pair, the first, mixed and full windows apart."""
         codes = classes * self.monoid.size + elements
         kept = [
-            start + np.sort(np.unique(some, return_index=True)[1])
-            for start, some in ((0, codes[:num_mixed]), (num_mixed, codes[num_mixed:]))
+            start + np.sort(np.unique(part, return_index=True)[1])
+            for start, part in ((0, codes[:num_mixed]), (num_mixed, codes[num_mixed:]))
         ]
         rows = np.concatenate(kept)
         return _Level(classes[rows], elements[rows], len(kept[0]), parts[rows], pad)

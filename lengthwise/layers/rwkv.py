@@ -74,15 +74,15 @@ class TimeMix(_Shifted):
         before, a, b, largest = state.chunk(4, 1)
         for_r, for_k, for_v = self.mixed(features, before)
         receptance = torch.sigmoid(self.receptance(for_r))
-        decay, found = self.log_decay.exp(), []
+        decay, averages = self.log_decay.exp(), []
         for k, v in zip(self.key(for_k).unbind(1), self.value(for_v).unbind(1), strict=True):
             now = torch.maximum(largest, self.bonus + k)
             old, new = torch.exp(largest - now), torch.exp(self.bonus + k - now)
-            found.append((old * a + new * v) / (old * b + new))
+            averages.append((old * a + new * v) / (old * b + new))
             later = torch.maximum(largest - decay, k)
             old, new = torch.exp(largest - decay - later), torch.exp(k - later)
             a, b, largest = old * a + new * v, old * b + new, later
-        outputs = self.output(receptance * torch.stack(found, 1))
+        outputs = self.output(receptance * torch.stack(averages, 1))
         return outputs, torch.cat([features[:, -1], a, b, largest], 1)
 
 

@@ -201,11 +201,11 @@ class LiquidS4Layer(S4Layer):
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         a, b, c = self.discrete()
         latest = state.unflatten(1, (self.d_model, self.d_state)).transpose(0, 1)
-        found = []
+        computed = []
         for u in features.permute(1, 2, 0):
             driven = u[..., None] * b[:, None]
             latest = torch.baddbmm(torch.addcmul(driven, driven, latest), latest, a.mT)
-            found.append(latest)
-        states = torch.stack(found, 2)
+            computed.append(latest)
+        states = torch.stack(computed, 2)
         outputs = torch.einsum("dn,dbtn->btd", c, states) + self.d * features
         return outputs, latest.transpose(0, 1).flatten(1)

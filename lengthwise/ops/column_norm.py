@@ -42,9 +42,9 @@ def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
 
     Source: the code published with the paper. Differs from the source: a matrix of zeros stays one.
     """
-    centred = matrices - matrices.mean(-2, keepdim=True)
-    norms = torch.linalg.vector_norm(centred, _checked(p), dim=-2, keepdim=True).amax(-1, keepdim=True)
-    rescaled: Tensor = centred / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
+    centered = matrices - matrices.mean(-2, keepdim=True)
+    norms = torch.linalg.vector_norm(centered, _checked(p), dim=-2, keepdim=True).amax(-1, keepdim=True)
+    rescaled: Tensor = centered / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
     return rescaled
 
 

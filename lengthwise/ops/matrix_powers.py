@@ -14,10 +14,10 @@ def powers_times_by_definition(
         >>> powers_times_by_definition(torch.tensor([[[2.0]]]), torch.ones(1, 1), 3)
         tensor([[[1., 2., 4.]]])
     """
-    found = [vectors]
+    products = [vectors]
     for _ in range(count - 1):
-        found.append((matrices @ found[-1][..., None])[..., 0])
-    return torch.stack(found, -1)
+        products.append((matrices @ products[-1][..., None])[..., 0])
+    return torch.stack(products, -1)
 
 
 def powers_times(matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"], count: int) -> Float[Tensor, "D P T"]:
@@ -27,8 +27,8 @@ def powers_times(matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"]
         >>> powers_times(torch.tensor([[[2.0]]]), torch.ones(1, 1), 5)
         tensor([[[ 1.,  2.,  4.,  8., 16.]]])
     """
-    found, power = vectors[..., None], matrices
-    while found.shape[-1] < count:
-        found = torch.cat([found, power @ found[..., : count - found.shape[-1]]], -1)
-        power = power @ power if found.shape[-1] < count else power
-    return found
+    products, power = vectors[..., None], matrices
+    while products.shape[-1] < count:
+        products = torch.cat([products, power @ products[..., : count - products.shape[-1]]], -1)
+        power = power @ power if products.shape[-1] < count else power
+    return products

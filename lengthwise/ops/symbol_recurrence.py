@@ -89,7 +89,7 @@ def symbol_final_state(
         return symbol_recurrence(transitions, values, tokens, initial, overflow=overflow)[:, -1]
     _check(transitions, values, tokens, initial)
     if _is_one_hot(transitions) and _is_one_hot(initial[..., None]) and not bool(values.any()):
-        return _followed(transitions, tokens, initial)
+        return _one_hot_final_state(transitions, tokens, initial)
     if _in_chunks(transitions, tokens):
         state = _chunked(transitions, tokens, values[tokens], initial)[:, -1]
     else:
@@ -107,19 +107,19 @@ def _is_one_hot(columns: Float[Tensor, "*M S K"]) -> bool:
     return bool((ones | (columns == 0)).all() and (ones.sum(-2) == 1).all())
 
 
-def _followed(transitions: Table, tokens: Tokens, initial: State) -> State:
+def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> State:
     """The last state where columns and first states are one-hot vectors: N places of a 1 in N S numbers."""
     _, blocks, width, _ = transitions.shape
     offsets = width * torch.arange(blocks, device=tokens.device)
-    following = (transitions.argmax(-2) + offsets[:, None]).flatten(1)
+    successors = (transitions.argmax(-2) + offsets[:, None]).flatten(1)
     positions = initial.argmax(-1) + offsets
-    if positions.shape[0] * following.shape[1] <= FEW_POSITIONS:
+    if positions.shape[0] * successors.shape[1] <= FEW_POSITIONS:
         for symbols in tokens.split(STEPS_TOGETHER, 1):
-            positions = _composed(following[symbols]).gather(1, positions)
+            positions = _composed(successors[symbols]).gather(1, positions)
     else:
-        following = following.flatten()
+        successors = successors.flatten()
         for rows in (tokens * (blocks * width)).unbind(1):
-            positions = following.take(rows[:, None] + positions)
+            positions = successors.take(rows[:, None] + positions)
     return torch.zeros_like(initial).flatten(1).scatter_(1, positions, 1.0).view_as(initial)
 
 
@@ -220,8 +220,8 @@ def _sums_by_symbol(
     order = tokens.T.flatten().argsort()
     counts = tokens.flatten().bincount(minlength=len(transitions)).tolist()
     rows = [tensor.flatten(0, 1)[order].split(counts) for tensor in (adjoints, before)]
-    by_table = [torch.bmm(some.permute(1, 2, 0), x.transpose(0, 1)) for some, x in zip(*rows, strict=True)]
-    return torch.stack(by_table), torch.stack([some.sum(0) for some in rows[0]])
+    by_table = [torch.bmm(weights.permute(1, 2, 0), x.transpose(0, 1)) for weights, x in zip(*rows, strict=True)]
+    return torch.stack(by_table), torch.stack([weights.sum(0) for weights in rows[0]])
 
 
 def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -> None:

@@ -25,18 +25,18 @@ def is_congruence(table: np.ndarray, labels: np.ndarray, blocks: list[int]) -> b
             return False
     of_window: dict = {}
     for window in product(range(len(labels)), repeat=table.ndim):
-        found = int(table[window])
-        if found >= 0 and of_window.setdefault(tuple(blocks[k] for k in window), blocks[found]) != blocks[found]:
+        actual = int(table[window])
+        if actual >= 0 and of_window.setdefault(tuple(blocks[k] for k in window), blocks[actual]) != blocks[actual]:
             return False
     return True
 
 
 def partitions(count: int) -> list[list[int]]:
     """All partitions of 0 ... count - 1, as blocks numbered by their first members."""
-    found: list[list[int]] = [[]]
+    actual: list[list[int]] = [[]]
     for _ in range(count):
-        found = [[*blocks, new] for blocks in found for new in range(max(blocks, default=-1) + 2)]
-    return found
+        actual = [[*blocks, new] for blocks in actual for new in range(max(blocks, default=-1) + 2)]
+    return actual
 
 
 def is_finer(blocks: list[int], coarser: list[int]) -> bool:
@@ -45,8 +45,8 @@ def is_finer(blocks: list[int], coarser: list[int]) -> bool:
 
 @given(tables(max_classes=4), st.data())
 @settings(max_examples=150)
-def test_is_a_congruence_and_none_is_coarser(some: tuple[np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    table, labels = some
+def test_is_a_congruence_and_none_is_coarser(labeled_table: tuple[np.ndarray, np.ndarray], data: st.DataObject) -> None:
+    table, labels = labeled_table
     pairs = list(combinations(range(len(labels)), 2)) or [(0, 0)]
     blocks = coarse_congruence(table, labels, data.draw(st.lists(st.sampled_from(pairs), max_size=3))).tolist()
     assert list(dict.fromkeys(blocks)) == list(range(max(blocks) + 1))
@@ -57,8 +57,8 @@ def test_is_a_congruence_and_none_is_coarser(some: tuple[np.ndarray, np.ndarray]
 
 @given(tables(minimum=0))
 @settings(max_examples=150)
-def test_without_gaps_it_is_moores_refinement(some: tuple[np.ndarray, np.ndarray]) -> None:
-    table, labels = some
+def test_without_gaps_it_is_moores_refinement(labeled_table: tuple[np.ndarray, np.ndarray]) -> None:
+    table, labels = labeled_table
     classes, blocks = range(len(labels)), labels.tolist()
     contexts = list(product(classes, repeat=table.ndim - 1))
     for _ in classes:
@@ -67,14 +67,14 @@ def test_without_gaps_it_is_moores_refinement(some: tuple[np.ndarray, np.ndarray
             for k in classes
         ]
         blocks = [signatures.index(signature) for signature in signatures]
-    found = coarse_congruence(table, labels).tolist()
-    assert [found.index(block) for block in found] == blocks
+    actual = coarse_congruence(table, labels).tolist()
+    assert [actual.index(block) for block in actual] == blocks
 
 
 @given(tables())
 @settings(max_examples=100)
-def test_quotients_keep_every_known_entry(some: tuple[np.ndarray, np.ndarray]) -> None:
-    table, labels = some
+def test_quotients_keep_every_known_entry(labeled_table: tuple[np.ndarray, np.ndarray]) -> None:
+    table, labels = labeled_table
     blocks = coarse_congruence(table, labels)
     smaller, their_labels = quotient(table, labels, blocks)
     for window in np.argwhere(table >= 0):

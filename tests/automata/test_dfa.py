@@ -30,7 +30,7 @@ def test_accepts_as_the_oracle_does(dfa: DFA, length: int) -> None:
 
 
 @given(dfas())
-def test_minimise_finds_the_oracles_smallest_automaton(dfa: DFA) -> None:
+def test_minimize_finds_the_oracles_smallest_automaton(dfa: DFA) -> None:
     smallest = dfa.minimize()
     # The oracle may drop the sink of a minimal automaton; completing it makes the state counts comparable.
     expected = oracle(dfa).minify().to_complete()
@@ -50,11 +50,11 @@ def test_boolean_operations_agree_with_the_oracle(first: DFA, second: DFA) -> No
 @given(dfas(symbols=BINARY), dfas(symbols=BINARY))
 def test_counterexamples_are_shortest(first: DFA, second: DFA) -> None:
     difference = oracle(first) ^ oracle(second)
-    found = first.difference_string(second)
-    assert first.equivalent(second) == difference.isempty() == (found is None)
-    if found is not None:
-        assert difference.accepts_input("".join(found))
-        assert len(found) == difference.minimum_word_length()
+    actual = first.difference_string(second)
+    assert first.equivalent(second) == difference.isempty() == (actual is None)
+    if actual is not None:
+        assert difference.accepts_input("".join(actual))
+        assert len(actual) == difference.minimum_word_length()
 
 
 @given(dfas(), st.integers(0, 9))

@@ -49,17 +49,17 @@ def test_degrees_that_are_known(name: str) -> None:
 
 
 def all_subgroups(table: np.ndarray) -> set[frozenset[int]]:
-    found = {frozenset([0])}
+    actual = {frozenset([0])}
     while True:
         larger = set()
-        for subgroup, element in itertools.product(found, range(len(table))):
+        for subgroup, element in itertools.product(actual, range(len(table))):
             closed = {*subgroup, element}
             while not closed >= (products := {int(table[a, b]) for a in closed for b in closed}):
                 closed |= products
             larger.add(frozenset(closed))
-        if larger <= found:
-            return found
-        found |= larger
+        if larger <= actual:
+            return actual
+        actual |= larger
 
 
 @given(st.lists(st.permutations(range(4)), min_size=1, max_size=2))

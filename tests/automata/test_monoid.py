@@ -20,12 +20,12 @@ def compose(first: tuple[int, ...], then: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def all_maps(machine: Semiautomaton) -> set[tuple[int, ...]]:
-    found = {tuple(range(machine.num_states))}
+    actual = {tuple(range(machine.num_states))}
     while True:
-        longer = {compose(m, tuple(column)) for m in found for column in machine.table.T.tolist()}
-        if longer <= found:
-            return found
-        found |= longer
+        longer = {compose(m, tuple(column)) for m in actual for column in machine.table.T.tolist()}
+        if longer <= actual:
+            return actual
+        actual |= longer
 
 
 @given(small)

@@ -52,5 +52,5 @@ def test_counts_are_those_of_the_definition(machine: TreeMachine) -> None:
         pairs += [(times(times(a, b), c), window(a, b, c)) for a, b, c in product(every, repeat=3)]
     decided = [(one, other) for one, other in pairs if one >= 0 and other >= 0]
     around = [(window(*(pad,) * i, k, *(pad,) * (parts - 1 - i)), k) for k in every for i in range(parts)]
-    is_identity = all(found in (k, -1) for found, k in around)
+    is_identity = all(actual in (k, -1) for actual, k in around)
     assert monoid_laws(machine) == (is_identity, len(decided), sum(one != other for one, other in decided))

@@ -32,9 +32,9 @@ def vector(representation: Representation, parts: list[int]) -> np.ndarray:
     chunk = representation.products.reads.shape[1]
     whole = representation.leaves[0]
     for start in range(0, len(parts), chunk - 1):
-        some = parts[start : start + chunk - 1]
-        some += [0] * (chunk - 1 - len(some))
-        whole = representation.products.join(np.stack([whole, *representation.leaves[some]]))
+        children = parts[start : start + chunk - 1]
+        children += [0] * (chunk - 1 - len(children))
+        whole = representation.products.join(np.stack([whole, *representation.leaves[children]]))
     return whole
 
 
@@ -114,8 +114,8 @@ def test_separating_weights_separate(num_classes: int, rows: list[list[int]]) ->
     clear = (np.sort(scores, axis=1)[:, -2:] @ [-1, 1] > 0) if num_classes > 1 else np.ones(len(rows), dtype=bool)
     vectors, answers = vectors[clear], answers[clear]
     weights = separating_weights(vectors, answers, num_classes)
-    for found, right in zip(vectors @ weights.T, answers, strict=True):
-        assert all(found[right] >= other + 1 for rival, other in enumerate(found) if rival != right)
+    for actual, right in zip(vectors @ weights.T, answers, strict=True):
+        assert all(actual[right] >= other + 1 for row, other in enumerate(actual) if row != right)
 
 
 def test_what_no_plane_separates_is_given_up() -> None:

@@ -29,7 +29,7 @@ def test_run_follows_the_table(machine: Semiautomaton, length: int, data: st.Dat
 @given(semiautomata(), st.data())
 def test_shortest_string_is_the_first_of_the_shortest(machine: Semiautomaton, data: st.DataObject) -> None:
     target = data.draw(st.integers(0, machine.num_states - 1))
-    found = machine.shortest_string(0, np.arange(machine.num_states) == target)
+    actual = machine.shortest_string(0, np.arange(machine.num_states) == target)
     reached = {(): 0}
     layers = [reached]
     for _ in range(machine.num_states - 1):
@@ -40,7 +40,7 @@ def test_shortest_string_is_the_first_of_the_shortest(machine: Semiautomaton, da
         }
         layers.append(reached)
     hits = [string for layer in layers for string, state in layer.items() if state == target]
-    assert found == (hits[0] if hits else None)
+    assert actual == (hits[0] if hits else None)
     assert (target in machine.reachable(0)) == bool(hits)
 
 

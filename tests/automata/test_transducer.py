@@ -13,7 +13,7 @@ BINARY = ("a", "b")
 
 
 @given(transducers(symbols=BINARY))
-def test_minimised_transducers_answer_alike_and_are_canonical(transducer: Transducer) -> None:
+def test_minimized_transducers_answer_alike_and_are_canonical(transducer: Transducer) -> None:
     smallest = transducer.minimize()
     strings = all_strings(2, 6)
     np.testing.assert_array_equal(smallest.run(strings), transducer.run(strings))
@@ -25,7 +25,7 @@ def test_minimised_transducers_answer_alike_and_are_canonical(transducer: Transd
 
 
 @given(transducers(symbols=BINARY), transducers(symbols=BINARY))
-def test_equivalence_is_equality_of_minimised_machines(first: Transducer, second: Transducer) -> None:
+def test_equivalence_is_equality_of_minimized_machines(first: Transducer, second: Transducer) -> None:
     left, right = first.minimize(), second.minimize()
     same = np.array_equal(left.semiautomaton.table, right.semiautomaton.table) and np.array_equal(
         left.outputs, right.outputs
@@ -35,18 +35,18 @@ def test_equivalence_is_equality_of_minimised_machines(first: Transducer, second
 
 @given(transducers(symbols=BINARY), transducers(symbols=BINARY))
 def test_difference_string_is_the_first_of_the_shortest(first: Transducer, second: Transducer) -> None:
-    found = first.difference_string(second)
+    actual = first.difference_string(second)
     if first.outputs[first.start] != second.outputs[second.start]:
-        assert found == ()
+        assert actual == ()
         return
-    longest = 7 if found is None else len(found)
+    longest = 7 if actual is None else len(actual)
     for length in range(1, longest + 1):
         strings = all_strings(2, length)
         differ = first.run(strings)[:, -1] != second.run(strings)[:, -1]
         if differ.any():
-            assert found == tuple(BINARY[symbol] for symbol in strings[differ.argmax()].tolist())
+            assert actual == tuple(BINARY[symbol] for symbol in strings[differ.argmax()].tolist())
             return
-    assert found is None
+    assert actual is None
 
 
 @given(transducers())

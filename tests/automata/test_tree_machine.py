@@ -44,14 +44,14 @@ def test_a_wrong_entry_is_found_by_the_shortest_string(transducer: Transducer, c
     """Found exactly as by trying every string of up to 10 symbols; what is beyond these is at least really wrong."""
     right = tree_machine(transducer, chunk)
     table = right.table.copy()
-    place = tuple(data.draw(st.integers(0, right.num_classes - 1)) for _ in range(chunk))
-    table[place] = (table[place] + data.draw(st.integers(1, max(1, right.num_classes - 1)))) % right.num_classes
+    entry = tuple(data.draw(st.integers(0, right.num_classes - 1)) for _ in range(chunk))
+    table[entry] = (table[entry] + data.draw(st.integers(1, max(1, right.num_classes - 1)))) % right.num_classes
     machine = TreeMachine(right.symbols, right.leaves, table, right.outputs)
-    found, tried = machine.difference_string(transducer), first_difference(machine, transducer, 10)
-    if tried is not None or found is None or len(found) <= 10:
-        assert found == tried
+    actual, tried = machine.difference_string(transducer), first_difference(machine, transducer, 10)
+    if tried is not None or actual is None or len(actual) <= 10:
+        assert actual == tried
     else:
-        string = np.array([[machine.symbols.index(symbol) for symbol in found]])
+        string = np.array([[machine.symbols.index(symbol) for symbol in actual]])
         assert machine.answers(string)[0] != transducer.run(string)[0, -1]
 
 
@@ -65,7 +65,7 @@ def test_a_difference_at_length_37_is_found() -> None:
     assert tree_machine(counters[1]).difference_string(counters[0]) == ("a",) * 37
 
 
-def test_nothing_is_asked_where_the_transducer_ignores() -> None:
+def test_nothing_is_supervised_where_the_transducer_ignores() -> None:
     transducer = library.modular_arithmetic(3)
     machine = tree_machine(transducer)
     outputs = np.where(machine.outputs == -100, 1, machine.outputs)
@@ -82,8 +82,8 @@ def test_a_class_that_drifts_with_depth_is_found() -> None:
             above = min(level + 1, deep)
             table[left, codes[level, new]] = codes[above, (old ^ new) if above < deep else 0]
     machine = TreeMachine(("a", "b"), np.array([0, 0, 1]), table, np.array([0, 1] * (deep + 1)))
-    found = machine.difference_string(library.parity())
-    assert found == (*"a" * 16, "b")  # the shortest string whose tree has five levels and an odd number of b
+    actual = machine.difference_string(library.parity())
+    assert actual == (*"a" * 16, "b")  # the shortest string whose tree has five levels and an odd number of b
 
 
 def test_a_missing_entry_is_named_with_a_string() -> None:
@@ -144,14 +144,16 @@ def blown_up(machine: TreeMachine, copies: int, seed: int) -> tuple[TreeMachine,
     """Every class several times, in any order, and one class that no string reaches; also whose copy each class is."""
     generator = np.random.default_rng(seed)
     count = machine.num_classes
-    of = generator.permutation(np.repeat(np.arange(count), copies))
-    indices = np.stack([np.flatnonzero(of == k) for k in range(count)])
-    table = np.full((len(of) + 1,) * machine.chunk_size, len(of))
-    expected = machine.table[np.ix_(*[of] * machine.chunk_size)]
-    inside = (slice(len(of)),) * machine.chunk_size
+    originals = generator.permutation(np.repeat(np.arange(count), copies))
+    indices = np.stack([np.flatnonzero(originals == k) for k in range(count)])
+    table = np.full((len(originals) + 1,) * machine.chunk_size, len(originals))
+    expected = machine.table[np.ix_(*[originals] * machine.chunk_size)]
+    inside = (slice(len(originals)),) * machine.chunk_size
     table[inside] = indices[expected, generator.integers(copies, size=expected.shape)]
     leaves = indices[machine.leaves, generator.integers(copies, size=machine.leaves.shape)]
-    return TreeMachine(machine.symbols, leaves, table, np.append(machine.outputs[of], 0)), np.append(of, -1)
+    return TreeMachine(machine.symbols, leaves, table, np.append(machine.outputs[originals], 0)), np.append(
+        originals, -1
+    )
 
 
 def same_tables(one: TreeMachine, other: TreeMachine) -> bool:
@@ -166,27 +168,27 @@ def same_tables(one: TreeMachine, other: TreeMachine) -> bool:
 def test_copies_of_classes_are_merged_again(transducer: Transducer, chunk: int, copies: int, seed: int) -> None:
     machine = tree_machine(transducer.minimize(), chunk)
     smallest, _ = machine.reduced()
-    larger, of = blown_up(machine, copies, seed)
-    found, new = larger.reduced()
-    assert same_tables(found, smallest)
-    assert same_tables(found.reduced()[0], found)
-    assert found.num_classes <= machine.num_classes
+    larger, originals = blown_up(machine, copies, seed)
+    actual, new = larger.reduced()
+    assert same_tables(actual, smallest)
+    assert same_tables(actual.reduced()[0], actual)
+    assert actual.num_classes <= machine.num_classes
     assert new[-1] == -1
     for k in np.flatnonzero(new >= 0):
-        assert set(new[(of == of[k]) & (new >= 0)]) == {new[k]}
-    assert set(new[new >= 0]) == set(range(found.num_classes))
+        assert set(new[(originals == originals[k]) & (new >= 0)]) == {new[k]}
+    assert set(new[new >= 0]) == set(range(actual.num_classes))
 
 
 @given(small, chunks, st.integers(0, 99), st.integers(1, 9))
 @settings(max_examples=40)
 def test_reduced_machines_answer_alike(transducer: Transducer, chunk: int, seed: int, length: int) -> None:
     machine, _ = blown_up(tree_machine(transducer, chunk), 2, seed)
-    found, new = machine.reduced()
+    actual, new = machine.reduced()
     strings = all_strings(2, length)
-    np.testing.assert_array_equal(found.answers(strings), machine.answers(strings))
-    for levels, expected in zip(found.classes(strings), machine.classes(strings), strict=True):
+    np.testing.assert_array_equal(actual.answers(strings), machine.answers(strings))
+    for levels, expected in zip(actual.classes(strings), machine.classes(strings), strict=True):
         np.testing.assert_array_equal(levels, new[expected])
-    assert found.difference_string(transducer) is None
+    assert actual.difference_string(transducer) is None
 
 
 @st.composite
@@ -202,43 +204,43 @@ def arbitrary_machines(draw: st.DrawFn) -> TreeMachine:
 @given(arbitrary_machines())
 @settings(max_examples=80)
 def test_machines_of_no_transducer_are_reduced_soundly(machine: TreeMachine) -> None:
-    found, _ = machine.reduced()
+    actual, _ = machine.reduced()
     for length in range(1, 11):
         strings = all_strings(2, length)
-        np.testing.assert_array_equal(found.answers(strings), machine.answers(strings))
+        np.testing.assert_array_equal(actual.answers(strings), machine.answers(strings))
 
 
 def with_windows_of_strings_alone(machine: TreeMachine) -> TreeMachine:
     """Leaves have classes of their own, as in a net, and of the table is left what some string needs."""
     chunk, count = machine.chunk_size, machine.num_classes
-    of = np.concatenate([np.arange(count), machine.leaves])
-    table = machine.table[np.ix_(*[of] * chunk)]
+    originals = np.concatenate([np.arange(count), machine.leaves])
+    table = machine.table[np.ix_(*[originals] * chunk)]
     quoted = np.full_like(table, -1)
-    pad, mixed, full = count, [], list(range(count + 1, len(of)))
+    pad, mixed, full = count, [], list(range(count + 1, len(originals)))
     seen = set()
     while (known := (pad, *mixed, -1, *full)) not in seen:
         seen.add(known)
         parts = np.array([*mixed, *full, pad])  # parts that are pads are numbered -1
         windows = [parts[block] for block in window_blocks(len(mixed), len(full), chunk)]
-        for some in (*windows, np.full((1, chunk), pad)):
-            quoted[tuple(some.T)] = table[tuple(some.T)]
+        for window in (*windows, np.full((1, chunk), pad)):
+            quoted[tuple(window.T)] = table[tuple(window.T)]
         pad = int(table[(pad,) * chunk])
         mixed, full = (
-            sorted(set(table[tuple(some.T)].tolist())) for some in (np.concatenate(windows[:-1]), windows[-1])
+            sorted(set(table[tuple(window.T)].tolist())) for window in (np.concatenate(windows[:-1]), windows[-1])
         )
-    return TreeMachine(machine.symbols, np.arange(count, len(of)), quoted, machine.outputs[of])
+    return TreeMachine(machine.symbols, np.arange(count, len(originals)), quoted, machine.outputs[originals])
 
 
 @given(arbitrary_machines())
 @settings(max_examples=80)
 def test_gaps_change_no_answer(machine: TreeMachine) -> None:
     fine = with_windows_of_strings_alone(machine)
-    found, new = fine.reduced()
-    assert found.num_classes <= fine.num_classes
+    actual, new = fine.reduced()
+    assert actual.num_classes <= fine.num_classes
     for length in range(1, 11):
         strings = all_strings(2, length)
-        np.testing.assert_array_equal(found.answers(strings), machine.answers(strings))
-        np.testing.assert_array_equal(found.final_classes(strings), new[fine.final_classes(strings)])
+        np.testing.assert_array_equal(actual.answers(strings), machine.answers(strings))
+        np.testing.assert_array_equal(actual.final_classes(strings), new[fine.final_classes(strings)])
 
 
 @pytest.mark.parametrize("chunk", [2, 3])
@@ -247,11 +249,11 @@ def test_leaves_and_merged_classes_become_one(transducer: Transducer, chunk: int
     monoid = tree_machine(transducer, chunk)
     fine = with_windows_of_strings_alone(monoid)
     assert (fine.table < 0).any()
-    found, _ = fine.reduced()
-    assert found.num_classes == monoid.num_classes
-    assert found.difference_string(transducer) is None
-    assert monoid_laws(found).pad_is_identity
-    assert monoid_laws(found).num_violations == 0
+    actual, _ = fine.reduced()
+    assert actual.num_classes == monoid.num_classes
+    assert actual.difference_string(transducer) is None
+    assert monoid_laws(actual).pad_is_identity
+    assert monoid_laws(actual).num_violations == 0
 
 
 @given(small, chunks, st.data())
@@ -275,7 +277,7 @@ def test_a_machine_that_lacks_an_entry_is_not_reduced() -> None:
 
 @given(small, chunks, st.integers(1, 7), st.data())
 @settings(max_examples=40)
-def test_pads_in_any_place_change_no_answer(
+def test_pads_at_any_position_change_no_answer(
     transducer: Transducer, chunk: int, length: int, data: st.DataObject
 ) -> None:
     machine = tree_machine(transducer, chunk)

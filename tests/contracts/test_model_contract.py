@@ -81,7 +81,7 @@ def test_parameters_come_from_the_generator_alone(name: str) -> None:
     assert any(not torch.equal(one[key], other[key]) for key in one)
 
 
-def test_parameters_are_all_drawn_anew(name: str) -> None:
+def test_parameters_are_all_drawn_again(name: str) -> None:
     model = make(name)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -12,7 +12,7 @@ LENGTHS = range(1, 13)
 MEMBERS = [make_task(name) for name in TASKS]
 
 
-def of(kind: type[Task]) -> pytest.MarkDecorator:
+def every_member(kind: type[Task]) -> pytest.MarkDecorator:
     members = [task for task in MEMBERS if isinstance(task, kind)]
     return pytest.mark.parametrize("task", members, ids=lambda task: task.name)
 
@@ -43,7 +43,7 @@ def test_a_task_bears_the_name_it_is_registered_under(name: str) -> None:
     assert isinstance(make_task(name), TASKS[name])
 
 
-@of(Task)
+@every_member(Task)
 def test_tasks_are_frozen_hashable_values(task: Task) -> None:
     again = make_task(task.name)
     assert task == again
@@ -53,7 +53,7 @@ def test_tasks_are_frozen_hashable_values(task: Task) -> None:
             setattr(task, field, getattr(task, field))
 
 
-@of(Task)
+@every_member(Task)
 def test_an_unknown_field_is_refused_with_the_nearest_name(task: Task) -> None:
     with pytest.raises(ValueError, match=r"task\.surely_not_a_field: no such setting"):
         make_task(task.name, surely_not_a_field=1)
@@ -62,7 +62,7 @@ def test_an_unknown_field_is_refused_with_the_nearest_name(task: Task) -> None:
             make_task(task.name, **{field + field[-1]: 1})
 
 
-@of(Task)
+@every_member(Task)
 def test_illegal_lengths_are_refused_by_the_nearest_legal_ones(task: Task) -> None:
     assert legal_lengths(task)
     for length in (-1, 0, *LENGTHS):
@@ -75,14 +75,14 @@ def test_illegal_lengths_are_refused_by_the_nearest_legal_ones(task: Task) -> No
                 refused(length)
 
 
-@of(Task)
+@every_member(Task)
 def test_balanced_lengths_are_legal_and_exist(task: Task) -> None:
     assert any(task.is_balanced_length(length) for length in LENGTHS)
     for length in (-1, 0, *LENGTHS):
         assert task.is_legal_length(length) or not task.is_balanced_length(length)
 
 
-@of(Task)
+@every_member(Task)
 def test_samples_are_decided_by_the_generator(task: Task) -> None:
     for length in {legal_lengths(task)[-1], max(n for n in range(1, 102) if task.is_legal_length(n))}:
         first, again, other = (task.sample(64, length, seeded(seed)) for seed in (7, 7, 8))
@@ -91,14 +91,14 @@ def test_samples_are_decided_by_the_generator(task: Task) -> None:
         assert not torch.equal(first.inputs, other.inputs)
 
 
-@of(Task)
+@every_member(Task)
 def test_samples_leave_the_global_generator_alone(task: Task) -> None:
     before = torch.get_rng_state()
     task.sample(8, legal_lengths(task)[-1], seeded(0))
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@of(SymbolTask)
+@every_member(SymbolTask)
 def test_samples_are_symbols_and_classes(task: SymbolTask) -> None:
     for length in legal_lengths(task):
         for batch_size in (1, 2, 33):
@@ -118,7 +118,7 @@ def test_samples_are_symbols_and_classes(task: SymbolTask) -> None:
             assert (targets != IGNORE).any(dim=1).all()
 
 
-@of(SymbolTask)
+@every_member(SymbolTask)
 def test_names_of_symbols_and_classes_are_distinct(task: SymbolTask) -> None:
     assert len(set(task.symbols)) == len(task.symbols)
     assert len(set(task.classes)) == len(task.classes)
@@ -128,23 +128,23 @@ def test_names_of_symbols_and_classes_are_distinct(task: SymbolTask) -> None:
         assert all(len(symbol) == 1 for symbol in task.symbols)
 
 
-@of(SymbolTask)
+@every_member(SymbolTask)
 def test_every_class_is_the_final_answer_exactly_at_balanced_lengths(task: SymbolTask) -> None:
     """Every class of a finite machine; of answers that may grow with the length, two."""
-    at_least = len(task.classes) if isinstance(task, RegularTask) else 2
+    minimum = len(task.classes) if isinstance(task, RegularTask) else 2
     for length in legal_lengths(task):
         answers = final_answers(task.sample(4_000, length, seeded(length)).targets)
-        assert (len(answers.unique()) >= at_least) == task.is_balanced_length(length)
+        assert (len(answers.unique()) >= minimum) == task.is_balanced_length(length)
 
 
-@of(SymbolTask)
+@every_member(SymbolTask)
 def test_baseline_is_the_share_of_the_likeliest_final_answer(task: SymbolTask) -> None:
     for length in legal_lengths(task):
         answers = final_answers(task.sample(10_000, length, seeded(length)).targets)
         assert frequencies(task, answers).max() == pytest.approx(task.baseline(length), abs=0.02)
 
 
-@of(SymbolTask)
+@every_member(SymbolTask)
 def test_encode_and_decode_are_inverse(task: SymbolTask) -> None:
     ids = task.sample(1, legal_lengths(task)[-1], seeded(0)).inputs[0]
     assert torch.equal(task.encode(task.decode(ids)), ids)
@@ -154,7 +154,7 @@ def test_encode_and_decode_are_inverse(task: SymbolTask) -> None:
     assert task.decode(torch.tensor([0, PAD, PAD])) == task.symbols[0]
 
 
-@of(SymbolTask)
+@every_member(SymbolTask)
 def test_encode_says_what_is_wrong_and_where(task: SymbolTask) -> None:
     with pytest.raises(ValueError, match=f"text: {task.name} wants at least one of the symbols"):
         task.encode("")
@@ -163,7 +163,7 @@ def test_encode_says_what_is_wrong_and_where(task: SymbolTask) -> None:
         task.encode(task.separator.join([task.symbols[0], task.symbols[0], foreign, task.symbols[0]]))
 
 
-@of(VectorTask)
+@every_member(VectorTask)
 def test_samples_are_vectors_and_numbers(task: VectorTask) -> None:
     for length in legal_lengths(task):
         for batch_size in (1, 2, 33):
@@ -178,7 +178,7 @@ def test_samples_are_vectors_and_numbers(task: VectorTask) -> None:
             assert (~targets.isnan()).any(dim=1).all()
 
 
-@of(VectorTask)
+@every_member(VectorTask)
 def test_baseline_is_the_error_of_the_best_constant(task: VectorTask) -> None:
     for length in legal_lengths(task):
         targets = task.sample(10_000, length, seeded(length)).targets
@@ -187,14 +187,14 @@ def test_baseline_is_the_error_of_the_best_constant(task: VectorTask) -> None:
         assert last.var().item() == pytest.approx(task.baseline(length), rel=0.05)
 
 
-@of(OracleTask)
+@every_member(OracleTask)
 def test_the_oracle_answers_the_samples(task: OracleTask) -> None:
     for length in legal_lengths(task):
         inputs, targets = task.sample(64, length, seeded(length))
         assert torch.equal(task.solve(inputs), targets)
 
 
-@of(OracleTask)
+@every_member(OracleTask)
 def test_the_answer_to_a_prefix_ignores_what_follows(task: OracleTask) -> None:
     inputs = torch.randint(len(task.symbols), (64, 12), generator=seeded(0))
     answers = task.solve(inputs)
@@ -202,7 +202,7 @@ def test_the_answer_to_a_prefix_ignores_what_follows(task: OracleTask) -> None:
         assert torch.equal(task.solve(inputs[:, :length]), answers[:, :length])
 
 
-@of(RegularTask)
+@every_member(RegularTask)
 def test_formula_and_transducer_agree_on_any_string(task: RegularTask) -> None:
     assert task.transducer.symbols == task.symbols
     for length in range(1, 8):
@@ -210,7 +210,7 @@ def test_formula_and_transducer_agree_on_any_string(task: RegularTask) -> None:
         np.testing.assert_array_equal(task.solve(inputs).numpy(), task.transducer.run(inputs.numpy()))
 
 
-@of(RegularTask)
+@every_member(RegularTask)
 def test_formula_and_transducer_agree_on_long_samples(task: RegularTask) -> None:
     length = 500 if task.is_legal_length(500) else 499
     inputs, targets = task.sample(64, length, seeded(0))

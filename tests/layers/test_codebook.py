@@ -25,12 +25,12 @@ def filled(codes: torch.Tensor, max_codes: int = 9) -> Codebook:
 
 
 @given(st.integers(1, 9), st.integers(1, 63), st.integers(0, 10**6), dtypes)
-def test_the_nearest_code_stands_in_place_of_a_state(count: int, states: int, seed: int, dtype: torch.dtype) -> None:
+def test_the_nearest_code_replaces_a_state(count: int, states: int, seed: int, dtype: torch.dtype) -> None:
     codes, points = drawn(count, 5, seed=seed, dtype=dtype), drawn(states, 5, seed=seed + 1, dtype=dtype)
     distances = torch.stack([(points - code).norm(dim=1) for code in codes], 1)
-    snapped = filled(codes)(points)
-    assert all(any(torch.equal(state, code) for code in codes) for state in snapped)
-    torch.testing.assert_close((snapped - points).norm(dim=1), distances.amin(1))
+    quantized = filled(codes)(points)
+    assert all(any(torch.equal(state, code) for code in codes) for state in quantized)
+    torch.testing.assert_close((quantized - points).norm(dim=1), distances.amin(1))
 
 
 @pytest.mark.parametrize("shape", [(5,), (1, 5), (4, 7, 5)])
@@ -74,7 +74,7 @@ def test_codes_are_kept_with_the_weights() -> None:
     assert torch.equal(again.known, codebook.known)
 
 
-def test_a_snapping_layer_is_its_layer_and_then_the_codebook() -> None:
+def test_a_quantizing_layer_is_its_layer_and_then_the_codebook() -> None:
     layer = MergeLayer(d_model=8, num_heads=2, chunk_size=3)
     layer.reset_parameters(torch.Generator().manual_seed(0))
     codebook, windows = filled(drawn(5, 8, seed=0)), drawn(40, 3, 8, seed=1)

@@ -23,8 +23,8 @@ def draw(length: int, seed: int = 0) -> torch.Tensor:
 
 
 def outputs(layer: RecurrentLayer, features: torch.Tensor) -> torch.Tensor:
-    found, _ = layer(features, layer.initial_state(features[:, 0]))
-    return found
+    actual, _ = layer(features, layer.initial_state(features[:, 0]))
+    return actual
 
 
 LAYERS = {
@@ -41,17 +41,17 @@ LAYERS = {
 def expected(name: str, layer: RecurrentLayer, features: torch.Tensor) -> torch.Tensor:
     """The layer's equation, one position after another, from its parameters and the maps that make transitions."""
     if name == "dense":
-        found, state = [], torch.zeros(2, SIZE, dtype=torch.float64)
+        actual, state = [], torch.zeros(2, SIZE, dtype=torch.float64)
         for u in features.unbind(1):
             state = state @ layer.a.T + u @ layer.b.weight.T
-            found.append(state @ layer.c.weight.T + layer.c.bias)
-        return torch.stack(found, 1)
+            actual.append(state @ layer.c.weight.T + layer.c.bias)
+        return torch.stack(actual, 1)
     if name == "input-dependent":
-        found, state = [], torch.zeros(2, WIDTH, dtype=torch.float64)
+        actual, state = [], torch.zeros(2, WIDTH, dtype=torch.float64)
         for u in features.unbind(1):
             state = torch.tanh(layer.transition_map(u)) * state + layer.b(u)
-            found.append(state)
-        return torch.stack(found, 1)
+            actual.append(state)
+        return torch.stack(actual, 1)
     if name in ("s5", "lru"):
         if name == "lru":
             a = torch.exp(-layer.nu.exp()) * torch.exp(1j * layer.theta.exp())
@@ -60,13 +60,13 @@ def expected(name: str, layer: RecurrentLayer, features: torch.Tensor) -> torch.
             rates = torch.complex(-layer.log_decay.exp(), layer.frequency)
             a = torch.exp(rates * layer.log_step.exp())
             b, scale = ((a - 1) / rates)[:, None] * as_complex(layer.b), 2
-        found, state = [], torch.zeros(2, len(a), dtype=torch.complex128)
+        actual, state = [], torch.zeros(2, len(a), dtype=torch.complex128)
         for u in features.unbind(1):
             state = a * state + (u + 0j) @ b.T
-            found.append(scale * (state @ as_complex(layer.c).T).real + layer.d * u)
-        return torch.stack(found, 1)
+            actual.append(scale * (state @ as_complex(layer.c).T).real + layer.d * u)
+        return torch.stack(actual, 1)
     rates, steps = torch.complex(-layer.log_decay.exp(), layer.frequency), layer.log_step.exp()[:, None]
-    found, state = [], torch.zeros(2, WIDTH, SIZE // 2, dtype=torch.complex128)
+    actual, state = [], torch.zeros(2, WIDTH, SIZE // 2, dtype=torch.complex128)
     if name == "s4":
         return s4_step_by_step(layer, features, rates, steps[..., None])
     if name == "liquid":
@@ -75,13 +75,13 @@ def expected(name: str, layer: RecurrentLayer, features: torch.Tensor) -> torch.
         for u in features.unbind(1):
             transitions = a + (b * u[..., None]).diag_embed()
             state = (transitions @ state[..., None]).squeeze(-1) + b * u[..., None]
-            found.append((c * state).sum(-1) + layer.d * u)
-        return torch.stack(found, 1)
+            actual.append((c * state).sum(-1) + layer.d * u)
+        return torch.stack(actual, 1)
     a = torch.exp(rates * steps)
     for u in features.unbind(1):
         state = a * state + (a - 1) / rates * u[..., None]
-        found.append(2 * (as_complex(layer.c) * state).sum(-1).real + layer.d * u)
-    return torch.stack(found, 1)
+        actual.append(2 * (as_complex(layer.c) * state).sum(-1).real + layer.d * u)
+    return torch.stack(actual, 1)
 
 
 def s4_step_by_step(layer: S4Layer, features: torch.Tensor, rates: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
@@ -92,12 +92,12 @@ def s4_step_by_step(layer: S4Layer, features: torch.Tensor, rates: torch.Tensor,
     one = torch.eye(SIZE, dtype=torch.complex128)
     inverse = torch.linalg.inv(one - steps / 2 * a)
     a_step, b_step = inverse @ (one + steps / 2 * a), (inverse @ (steps * b[..., None])).squeeze(-1)
-    found, state = [], torch.zeros(2, WIDTH, SIZE, dtype=torch.complex128)
+    actual, state = [], torch.zeros(2, WIDTH, SIZE, dtype=torch.complex128)
     for u in features.unbind(1):
         state = (a_step @ state[..., None]).squeeze(-1) + b_step * u[..., None]
         assert (c * state).sum(-1).imag.abs().max() < 1e-9
-        found.append((c * state).sum(-1).real + layer.d * u)
-    return torch.stack(found, 1)
+        actual.append((c * state).sum(-1).real + layer.d * u)
+    return torch.stack(actual, 1)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -106,8 +106,8 @@ def test_a_layer_is_its_equation(name: str, length: int) -> None:
     layer, features = made(LAYERS[name]()), draw(length)
     torch.testing.assert_close(outputs(layer, features), expected(name, layer, features))
     by = [
-        torch.autograd.grad(found.square().sum(), list(layer.parameters()), materialize_grads=True)
-        for found in (outputs(layer, features), expected(name, layer, features))
+        torch.autograd.grad(actual.square().sum(), list(layer.parameters()), materialize_grads=True)
+        for actual in (outputs(layer, features), expected(name, layer, features))
     ]
     torch.testing.assert_close(*by)
 

@@ -42,7 +42,7 @@ def test_matrices_take_gains_and_gates_as_states_do(kind: LayerKind, length: int
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("kind", get_args(LayerKind))
-def test_one_place_of_each_row_is_what_all_places_have_there(kind: LayerKind, length: int) -> None:
+def test_one_position_of_each_row_is_what_all_positions_have_there(kind: LayerKind, length: int) -> None:
     layer, states = make(kind), draw(3, length, 12).requires_grad_()
     scales = Scales(*(draw(12, seed=seed) for seed in range(4)))
     positions = torch.tensor([0, length - 1, length // 2])
@@ -68,12 +68,12 @@ def test_timestep_scales_are_the_equation_and_tell_loops_apart() -> None:
     scales = scales.double()
     scales.heads.weight.data, scales.heads.bias.data = draw(32, 8), draw(32)
     first, second = scales.encoding[0], scales.encoding[2]
-    for loop, found in enumerate(scales(7)):
+    for loop, actual in enumerate(scales(7)):
         encoded = timestep_sinusoids(7)[loop].double()
         hidden = first.weight @ encoded + first.bias
         encoded = second.weight @ (hidden * hidden.sigmoid()) + second.bias
         raw = scales.heads.weight @ (encoded * encoded.sigmoid()) + scales.heads.bias
-        torch.testing.assert_close(torch.cat(found), raw + torch.tensor([1.0, 0.0]).double().repeat_interleave(16))
+        torch.testing.assert_close(torch.cat(actual), raw + torch.tensor([1.0, 0.0]).double().repeat_interleave(16))
     assert not torch.allclose(scales(2)[0].attention_gate, scales(2)[1].attention_gate)
 
 

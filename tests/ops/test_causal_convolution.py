@@ -14,9 +14,9 @@ def test_transforms_give_the_sums(length: int, dtype: torch.dtype) -> None:
     inputs, kernels, weight = (torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes)
     given = [inputs.requires_grad_(), kernels.requires_grad_()]
     tolerance = 1e-3 if dtype == torch.float32 else 1e-10
-    found, expected = causal_convolution(*given), causal_convolution_by_definition(*given)
-    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
-    gradients = [torch.autograd.grad((outputs * weight).sum(), given) for outputs in (found, expected)]
+    actual, expected = causal_convolution(*given), causal_convolution_by_definition(*given)
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+    gradients = [torch.autograd.grad((outputs * weight).sum(), given) for outputs in (actual, expected)]
     torch.testing.assert_close(*gradients, rtol=tolerance, atol=tolerance)
 
 

@@ -37,10 +37,10 @@ def draw(kind: str, length: int, dtype: torch.dtype, batch_size: int = 2) -> lis
     return [tensor.requires_grad_() for tensor in drawn]
 
 
-def assert_same(states: torch.Tensor, expected: torch.Tensor, of: list[torch.Tensor]) -> None:
+def assert_same(states: torch.Tensor, expected: torch.Tensor, leaves: list[torch.Tensor]) -> None:
     """Values and gradients of a random linear function of them."""
     weight = torch.randn(expected.shape, generator=torch.Generator().manual_seed(0), dtype=expected.dtype)
-    ours, theirs = (torch.autograd.grad((x * weight).sum().real, of, retain_graph=True) for x in (states, expected))
+    ours, theirs = (torch.autograd.grad((x * weight).sum().real, leaves, retain_graph=True) for x in (states, expected))
     for one, other in zip((states, *ours), (expected, *theirs), strict=True):
         scale = max(1.0, float(other.detach().abs().max()))
         assert one.shape == other.shape
@@ -200,7 +200,7 @@ def test_a_table_of_transitions_gives_the_same(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("few_positions", [0, FEW_POSITIONS], ids=["step by step", "composed"])
 @pytest.mark.parametrize("length", [1, 2, 3, 63, 500])
-def test_one_hot_columns_are_followed_to_the_same_bits(
+def test_one_hot_columns_give_the_same_bits(
     length: int, few_positions: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is not one-hot in a single place is not: a column, the first state, a value."""
@@ -215,13 +215,13 @@ def test_one_hot_columns_are_followed_to_the_same_bits(
     for changed in (None, table, initial, values):
         if changed is not None:
             changed[2, 1, 0] += 0.5
-        found = symbol_final_state(table, values, tokens, initial)
+        actual = symbol_final_state(table, values, tokens, initial)
         expected = symbol_recurrence_by_definition(table, values, tokens, initial)[:, -1]
-        assert (set(found.unique().tolist()) <= {0.0, 1.0}) == (changed is None)
+        assert (set(actual.unique().tolist()) <= {0.0, 1.0}) == (changed is None)
         if changed is None:
-            assert torch.equal(found, expected)
+            assert torch.equal(actual, expected)
         else:
-            torch.testing.assert_close(found, expected)
+            torch.testing.assert_close(actual, expected)
             changed[2, 1, 0] -= 0.5
 
 
@@ -233,7 +233,7 @@ def test_gradients_of_a_table_are_derivatives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"inputs": torch.zeros(2, 0, 3)}, r"inputs: expected shape \[B, T, \*N, S\] with T of at least 1"),
         ({"transitions": torch.zeros(2, 5, 3, 4)}, r"transitions: expected matrices \[2, 5, 3, 3\] or diagonals"),
@@ -246,10 +246,10 @@ def test_gradients_of_a_table_are_derivatives() -> None:
         ({"initial": torch.full((2, 3), math.inf)}, r"initial: expected finite numbers, got inf at \[0, 0\]"),
     ],
 )
-def test_bad_input_is_named(changes: dict, said: str) -> None:
+def test_bad_input_is_named(changes: dict, message: str) -> None:
     given = {"transitions": torch.zeros(2, 5, 3), "inputs": torch.zeros(2, 5, 3), "initial": torch.zeros(2, 3)}
     for function in (recurrence, final_state):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             function(**given | changes)
     with pytest.raises(ValueError, match="form: expected one of sequential, scan, chunked, got 'fast'"):
         recurrence(**given, form="fast")
@@ -263,14 +263,14 @@ def test_tables_and_tokens_that_do_not_fit_are_named() -> None:
         torch.zeros(5, 2, 4),
     )
     for function in (symbol_recurrence, symbol_final_state):
-        for changed, said in (
+        for changed, message in (
             ((table, values, tokens + 3, initial), "tokens: expected symbols 0..2, got 3..3"),
             ((table, values, tokens - 1, initial), "tokens: expected symbols 0..2, got -1..-1"),
             ((table, values, tokens[:, :0], initial), "tokens: expected at least 1 step, got 0"),
             ((table, values.double(), tokens, initial), "dtypes: expected one real dtype for all"),
             ((table + math.nan, values, tokens, initial), "transitions: expected finite numbers, got nan at"),
         ):
-            with pytest.raises(ValueError, match=said):
+            with pytest.raises(ValueError, match=message):
                 function(*changed)
 
 

@@ -159,7 +159,7 @@ def test_num_levels_where_floating_logarithms_err(power: int, chunk_size: int) -
 
 
 @pytest.mark.parametrize(("length", "chunk_size", "word"), [(0, 2, "length"), (-3, 2, "length"), (5, 1, "chunk_size")])
-def test_num_levels_refuses(length: int, chunk_size: int, word: str) -> None:
+def test_num_levels_rejects_what_has_no_depth(length: int, chunk_size: int, word: str) -> None:
     with pytest.raises(ValueError, match=word):
         num_levels(length, chunk_size)
 

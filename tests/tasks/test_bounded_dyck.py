@@ -73,11 +73,11 @@ def test_the_papers_d1_is_one_string() -> None:
     assert (inputs[:5] == torch.tensor([0, 1] * 4)).all()
 
 
-def recursive_block(depth: int, room: int, random: np.random.Generator) -> str:
+def recursive_block(depth: int, max_length: int, random: np.random.Generator) -> str:
     """The paper's generator as it is defined: brackets around shallower blocks, until the room is used."""
     block = ""
-    while depth and len(block) < room:
-        left = room - len(block) - 2
+    while depth and len(block) < max_length:
+        left = max_length - len(block) - 2
         inner = min(left, int(random.normal(0.75 * left, 0.075 * left)) // 2 * 2)
         block += "(" + recursive_block(depth - 1, inner, random) + ")"
     return block

@@ -8,8 +8,8 @@ from lengthwise.tasks import make_task
 from lengthwise.tasks.in_context.decision_tree import (
     Trees,
     mean_so_far,
-    nearest_neighbour,
-    nearest_neighbour_by_definition,
+    nearest_neighbor,
+    nearest_neighbor_by_definition,
     tree_values,
     tree_values_by_definition,
 )
@@ -66,10 +66,10 @@ def test_a_curriculum_leaves_coordinates_out() -> None:
 
 
 @given(st.integers(1, 12), st.integers(1, 4), st.integers(0, 1_000))
-def test_the_nearest_neighbour_is_that_of_the_definition(num_points: int, dims: int, seed: int) -> None:
+def test_the_nearest_neighbor_is_that_of_the_definition(num_points: int, dims: int, seed: int) -> None:
     inputs = make_task("decision-tree", dims=dims).sample(3, num_points, seeded(seed)).inputs
     torch.testing.assert_close(
-        nearest_neighbour(inputs), nearest_neighbour_by_definition(inputs), rtol=0, atol=0, equal_nan=True
+        nearest_neighbor(inputs), nearest_neighbor_by_definition(inputs), rtol=0, atol=0, equal_nan=True
     )
 
 
@@ -77,12 +77,12 @@ def test_the_mean_so_far() -> None:
     inputs = torch.tensor([[[5.0], [1.0], [6.0], [2.0], [7.0], [6.0], [8.0]]])
     assert mean_so_far(inputs)[0, ::2].tolist() == [0.0, 1.0, 1.5, 3.0]
     assert mean_so_far(inputs)[0, 1::2].isnan().all()
-    assert mean_so_far(inputs[:, :1]).tolist() == nearest_neighbour(inputs[:, :1]).tolist() == [[0.0]]
+    assert mean_so_far(inputs[:, :1]).tolist() == nearest_neighbor(inputs[:, :1]).tolist() == [[0.0]]
 
 
 def test_learners_use_no_later_value_and_are_better_than_a_constant() -> None:
     inputs, targets = make_task("decision-tree", depth=2, dims=5).sample(2_000, 26, seeded(0))
-    for learner in (mean_so_far, nearest_neighbour):
+    for learner in (mean_so_far, nearest_neighbor):
         changed = inputs.clone()
         changed[:, 21:] += 1
         torch.testing.assert_close(learner(changed)[:, :21], learner(inputs)[:, :21], rtol=0, atol=0, equal_nan=True)
@@ -113,12 +113,12 @@ def test_more_points_than_there_are_positions_are_refused() -> None:
         make_task("decision-tree").sample(1, 102, seeded(0))
 
 
-def test_a_greedy_tree_is_better_than_the_nearest_neighbour() -> None:
+def test_a_greedy_tree_is_better_than_the_nearest_neighbor() -> None:
     tree = pytest.importorskip("sklearn.tree")
     inputs, targets = make_task("decision-tree").sample(100, 101, seeded(0))
     errors = []
     for sequence, target in zip(inputs.double().numpy(), targets[:, -1].tolist(), strict=True):
         learner = tree.DecisionTreeRegressor(random_state=0).fit(sequence[:-1:2], sequence[1::2, 0])
         errors.append(float(learner.predict(sequence[-1:])[0] - target) ** 2)
-    neighbour = (nearest_neighbour(inputs) - targets)[:, -1].square().mean().item()
-    assert sum(errors) / len(errors) < neighbour
+    neighbor_error = (nearest_neighbor(inputs) - targets)[:, -1].square().mean().item()
+    assert sum(errors) / len(errors) < neighbor_error

@@ -73,7 +73,7 @@ def test_the_papers_example() -> None:
 
 
 @given(st.integers(2, 9), st.integers(1, 12), st.integers(0, 10_000))
-def test_following_places_back_is_editing(length: int, num_edits: int, seed: int) -> None:
+def test_tracing_positions_back_is_editing(length: int, num_edits: int, seed: int) -> None:
     generator = seeded(seed)
     edits = Edits(
         torch.randint(4, (num_edits, 20), generator=generator),

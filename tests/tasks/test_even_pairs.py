@@ -8,7 +8,7 @@ def test_formula_and_machine_agree() -> None:
     check_against_transducer(make_task("even-pairs"))
 
 
-def test_the_answer_counts_unequal_neighbours() -> None:
+def test_the_answer_counts_unequal_neighbors() -> None:
     task = make_task("even-pairs")
     strings = all_strings(2, 8)
     texts = [task.decode(string) for string in strings]

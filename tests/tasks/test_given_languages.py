@@ -39,7 +39,7 @@ def test_the_default_table_knows_the_multiples_of_three(length: int) -> None:
     assert task.solve(inputs)[:, -1].tolist() == [int(number % 3 == 0) for number in range(2**length)]
 
 
-def test_a_single_symbol_is_asked_about_but_never_balanced() -> None:
+def test_a_single_symbol_is_supervised_but_never_balanced() -> None:
     task = make_task("regex", pattern="(aa)*")
     for length in (1, 2, 41, 100):
         assert task.is_legal_length(length)

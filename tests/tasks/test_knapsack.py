@@ -48,7 +48,7 @@ def test_the_likeliest_answer_is_as_rare_as_computed_for_the_paper() -> None:
     assert 0.6 < rates["greedy value"] < 0.8
 
 
-def test_cheap_features_bound_the_answer() -> None:
+def test_shallow_features_bound_the_answer() -> None:
     task = make_task("knapsack")
     inputs, targets = task.sample(2_000, 12, seeded(0))
     features = task.shallow_features(inputs)

@@ -9,7 +9,7 @@ from task_strings import seeded
 from lengthwise.conventions import PAD
 from lengthwise.tasks import make_task
 from lengthwise.tasks.algorithmic.longest_common_subsequence import common_length, common_length_by_definition
-from lengthwise.tasks.algorithmic.single_answer import written
+from lengthwise.tasks.algorithmic.single_answer import join_parts
 from lengthwise.tasks.algorithmic.two_strings import aligned_letters, common_letters, read
 
 
@@ -79,11 +79,11 @@ def test_no_common_subsequence_is_longer_than_the_common_letters() -> None:
 @given(*[st.lists(st.integers(0, 3), min_size=1, max_size=9)] * 2)
 def test_strings_are_read_as_they_were_written(first: list[int], second: list[int]) -> None:
     padded = torch.tensor([first + [PAD] * 3, first[:1] + [PAD] * (len(first) + 2)]), torch.tensor([second, second])
-    inputs = written(*padded)
+    inputs = join_parts(*padded)
     assert not (inputs[0, : len(first) + len(second) + 2] == PAD).any()
-    for found, string in zip(read(inputs), padded, strict=True):
-        assert torch.equal(found[:, : string.shape[1]], string)
-        assert (found[:, string.shape[1] :] == PAD).all()
+    for actual, string in zip(read(inputs), padded, strict=True):
+        assert torch.equal(actual[:, : string.shape[1]], string)
+        assert (actual[:, string.shape[1] :] == PAD).all()
 
 
 def test_letters_in_common_and_letters_aligned() -> None:

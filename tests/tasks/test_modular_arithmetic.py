@@ -50,7 +50,7 @@ def test_answers_are_pythons(modulus: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "answered"), [("12+3", 1), ("1+*2+1", 1), ("-1", 0), ("1+2-", 2), ("1*2*34*5", 3)])
-def test_nothing_is_asked_from_the_first_misplaced_symbol_on(text: str, answered: int) -> None:
+def test_nothing_is_supervised_from_the_first_misplaced_symbol_on(text: str, answered: int) -> None:
     task = make_task("modular-arithmetic", modulus=10)
     assert (task.solve(task.encode(text)[None]) != IGNORE).sum() == answered
 

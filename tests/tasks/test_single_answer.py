@@ -18,7 +18,7 @@ def task(request) -> SingleAnswerTask:
     return make_task(request.param)
 
 
-def test_only_the_separator_asks_and_only_pads_follow(task: SingleAnswerTask) -> None:
+def test_only_the_separator_is_supervised_and_only_pads_come_after_it(task: SingleAnswerTask) -> None:
     inputs, targets = task.sample(200, 6, seeded(0))
     assert torch.equal(targets != IGNORE, inputs == SEP)
     assert ((inputs == SEP).sum(1) == 1).all()
@@ -87,7 +87,7 @@ def test_problems_are_solved_that_are_never_drawn(name: str, fields: dict[str, s
         ("edit-distance", "a | b | c <sep>"),
     ],
 )
-def test_what_is_no_problem_asks_nothing(name: str, text: str) -> None:
+def test_what_is_no_problem_is_unsupervised(name: str, text: str) -> None:
     task = make_task(name)
     assert (task.solve(task.encode(text)[None]) == IGNORE).all()
 

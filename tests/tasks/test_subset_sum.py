@@ -69,24 +69,24 @@ def test_hard_problems_are_balanced_and_in_the_middle(length: int) -> None:
 
 
 @pytest.mark.parametrize("length", [6, 8, 10])
-def test_no_cheap_predictor_answers_over_60_percent_of_hard_problems(length: int) -> None:
+def test_no_shallow_baseline_answers_over_60_percent_of_hard_problems(length: int) -> None:
     rates = HARD.base_rates(length)
     assert len(rates) >= 6
     assert max(rates.values()) < 0.6
 
 
 @pytest.mark.parametrize(("length", "accuracy"), [(6, 1.0), (10, 0.79)])
-def test_trying_all_sums_of_three_items_is_not_cheap_but_helps(length: int, accuracy: float) -> None:
+def test_trying_all_sums_of_three_items_is_expensive_but_helps(length: int, accuracy: float) -> None:
     items, targets, answers = problems(HARD, 4_000, length)
     sums = items[:, torch.combinations(torch.arange(length), 3)].sum(2)
-    found = [(sums == part[:, None]).any(1) for part in (targets, items.sum(1) - targets)]
-    assert ((found[0] | found[1]) == (answers == 1)).double().mean().item() == pytest.approx(accuracy, abs=0.02)
+    actual = [(sums == part[:, None]).any(1) for part in (targets, items.sum(1) - targets)]
+    assert ((actual[0] | actual[1]) == (answers == 1)).double().mean().item() == pytest.approx(accuracy, abs=0.02)
 
 
 @pytest.mark.parametrize(
     ("task", "solved"), [(make_task("subset-sum"), True), (HARD, False)], ids=["published", "hard"]
 )
-def test_logistic_regression_on_cheap_numbers(task, solved: bool) -> None:
+def test_logistic_regression_on_shallow_features(task, solved: bool) -> None:
     """It finds the threshold in published problems, and nothing to speak of in hard ones."""
     items, targets, answers = problems(task, 20_000, 10)
     total = items.sum(1)

@@ -24,10 +24,10 @@ every_task = pytest.mark.parametrize("task", TASKS, ids=repr)
 def products(task: WordProblem, word: list[int]) -> list[tuple[int, ...]]:
     """The product so far after every symbol, by composing generators one at a time."""
     generators = [tuple(permutation) for permutation in task.action.generators]
-    found = [tuple(range(task.action.degree))]
+    actual = [tuple(range(task.action.degree))]
     for symbol in word:
-        found.append(tuple(generators[symbol][image] for image in found[-1]))
-    return found[1:]
+        actual.append(tuple(generators[symbol][image] for image in actual[-1]))
+    return actual[1:]
 
 
 @every_task

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from lengthwise.conventions import PAD
-from lengthwise.tasks.algorithmic.single_answer import written
+from lengthwise.tasks.algorithmic.single_answer import join_parts
 from lengthwise.tasks.algorithmic.string_pairs import FEWEST_LETTERS, LONGER, SHORTER, draw_pairs
 from lengthwise.tasks.algorithmic.two_strings import (
     TwoStringsTask,
@@ -86,7 +86,7 @@ class EditDistance(TwoStringsTask):
         first = torch.nn.functional.pad(first, (0, LONGER), value=PAD)
         swapped = ((second != PAD).sum(1) < length)[:, None]
         shorter, longer = torch.where(swapped, second, first)[:, :length], torch.where(swapped, first, second)
-        return written(shorter, longer), self.compare(shorter, longer)
+        return join_parts(shorter, longer), self.compare(shorter, longer)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """What it would cost if all common letters, or the aligned ones alone, could be kept."""

@@ -8,7 +8,12 @@ from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
-from lengthwise.tasks.algorithmic.single_answer import NUM_SPECIAL, SingleAnswerTask, check_positive, written
+from lengthwise.tasks.algorithmic.single_answer import (
+    NUM_SPECIAL,
+    SingleAnswerTask,
+    check_positive,
+    join_parts,
+)
 from lengthwise.tasks.base import TASKS
 
 MAX_CELLS_PER_CHUNK = 1 << 17
@@ -71,7 +76,7 @@ class Knapsack(SingleAnswerTask):
         weights = torch.randint(1, self.max_weight + 1, (count, length), generator=generator)
         values = torch.randint(1, self.max_value + 1, (count, length), generator=generator)
         capacities = torch.randint(1, self.max_capacity + 1, (count, 1), generator=generator)
-        return written(weights, values, capacities), best_value(weights, values, capacities[:, 0])
+        return join_parts(weights, values, capacities), best_value(weights, values, capacities[:, 0])
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """What items taken by value per weight are worth: whole ones while they fit, or the last one in part."""
@@ -79,13 +84,13 @@ class Knapsack(SingleAnswerTask):
         weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL
         capacities = inputs[:, -2] - NUM_SPECIAL
         order = (values / weights).argsort(dim=1, descending=True, stable=True)
-        left, room = capacities.clone(), capacities.to(torch.float64)
-        greedy, bound = torch.zeros_like(left), torch.zeros_like(room)
+        left, remaining = capacities.clone(), capacities.to(torch.float64)
+        greedy, bound = torch.zeros_like(left), torch.zeros_like(remaining)
         for weight, value in zip(weights.gather(1, order).T, values.gather(1, order).T, strict=True):
             fits = weight <= left
             left, greedy = left - weight * fits, greedy + value * fits
-            bound += value * (room / weight).clamp(0, 1)
-            room = (room - weight).clamp(min=0)
+            bound += value * (remaining / weight).clamp(0, 1)
+            remaining = (remaining - weight).clamp(min=0)
         fractional = bound.to(torch.int64)
         return {
             "capacity": capacities,
@@ -115,10 +120,10 @@ def best_value(
 def _best_value(
     weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
 ) -> Int64[Tensor, " N"]:
-    room = torch.arange(int(capacities.max()) + 1)[:, None]
-    best = torch.zeros(len(room), len(weights), dtype=torch.int32)
+    capacity = torch.arange(int(capacities.max()) + 1)[:, None]
+    best = torch.zeros(len(capacity), len(weights), dtype=torch.int32)
     for weight, value in zip(weights.T, values.T.to(torch.int32), strict=True):
-        left = room - weight
+        left = capacity - weight
         best = torch.maximum(best, torch.where(left >= 0, best.gather(0, left.clamp(min=0)) + value, 0))
     return best.gather(0, capacities[None])[0].to(torch.int64)
 

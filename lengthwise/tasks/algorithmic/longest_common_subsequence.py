@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from lengthwise.conventions import PAD
-from lengthwise.tasks.algorithmic.single_answer import written
+from lengthwise.tasks.algorithmic.single_answer import join_parts
 from lengthwise.tasks.algorithmic.two_strings import (
     TwoStringsTask,
     aligned_letters,
@@ -61,7 +61,7 @@ class LongestCommonSubsequence(TwoStringsTask):
         """Two strings, each over a pool of letters of its own."""
         pools = torch.randint(self.alphabet, (2, count, self.pool_size), generator=generator)
         first, second = pools.gather(2, torch.randint(self.pool_size, (2, count, length), generator=generator))
-        return written(first, second), self.compare(first, second)
+        return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """How many letters the strings share, and in how many places they agree."""

@@ -148,7 +148,7 @@ class SingleAnswerTask(OracleTask):
         return _base_rates(self, length)
 
 
-def written(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
+def join_parts(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
     """Parts of letters or integers 0, 1, ..., which may end in pads, as one problem with pads at its end alone."""
     bar, sep = torch.full((len(parts[0]), 1), BAR), torch.full((len(parts[0]), 1), SEP)
     first, *others = (torch.where(part == PAD, PAD, part + NUM_SPECIAL) for part in parts)

@@ -28,7 +28,7 @@ class Pools(NamedTuple):
     letters: Int64[Tensor, "N a"]
     sizes: Int64[Tensor, " N"]
 
-    def of(self, rows: Tensor) -> "Pools":
+    def select(self, rows: Tensor) -> "Pools":
         """Those of some rows."""
         return Pools(self.letters[rows], self.sizes[rows])
 
@@ -61,7 +61,7 @@ def draw_pairs(
     second = torch.full((count, length + LONGER), PAD)
     same = torch.arange(count)
     while len(same):
-        second[same] = _second_strings(first[same], pools.of(same), num_edits[same], generator)
+        second[same] = _second_strings(first[same], pools.select(same), num_edits[same], generator)
         same = same[(second[same, :length] == first[same]).all(1) & (second[same, length] == PAD)]
     return first, second
 
@@ -111,16 +111,16 @@ def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Ten
     grown = sizes.diff(dim=0)
     positions = (edits.shares * (sizes[:-1] + (grown > 0))).to(torch.int16)
     writes = (edits.kinds == REPLACE) | (edits.kinds == INSERT)
-    written = torch.where(writes, positions, torch.iinfo(torch.int16).max)
+    write_positions = torch.where(writes, positions, torch.iinfo(torch.int16).max)
     origin = np.tile(np.arange(width, dtype=np.int16)[:, None], len(strings))
-    backwards = (part.to(torch.int16).numpy()[::-1] for part in (positions, grown, written, ~edits.letters))
+    backwards = (part.to(torch.int16).numpy()[::-1] for part in (positions, grown, write_positions, ~edits.letters))
     moved = np.empty_like(origin)
     for position, growth, write, letter in zip(*backwards, strict=True):
-        found = origin == write
+        is_written = origin == write
         np.greater_equal(origin, position, out=moved, casting="unsafe")
         moved *= growth
         origin -= moved
-        np.copyto(origin, letter, where=found)
+        np.copyto(origin, letter, where=is_written)
     origins = torch.from_numpy(origin.T).to(torch.int64)
     kept = strings.gather(1, origins.clamp(0, strings.shape[1] - 1))
     return torch.where(torch.arange(width) < sizes[-1][:, None], torch.where(origins < 0, ~origins, kept), PAD)

@@ -9,7 +9,12 @@ from jaxtyping import Bool, Int64
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from lengthwise.tasks.algorithmic.single_answer import NUM_SPECIAL, SingleAnswerTask, check_positive, written
+from lengthwise.tasks.algorithmic.single_answer import (
+    NUM_SPECIAL,
+    SingleAnswerTask,
+    check_positive,
+    join_parts,
+)
 from lengthwise.tasks.base import TASKS
 
 Sampling = Literal["published", "hard"]
@@ -109,7 +114,7 @@ class SubsetSum(SingleAnswerTask):
         sizes = [min(at_once, count - done) for done in range(0, count, at_once)]
         parts = [draw(size, length, self.max_value, generator) for size in sizes]
         items, targets, answers = (torch.cat(part) for part in zip(*parts, strict=True))
-        return written(items, targets[:, None]), answers
+        return join_parts(items, targets[:, None]), answers
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """Where the target lies, parities, how many items are smaller, and what greedy choices leave."""
@@ -163,9 +168,9 @@ def _near_misses(
     position = lowest + (uniforms * (total - 2 * lowest + 1)).to(torch.int64)
     upwards = torch.randint(2, (2, len(items)), generator=generator) == 1
     miss, missed = _nearest(allowed & ~reached, position, upwards[0])
-    hit, found = _nearest(not_by_two & reached, miss[:, None], upwards[1])
+    hit, exists = _nearest(not_by_two & reached, miss[:, None], upwards[1])
     not_greedy = torch.minimum(greedy_rest(items, hit), greedy_rest(items, total[:, 0] - hit)) > 0
-    return torch.stack([miss, hit], 1), missed & found & not_greedy
+    return torch.stack([miss, hit], 1), missed & exists & not_greedy
 
 
 def _nearest(

@@ -89,7 +89,7 @@ def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) ->
 
 def aligned_letters(first: Int64[Tensor, "N T"], second: Int64[Tensor, "N T"]) -> Int64[Tensor, " N"]:
     """In how many places two strings agree, when one is moved by up to `MAX_MOVED` places so that these are most."""
-    room = F.pad(first.to(torch.int8), (MAX_MOVED, MAX_MOVED), value=PAD)
+    padded = F.pad(first.to(torch.int8), (MAX_MOVED, MAX_MOVED), value=PAD)
     letters = torch.where(second == PAD, NO_LETTER, second).to(torch.int8)
-    agreeing = [(moved == letters).sum(1) for moved in room.unfold(1, first.shape[1], 1).unbind(1)]
+    agreeing = [(moved == letters).sum(1) for moved in padded.unfold(1, first.shape[1], 1).unbind(1)]
     return torch.stack(agreeing).max(0).values

@@ -30,7 +30,7 @@ class DecisionTree(VectorTask):
     length.
 
     `length` is the number of points, at most `max_points`. `baseline` is the error of predicting the mean, 0: the
-    variance of a leaf, 1. What simple learners answer is in `mean_so_far` and `nearest_neighbour`. Values and errors
+    variance of a leaf, 1. What simple learners answer is in `mean_so_far` and `nearest_neighbor`. Values and errors
     have no unit; the source's figures are errors divided by `dims`.
 
     Raises:
@@ -123,7 +123,7 @@ def mean_so_far(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
     return _at_points(F.pad(values.cumsum(1) / torch.arange(1, values.shape[1] + 1), (1, 0)))
 
 
-def nearest_neighbour(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
+def nearest_neighbor(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
     """Answers to a sequence by the value of the nearest point so far, 0 before there is one; laid out as targets are.
 
     Nearest is by Euclidean distance over all coordinates.
@@ -137,7 +137,7 @@ def nearest_neighbour(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
     return _at_points(F.pad(values.gather(1, nearest), (1, 0)))
 
 
-def nearest_neighbour_by_definition(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
+def nearest_neighbor_by_definition(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
     """The same, point by point."""
     answers = torch.full(inputs.shape[:2], torch.nan)
     answers[:, 0] = 0

@@ -54,7 +54,7 @@ class BoundedDyck(Chi2023Task):
         return tuple(library.exact_depth_dyck(depth) for depth in range(1, self.depth + 1))
 
     @property
-    def neighbour(self) -> DFA:
+    def neighbor(self) -> DFA:
         """The balanced strings of depth exactly n + 1."""
         return library.exact_depth_dyck(self.depth + 1)
 
@@ -67,18 +67,18 @@ class BoundedDyck(Chi2023Task):
     def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
         """The recursive generator of the code, as one pass with a stack of the room left in every open block."""
         rows = torch.arange(count)
-        room = torch.zeros(count, self.depth + 1, dtype=torch.int64)
-        room[:, 0] = length
+        remaining = torch.zeros(count, self.depth + 1, dtype=torch.int64)
+        remaining[:, 0] = length
         level = torch.zeros(count, dtype=torch.int64)
         normals = torch.randn(length, count, generator=generator, dtype=torch.float64)
         strings = torch.empty(length, count, dtype=torch.int64)
         for position in range(length):
-            left = room[rows, level]
+            left = remaining[rows, level]
             opens = left > 0
             inner = ((left - 2) * (0.75 + 0.075 * normals[position])).to(torch.int64) // 2 * 2
             inner = torch.where(level + 1 < self.depth, torch.minimum(inner, left - 2).clamp(min=0), 0)
-            room[rows, level] = torch.where(opens, left - 2 - inner, left)
+            remaining[rows, level] = torch.where(opens, left - 2 - inner, left)
             level = torch.where(opens, level + 1, level - 1)
-            room[rows, level] = torch.where(opens, inner, room[rows, level])
+            remaining[rows, level] = torch.where(opens, inner, remaining[rows, level])
             strings[position] = ~opens
         return strings.T.contiguous()

@@ -69,7 +69,7 @@ class RecognitionTask(RegularTask):
         return ()
 
     @property
-    def neighbour(self) -> DFA | None:
+    def neighbor(self) -> DFA | None:
         """A language outside the task's own that is hard to tell from it; none by default."""
         return None
 
@@ -114,7 +114,7 @@ class RecognitionTask(RegularTask):
     @property
     def _sampler(self) -> StringSampler:
         """Sampler of the complement, the language, the profiles and the neighbor, in this order; then persistent."""
-        return _sampler_of(self.language, self.profiles, self.neighbour)
+        return _sampler_of(self.language, self.profiles, self.neighbor)
 
     @property
     def _num_languages(self) -> int:
@@ -137,7 +137,7 @@ class RecognitionTask(RegularTask):
         origin = torch.full((batch_size,), IN)
         origin[num_inside:][kind == 0] = OUT
         substituted, transplanted, swapped = (num_inside + torch.nonzero(kind == k)[:, 0] for k in (1, 2, 3))
-        if self.neighbour is not None and self._sampler.possible(length)[-1]:
+        if self.neighbor is not None and self._sampler.possible(length)[-1]:
             origin[swapped] = self._num_languages - 1
             swapped = swapped[:0]
         inputs = self._draw(self._varied(origin, length, generator), length, generator)
@@ -198,8 +198,8 @@ def check_language(language: DFA, setting: str) -> None:
 
 
 @lru_cache(maxsize=64)
-def _sampler_of(language: DFA, profiles: tuple[DFA, ...], neighbour: DFA | None) -> StringSampler:
-    languages = [language.complement(), language, *profiles, *([neighbour] if neighbour else [])]
+def _sampler_of(language: DFA, profiles: tuple[DFA, ...], neighbor: DFA | None) -> StringSampler:
+    languages = [language.complement(), language, *profiles, *([neighbor] if neighbor else [])]
     return joint_sampler(languages, (1.0, REPEAT_WEIGHT))
 
 

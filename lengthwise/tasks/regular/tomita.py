@@ -113,9 +113,9 @@ def _no_odd_run_after_odd_run(inputs: Int64[Tensor, "B T"]) -> Bool[Tensor, "B T
 
 
 def _no_000(inputs: Int64[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
-    found = torch.zeros_like(inputs, dtype=torch.bool)
-    found[:, 2:] = (inputs[:, 2:] | inputs[:, 1:-1] | inputs[:, :-2]) == 0
-    return found.cumsum(dim=1) == 0
+    ends_000 = torch.zeros_like(inputs, dtype=torch.bool)
+    ends_000[:, 2:] = (inputs[:, 2:] | inputs[:, 1:-1] | inputs[:, :-2]) == 0
+    return ends_000.cumsum(dim=1) == 0
 
 
 def _even_counts(inputs: Int64[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
@@ -126,7 +126,7 @@ def _difference_by_three(inputs: Int64[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
     return (1 - 2 * inputs).cumsum(dim=1) % 3 == 0
 
 
-def _at_most_three_changes(inputs: Int64[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
+def _three_changes_or_fewer(inputs: Int64[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
     changes = inputs.clone()
     changes[:, 1:] = inputs[:, 1:] ^ inputs[:, :-1]
     return changes.cumsum(dim=1) <= 3
@@ -139,7 +139,7 @@ _DEFINITIONS = {
     4: _no_000,
     5: _even_counts,
     6: _difference_by_three,
-    7: _at_most_three_changes,
+    7: _three_changes_or_fewer,
 }
 
 
