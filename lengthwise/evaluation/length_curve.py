@@ -149,7 +149,7 @@ def parse_protocol(name: str) -> Protocol:
     return cast(Protocol, name)
 
 
-def longest_length(task: Task, maximum: int) -> int | None:
+def max_legal_length(task: Task, maximum: int) -> int | None:
     """The largest legal length of at most `maximum`; None where there is none."""
     return next((length for length in range(maximum, 0, -1) if task.is_legal_length(length)), None)
 

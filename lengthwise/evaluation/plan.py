@@ -12,7 +12,7 @@ from lengthwise.evaluation.length_curve import (
     Protocol,
     SetProgress,
     length_curve,
-    longest_length,
+    max_legal_length,
 )
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask, VectorTask
@@ -74,7 +74,7 @@ class EvaluationPlan(BaseModel):
         exchangeable = isinstance(task, RegularTask) and task.prefix_exchangeable
         protocol: Protocol = "one-pass" if exchangeable else "independent"
         lengths = [length for length in range(low, high + 1) if task.is_legal_length(length)]
-        if not lengths and (longest := longest_length(task, low)):
+        if not lengths and (longest := max_legal_length(task, low)):
             lengths = [longest]
         dense = LengthCurve(protocol=protocol, points=())
         if lengths:
@@ -94,7 +94,7 @@ class EvaluationPlan(BaseModel):
 
     def measure_errors(self, model: SequenceModel, task: VectorTask) -> ErrorCurve:
         """The errors on prompts of the longest length that the task has in the dense range or below."""
-        longest = longest_length(task, self.dense[1])
+        longest = max_legal_length(task, self.dense[1])
         assert longest is not None  # one example is a prompt of every such task
         return error_curve(model, task, longest, num_prompts=self.dense_strings, seed=self.seed)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lengthwise.evaluation.length_curve import length_curve, longest_length
+from lengthwise.evaluation.length_curve import length_curve, max_legal_length
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import SymbolTask
 
@@ -25,7 +25,7 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
     lengths = [n for n in lengths if task.is_balanced_length(n)] or [
         n for n in PROBE_LENGTHS if task.is_legal_length(n)
     ]
-    if not lengths and (longest := longest_length(task, PROBE_LENGTHS[0])):
+    if not lengths and (longest := max_legal_length(task, PROBE_LENGTHS[0])):
         lengths = [longest]
     return length_curve(model, task, lengths, num_strings=PROBE_STRINGS, seed=1 << 40).mean() if lengths else 0.0
 
@@ -43,7 +43,7 @@ def length_of_tests(task: SymbolTask) -> int | None:
     longest = PROBE_LENGTHS[-1]
     if task.is_balanced_length(longest):
         return longest
-    return longest_length(task, longest - 1)
+    return max_legal_length(task, longest - 1)
 
 
 def best_of_guesses(chance: float, num_tests: int) -> float:
