@@ -3,11 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from lengthwise.models.capabilities import AcceptsVectors, check_symbols
@@ -20,6 +21,18 @@ Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 """Ids of symbols or, for models that accept vectors, the vectors."""
 
 
+MAX_WIDTH = 1 << 18
+MAX_LAYERS = 128
+MAX_PARAMETERS = 50_000_000
+"""Training keeps five numbers a parameter (its gradient, two moments, an average): 1 GB in float32."""
+
+Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
+"""A number of units: of a state, of a hidden layer."""
+
+Depth = Annotated[int, Field(ge=1, le=MAX_LAYERS)]
+"""A number of layers."""
+
+
 class ModelConfig(BaseModel):
     """A frozen, validated description of a model; unknown fields are refused."""
 
@@ -27,7 +40,7 @@ class ModelConfig(BaseModel):
 
 
 def check_divides_width(name: str, value: int, d_model: int) -> None:
-    """Refuse a setting that has to divide the width, and does not."""
+    """Raise a ValueError where a setting that has to divide the width does not."""
     if d_model % value:
         divisors = [n for n in range(1, d_model + 1) if d_model % n == 0]
         raise ValueError(f"{name}: expected a divisor of d_model={d_model}, got {value}; choose from {divisors}")
@@ -187,14 +200,41 @@ def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: 
 
 def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: int) -> SequenceModel:
     """`make_model` from a configuration that is validated already."""
+    outline(name, config, task)
     model: type[Any] = MODELS[name]
+    made: SequenceModel = model(config, **_sizes(model, task), generator=generator_for(seed, "parameters"))
+    return made
+
+
+def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> SequenceModel:
+    """The model's shapes without any numbers: its parameters are on torch's device "meta".
+
+    Raises:
+        ValueError: there are more than `MAX_PARAMETERS` parameters, or the model does not read the task's inputs.
+    """
+    model = MODELS[name]
+    made = _outline(model, config, **_sizes(model, task))
+    count = sum(parameter.numel() for parameter in made.parameters())
+    if count > MAX_PARAMETERS:
+        raise ValueError(
+            f"model: expected at most {MAX_PARAMETERS:,} parameters, got {count:,}; lower its width or number of layers"
+        )
+    return made
+
+
+@lru_cache(maxsize=256)
+def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceModel:
+    with torch.device("meta"):
+        made: SequenceModel = model(config, **sizes)
+    return made
+
+
+def _sizes(model: type[SequenceModel], task: Alphabet | Vectors) -> dict[str, int]:
+    """What a model is told about its task."""
     if isinstance(task, Vectors):
         check_accepts_vectors(model)
-        sizes = {"input_dim": task.input_dim, "num_classes": 1}
-    else:
-        sizes = {"vocab_size": len(task.symbols), "num_classes": len(task.classes)}
-    made: SequenceModel = model(config, **sizes, generator=generator_for(seed, "parameters"))
-    return made
+        return {"input_dim": task.input_dim, "num_classes": 1}
+    return {"vocab_size": len(task.symbols), "num_classes": len(task.classes)}
 
 
 def check_accepts_vectors(model: type[SequenceModel]) -> None:

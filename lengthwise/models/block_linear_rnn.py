@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
-from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, check_divides_width
+from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, RecurrentModel, Width, check_divides_width
 from lengthwise.models.capabilities import FollowsTraining
 from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
@@ -31,12 +31,12 @@ class BlockLinearRNNConfig(ModelConfig):
     and the net is a finite machine.
     """
 
-    d_model: int = Field(64, ge=1)
-    block_dim: int = Field(8, ge=1)
-    num_layers: int = Field(1, ge=1)
+    d_model: Width = 64
+    block_dim: Width = 8
+    num_layers: Depth = 1
     columns: Literal["stochastic", "clamped", "rescaled"] = "stochastic"
     p: float = Field(1.2, ge=1)
-    hidden: int = Field(512, ge=0)
+    hidden: int = Field(512, ge=0, le=MAX_WIDTH)
     read: Literal["all", "last", "mixture"] = "all"
     end_temperature: float = Field(0.001, gt=0, le=1)
 

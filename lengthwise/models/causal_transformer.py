@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.read_in import SymbolReadIn, VectorReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
-from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, check_divides_width
+from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, Width, check_divides_width
 from lengthwise.models.capabilities import AcceptsPads, AcceptsVectors, HasHiddenMatrices
 
 
@@ -23,9 +23,9 @@ class CausalTransformerConfig(ModelConfig):
     biases 0 and the maps that end in the residual smaller by the square root of their number.
     """
 
-    d_model: int = Field(64, ge=1)
-    num_heads: int = Field(4, ge=1)
-    learned_positions: int = Field(0, ge=0)
+    d_model: Width = 64
+    num_heads: Width = 4
+    learned_positions: int = Field(0, ge=0, le=1_000_000)
     initialization: Literal["torch", "gpt2"] = "torch"
 
     @model_validator(mode="after")

@@ -24,7 +24,7 @@ class CodebookGPTConfig(RegularGPTConfig):
 
     variant: Literal["merge"] = "merge"
     thickness: Literal[1] = 1
-    max_codes: int = Field(64, ge=1)
+    max_codes: int = Field(64, ge=1, le=MAX_ENTRIES)
     quantize_after: float = Field(0.9, ge=0, lt=1)
 
     @model_validator(mode="after")

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field
-
 from lengthwise.layers.linear_recurrence import InputDependentLayer, LRULayer
 from lengthwise.layers.recurrent_layer import Gated, RecurrentLayer
-from lengthwise.models.base import MODELS
+from lengthwise.models.base import MODELS, Width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
@@ -18,8 +16,8 @@ class DiagonalLinearRNNConfig(StackedConfig):
     """
 
     transitions: Literal["constant", "input-dependent"] = "constant"
-    d_state: int = Field(64, ge=1)
-    hidden: int = Field(512, ge=1)
+    d_state: Width = 64
+    hidden: Width = 512
 
 
 @MODELS.register("diagonal-linear-rnn")

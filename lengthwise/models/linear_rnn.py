@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 
-from pydantic import Field
-
 from lengthwise.layers.linear_recurrence import DenseLinearLayer
 from lengthwise.layers.recurrent_layer import RecurrentLayer
-from lengthwise.models.base import MODELS
+from lengthwise.models.base import MODELS, Width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
 class LinearRNNConfig(StackedConfig):
     """As `StackedConfig`, and the size of the state."""
 
-    d_state: int = Field(64, ge=1)
+    d_state: Width = 64
 
 
 @MODELS.register("linear-rnn")

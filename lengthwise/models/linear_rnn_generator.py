@@ -6,12 +6,11 @@ from typing import Literal
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.conventions import Tie
 from lengthwise.layers.initialization import draw_uniformly
-from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
+from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, Width
 from lengthwise.models.capabilities import HasHiddenMatrices
 
 Ties = Literal["lowest", "error"]
@@ -23,7 +22,7 @@ MAX_STATES_PER_CHUNK = 4096
 class LinearRNNGeneratorConfig(ModelConfig):
     """Width d of the state."""
 
-    d_model: int = Field(64, ge=1)
+    d_model: Width = 64
 
 
 @MODELS.register("linear-rnn-generator")

@@ -28,7 +28,7 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     sqrt(R), from the states between segments (`"recomputed"`): a third more time, and memory that grows as sqrt(R).
     """
 
-    num_loops: int = Field(10, ge=1)
+    num_loops: int = Field(10, ge=1, le=10_000)
     variant: Variant = "timestep"
     injection: Literal["none", "input"] = "none"
     activations: Literal["kept", "recomputed"] = "kept"

@@ -10,9 +10,11 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import PAD
 from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
-from lengthwise.models.base import MODELS, ModelConfig, TreeModel, check_divides_width
+from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, TreeModel, Width, check_divides_width
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices
 from lengthwise.ops.tree_attention import PadRule, Tree, last_state, last_states, masked_states, prefix_states
+
+MAX_CHUNK = 4096
 
 
 class RegularGPTConfig(ModelConfig):
@@ -22,12 +24,12 @@ class RegularGPTConfig(ModelConfig):
     id only where it is given.
     """
 
-    d_model: int = Field(64, ge=1)
-    num_heads: int = Field(8, ge=1)
-    chunk_size: int = Field(2, ge=2)
-    thickness: int = Field(1, ge=1)
+    d_model: Width = 64
+    num_heads: Width = 8
+    chunk_size: int = Field(2, ge=2, le=MAX_CHUNK)
+    thickness: Depth = 1
     variant: Literal["merge", "paper", "code", "bare"] = "merge"
-    hidden: int | None = Field(None, ge=1, exclude_if=lambda hidden: hidden is None)
+    hidden: int | None = Field(None, ge=1, le=MAX_WIDTH, exclude_if=lambda hidden: hidden is None)
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "RegularGPTConfig":

@@ -6,11 +6,10 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_uniformly
-from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel
+from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, Width
 from lengthwise.models.capabilities import HasHiddenMatrices
 
 MAX_POSITIONS_PER_CHUNK = 1024
@@ -20,7 +19,7 @@ MAX_POSITIONS_PER_CHUNK = 1024
 class RNNConfig(ModelConfig):
     """Width D of the state, and the function between two states."""
 
-    d_model: int = Field(64, ge=1)
+    d_model: Width = 64
     activation: Literal["tanh", "relu"] = "relu"
 
 

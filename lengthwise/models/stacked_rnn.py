@@ -11,20 +11,20 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer, hidden_layer_readout
-from lengthwise.models.base import ModelConfig, RecurrentModel
+from lengthwise.models.base import MAX_WIDTH, Depth, ModelConfig, RecurrentModel, Width
 
 
 class StackedConfig(ModelConfig):
     """Width D and number of layers."""
 
-    d_model: int = Field(64, ge=1)
-    num_layers: int = Field(1, ge=1)
+    d_model: Width = 64
+    num_layers: Depth = 1
 
 
 class StateSpaceConfig(StackedConfig):
     """Width D, number of layers, and real numbers P of a state: of each channel (S4 and its kin) or of all (S5)."""
 
-    d_state: int = Field(64, ge=2, multiple_of=2)
+    d_state: int = Field(64, ge=2, le=MAX_WIDTH, multiple_of=2)
 
 
 class StackedRNN(RecurrentModel):

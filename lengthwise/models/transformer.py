@@ -4,18 +4,17 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.layers.transformer_layer import TransformerLayer
-from lengthwise.models.base import MODELS
+from lengthwise.models.base import MODELS, Depth
 from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
 
 
 class TransformerConfig(CausalTransformerConfig):
     """Sizes of a transformer, and its number of layers L."""
 
-    num_layers: int = Field(2, ge=1)
+    num_layers: Depth = 2
 
 
 @MODELS.register("transformer")

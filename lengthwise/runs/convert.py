@@ -15,6 +15,8 @@ from typing import Any
 
 from lengthwise.certification.certificate import FORMAT
 from lengthwise.files import read_json, write_by_rename, write_json
+from lengthwise.models.base import MODELS
+from lengthwise.models.capabilities import HasHiddenMatrices
 from lengthwise.runs.spec import spec_from_json
 from lengthwise.training.checkpoint import change_fingerprint
 
@@ -84,8 +86,15 @@ def convert_reason(reason: str) -> str:
 
 
 def convert_spec(old: Content) -> Content:
-    """A specification with the present names of settings."""
-    return old | {"model": renamed(old["model"], CONFIG_FIELDS)}
+    """A specification with the present names of settings, and with the optimizer that ran.
+
+    Where a model names no hidden matrices, AdamW used to train it in place of Muon, and the specification said Muon.
+    """
+    new = old | {"model": renamed(old["model"], CONFIG_FIELDS)}
+    optimizer = old["train"]["optimizer"]
+    if optimizer["name"] == "muon" and not issubclass(MODELS[old["model"]["name"]], HasHiddenMatrices):
+        new["train"] = old["train"] | {"optimizer": optimizer | {"name": "adamw"}}
+    return new
 
 
 def convert_result(old: Content) -> Content:

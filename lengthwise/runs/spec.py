@@ -7,12 +7,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors
+from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
 from lengthwise.presets.base import PRESETS
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import TASKS, SymbolTask, VectorTask
-from lengthwise.training.loop import check_model, check_task, training_lengths
+from lengthwise.training.loop import training_lengths
 from lengthwise.training.recipe import Recipe
+from lengthwise.training.requirements import check_memory, check_model, check_task
 from lengthwise.validation import dump_named, quoted, truncate, validated
 
 SECTIONS = ("task", "model", "train")
@@ -88,6 +89,7 @@ def make_spec(
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
     check_model(model_class, spec.recipe)
     check_task(spec.task, spec.recipe)
+    check_memory(outline(model, spec.model_config, spec.task), spec.recipe)
     training_lengths(spec.task, spec.recipe)
     return spec
 

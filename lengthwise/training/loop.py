@@ -14,7 +14,7 @@ from lengthwise.conventions import IGNORE, Diverged
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, FollowsTraining, HasHiddenMatrices
 from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import Batch, SymbolTask, Task, VectorTask
+from lengthwise.tasks.base import Batch, SymbolTask, Task
 from lengthwise.threads import one_thread
 from lengthwise.training.augmentation import (
     gaussian_noise,
@@ -25,6 +25,7 @@ from lengthwise.training.augmentation import (
 from lengthwise.training.muon import Muon
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.recipe import Recipe
+from lengthwise.training.requirements import check_model, check_task
 
 GROWTH_LOSS = 0.3
 """Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
@@ -181,36 +182,6 @@ def _draw_length(
         return others[int(torch.randint(len(others), (), generator=generator))]
     odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
     return lengths[int(odds.multinomial(1, generator=generator))]
-
-
-def check_task(task: Task, recipe: Recipe) -> None:
-    """Refuse a recipe that does to the task's sequences what can only be done to strings of symbols."""
-    augmentation = recipe.augmentation
-    if isinstance(task, VectorTask) and (
-        augmentation.padding or augmentation.leading_padding or recipe.late_consistency
-    ):
-        raise ValueError(
-            f"train.augmentation: {task.name} has vectors, none of which is a pad; set padding, leading_padding and "
-            "train.late_consistency to 0, as all presets but fast do"
-        )
-
-
-def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
-    """Raise a ValueError where the recipe needs a capability that the model lacks."""
-    augmentation = recipe.augmentation
-    if (augmentation.padding or augmentation.leading_padding) and not issubclass(model, AcceptsPads):
-        raise ValueError(f"train.augmentation: {model.name} accepts no pads; set padding and leading_padding to 0")
-    if recipe.late_consistency and not issubclass(model, AcceptsPads):
-        raise ValueError(f"train.late_consistency: {model.name} accepts no pads, which it needs; set it to 0")
-    if (augmentation.state_noise or augmentation.late_state_noise) and not issubclass(model, AcceptsNoise):
-        raise ValueError(
-            f"train.augmentation: {model.name} accepts no noise; set state_noise and late_state_noise to 0"
-        )
-    if recipe.optimizer.name == "muon" and not issubclass(model, HasHiddenMatrices):
-        raise ValueError(
-            f"train.optimizer.name: expected 'adamw' or 'adam', as {model.name} names no hidden matrices for Muon to "
-            "move, got 'muon'; choose 'adamw'"
-        )
 
 
 def _losses(

@@ -11,6 +11,10 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+MAX_STEPS = 1_000_000_000
+MAX_LENGTH = 10_000
+"""Of training strings; the lengths up to it are enumerated."""
+
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -32,7 +36,7 @@ class OptimizerRecipe(_Section):
     betas: tuple[Share, Share] = (0.9, 0.98)
     weight_decay: float = Field(0.01, ge=0)
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
-    warmup_steps: int = Field(200, ge=0)
+    warmup_steps: int = Field(200, ge=0, le=MAX_STEPS)
     clip_norm: float = Field(1.0, gt=0)
     clip_ratio: float = Field(2.0, ge=0)
 
@@ -51,7 +55,7 @@ class AugmentationRecipe(_Section):
     padding: float = Field(0.5, ge=0, le=1)
     pads_per_symbol: float = Field(3.0, gt=0, le=100)
     leading_padding: float = Field(0.25, ge=0, le=1)
-    leading_pads: int = Field(4096, ge=1)
+    leading_pads: int = Field(4096, ge=1, le=1_000_000)
     state_noise: float = Field(0.1, ge=0)
     late_state_noise: float = Field(0.3, ge=0)
 
@@ -59,8 +63,8 @@ class AugmentationRecipe(_Section):
 class RiseRecipe(_Section):
     """A curriculum: all strings have `min_length` at first, and `by` more after `every` steps, up to `max_length`."""
 
-    by: int = Field(5, ge=1)
-    every: int = Field(5_000, ge=1)
+    by: int = Field(5, ge=1, le=MAX_LENGTH)
+    every: int = Field(5_000, ge=1, le=MAX_STEPS)
 
 
 class Recipe(_Section):
@@ -82,10 +86,10 @@ class Recipe(_Section):
     With a positive `ema_decay` the final weights are the exponential moving average of the weights.
     """
 
-    steps: int = Field(6_000, ge=1)
-    batch_size: int = Field(128, ge=1)
-    min_length: int = Field(1, ge=1)
-    max_length: int = Field(40, ge=1)
+    steps: int = Field(6_000, ge=1, le=MAX_STEPS)
+    batch_size: int = Field(128, ge=1, le=1_000_000)
+    min_length: int = Field(1, ge=1, le=MAX_LENGTH)
+    max_length: int = Field(40, ge=1, le=MAX_LENGTH)
     lengths: Literal["mostly-balanced", "balanced", "legal"] = "mostly-balanced"
     length_sampling: Literal["short-first", "log-uniform", "uniform", "growing"] = "short-first"
     rise: RiseRecipe | None = Field(None, exclude_if=lambda rise: rise is None)
@@ -94,7 +98,7 @@ class Recipe(_Section):
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
     ema_decay: float = Field(0.99, ge=0, lt=1)
-    checkpoint_every: int = Field(500, ge=1)
+    checkpoint_every: int = Field(500, ge=1, le=MAX_STEPS)
 
     @model_validator(mode="after")
     def _lengths_in_order(self) -> "Recipe":

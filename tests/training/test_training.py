@@ -35,6 +35,7 @@ from lengthwise.training.loop import (
 )
 from lengthwise.training.muon import MIN_NORM, Muon, orthogonalized
 from lengthwise.training.recipe import Recipe
+from lengthwise.training.requirements import check_model
 from lengthwise.validation import validated
 
 SMALL = {"d_model": 16, "num_heads": 2}
@@ -169,7 +170,7 @@ def test_states_of_suffixes_of_half_of_the_strings_are_compared(monkeypatch: pyt
 def test_a_recipe_that_asks_too_much_of_a_model_is_refused(changes: dict, sentence: str) -> None:
     unchanged = {"augmentation": PRESETS["plain"].train["augmentation"]} if changes.get("late_consistency") else {}
     with pytest.raises(ValueError, match=sentence):
-        loop.check_model(MODELS["gru"], validated(Recipe, unchanged | changes))
+        check_model(MODELS["gru"], validated(Recipe, unchanged | changes))
 
 
 NO_HIDDEN_MATRICES = [name for name in MODELS if not issubclass(MODELS[name], HasHiddenMatrices)]

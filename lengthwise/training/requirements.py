@@ -1,0 +1,57 @@
+"""What a recipe requires of a task and of a model, checked before anything is trained."""
+
+from lengthwise.models.base import SequenceModel
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices
+from lengthwise.tasks.base import Task, VectorTask
+from lengthwise.training.recipe import Recipe
+
+MAX_ACTIVATIONS = 1 << 31
+"""Numbers that a training step may compute, by the estimate of `check_memory`: 8 GB in float32."""
+
+
+def check_task(task: Task, recipe: Recipe) -> None:
+    """Raise a ValueError where the recipe inserts pads, and the task's sequences have none."""
+    augmentation = recipe.augmentation
+    if isinstance(task, VectorTask) and (
+        augmentation.padding or augmentation.leading_padding or recipe.late_consistency
+    ):
+        raise ValueError(
+            f"train.augmentation: {task.name} has vectors, none of which is a pad; set padding, leading_padding and "
+            "train.late_consistency to 0, as all presets but fast do"
+        )
+
+
+def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
+    """Raise a ValueError where the recipe needs a capability that the model lacks."""
+    augmentation = recipe.augmentation
+    if (augmentation.padding or augmentation.leading_padding) and not issubclass(model, AcceptsPads):
+        raise ValueError(f"train.augmentation: {model.name} accepts no pads; set padding and leading_padding to 0")
+    if recipe.late_consistency and not issubclass(model, AcceptsPads):
+        raise ValueError(f"train.late_consistency: {model.name} accepts no pads, which it needs; set it to 0")
+    if (augmentation.state_noise or augmentation.late_state_noise) and not issubclass(model, AcceptsNoise):
+        raise ValueError(
+            f"train.augmentation: {model.name} accepts no noise; set state_noise and late_state_noise to 0"
+        )
+    if recipe.optimizer.name == "muon" and not issubclass(model, HasHiddenMatrices):
+        raise ValueError(
+            f"train.optimizer.name: expected 'adamw' or 'adam', as {model.name} names no hidden matrices for Muon to "
+            "move, got 'muon'; choose 'adamw'"
+        )
+
+
+def check_memory(model: SequenceModel, recipe: Recipe) -> None:
+    """Raise a ValueError where a batch at the largest length is estimated to need more than `MAX_ACTIVATIONS` numbers.
+
+    At every position, pads included, each weight matrix computes as many numbers as it has rows. Parameters may be on
+    the device "meta" (`lengthwise.models.base.outline`). Leading pads are merged, so that each counts once.
+    """
+    augmentation = recipe.augmentation
+    per_position = sum(matrix.shape[0] for matrix in model.parameters() if matrix.ndim > 1)
+    length = recipe.max_length * (1 + (augmentation.pads_per_symbol if augmentation.padding else 0))
+    pads = augmentation.leading_pads if augmentation.leading_padding else 0
+    count = round(recipe.batch_size * (length * per_position + pads))
+    if count > MAX_ACTIVATIONS:
+        raise ValueError(
+            f"train: expected a step of at most {MAX_ACTIVATIONS:,} numbers, got {count:,} in a batch of "
+            f"{recipe.batch_size:,} strings of {recipe.max_length:,} symbols; lower batch_size or max_length"
+        )

@@ -1,0 +1,84 @@
+"""Sizes that no machine holds are rejected in one sentence, before anything is built."""
+
+import re
+import time
+
+import pytest
+import torch
+
+from lengthwise.models import MODELS
+from lengthwise.models.base import MAX_PARAMETERS, make_model, outline
+from lengthwise.runs.spec import make_spec
+from lengthwise.tasks import make_task
+
+ABSURD = [2**31, 2**62, 10**20, 10**400]
+COUNTS = [
+    (name, field)
+    for name in MODELS
+    for field, info in MODELS[name].Config.model_fields.items()
+    if "int" in str(info.annotation) and "Literal" not in str(info.annotation)
+]
+
+
+@pytest.mark.parametrize("size", ABSURD, ids=["2^31", "2^62", "10^20", "10^400"])
+@pytest.mark.parametrize(("name", "field"), COUNTS)
+def test_every_count_of_every_model_has_a_bound(name: str, field: str, size: int) -> None:
+    start = time.process_time()
+    with pytest.raises(ValueError, match=rf"model\.{field}: expected a number less than or equal to \d+, got"):
+        make_model(name, make_task("parity"), **{field: size})
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("gru", {"d_model": 65_536}),
+        ("gru", {"d_model": 2048, "num_layers": 128}),
+        ("linear-rnn", {"d_state": 262_144}),
+        ("transformer", {"d_model": 262_144, "num_layers": 128}),
+        ("block-linear-rnn", {"d_model": 262_144, "block_dim": 262_144, "hidden": 262_144}),
+        ("s4", {"d_state": 262_144, "d_model": 262_144}),
+        ("regular-gpt", {"d_model": 4096, "thickness": 128}),
+    ],
+)
+def test_nets_of_too_many_parameters_are_rejected_before_they_are_built(name: str, settings: dict) -> None:
+    sentence = r"model: expected at most 50,000,000 parameters, got [\d,]+; lower its width"
+    start = time.process_time()
+    with pytest.raises(ValueError, match=sentence):
+        make_spec("parity", name, {"model": settings})
+    with pytest.raises(ValueError, match=sentence):
+        make_model(name, make_task("parity"), **settings)
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_an_outline_has_the_shapes_of_the_model_and_no_numbers(name: str) -> None:
+    task, config = make_task("parity"), MODELS[name].Config()
+    shapes = {key: parameter.shape for key, parameter in make_model(name, task).named_parameters()}
+    drawn = outline(name, config, task)
+    assert {key: parameter.shape for key, parameter in drawn.named_parameters()} == shapes
+    assert {parameter.device for parameter in drawn.parameters()} == {torch.device("meta")}
+    assert sum(shape.numel() for shape in shapes.values()) < MAX_PARAMETERS
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"max_length": 10**9}, "train.max_length: expected a number less than or equal to 10000, got 1000000000"),
+        ({"max_length": 10**20}, "train.max_length: expected a number less than or equal to 10000"),
+        ({"steps": 10**20}, "train.steps: expected a number less than or equal to"),
+        ({"batch_size": 10**12}, "train.batch_size: expected a number less than or equal to"),
+        ({"augmentation": {"leading_pads": 10**12}}, "train.augmentation.leading_pads: expected a number less than"),
+        ({"batch_size": 10**6}, "train: expected a step of at most 2,147,483,648 numbers, got"),
+        ({"batch_size": 10**4, "max_length": 10**4}, "train: expected a step of at most 2,147,483,648 numbers, got"),
+        (
+            {"batch_size": 10**4, "augmentation": {"leading_pads": 10**6}},
+            "train: expected a step of at most 2,147,483,648 numbers, got",
+        ),
+    ],
+)
+def test_batches_that_no_memory_holds_are_rejected(settings: dict, sentence: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        make_spec("parity", "regular-gpt", {"train": settings})
+    assert time.process_time() - start < 2
