@@ -15,10 +15,11 @@ import pytest
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.files import write_json
-from lengthwise.runs.convert import convert, convert_result, main
+from lengthwise.presets.base import UNAUGMENTED
+from lengthwise.runs.convert import convert, convert_result, convert_spec, main
 from lengthwise.runs.folder import RunFolder, RunResult, load_run
 from lengthwise.runs.records import read_records
-from lengthwise.runs.spec import spec_from_json
+from lengthwise.runs.spec import make_spec, spec_from_json
 from lengthwise.training.checkpoint import save_checkpoint
 from lengthwise.training.loop import TrainingState
 
@@ -144,3 +145,13 @@ def test_the_command_says_what_it_converted(tmp_path: Path, capsys) -> None:
     assert capsys.readouterr().out == f"converted {copied}\n"
     assert main([str(copied)]) == 0
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("model", "ran"), [("gru", "adamw"), ("regular-gpt", "muon")])
+def test_a_specification_names_the_optimizer_that_ran(model: str, ran: str) -> None:
+    """AdamW used to take the place of Muon where a model names no hidden matrices."""
+    train = {"train": {"optimizer": {"name": ran}, **UNAUGMENTED}}
+    honest = make_spec("parity", model, train).to_json()
+    recorded = copy.deepcopy(honest)
+    recorded["train"]["optimizer"]["name"] = "muon"
+    assert convert_spec(recorded) == convert_spec(honest) == honest
