@@ -9,7 +9,28 @@ from pathlib import Path
 LIMIT = 5.0
 """CPU seconds above which a test needs a reason below. No test fails for its time: a report names those without one."""
 
-LONG: dict[str, str] = {}
+STARTS_PROCESSES = "each of its processes imports torch"
+LONG = {
+    "tests/faults/test_kills.py::test_a_run_killed_often_equals_an_undisturbed_one": STARTS_PROCESSES,
+    "tests/faults/test_kills.py::test_a_sweep_killed_often_loses_no_finished_run": STARTS_PROCESSES,
+    "tests/faults/test_kills.py::test_a_signal_to_stop_says_how_to_go_on": STARTS_PROCESSES,
+    "tests/faults/test_kills.py::test_the_second_process_on_a_run_is_refused": STARTS_PROCESSES,
+    "tests/faults/test_kills.py::test_a_worker_killed_while_it_holds_what_is_shared_stops_no_parent": STARTS_PROCESSES,
+    "tests/faults/test_damage.py::test_a_full_disk_is_said_and_nothing_is_lost": STARTS_PROCESSES,
+    "tests/test_examples.py::test_commands_run": "trains and certifies a net for each command of a page",
+    "tests/test_examples.py::test_python_of_the_tutorial_runs_from_top_to_bottom": "trains and certifies several nets",
+    "tests/test_examples.py::test_python_of_a_page_runs_from_top_to_bottom": "trains and certifies several nets",
+    "tests/test_examples.py::test_benchmarks_run": "compares forms at the lengths where they differ in speed",
+    "tests/training/test_training.py::test_consistency_brings_the_states_of_one_string_together": "trains four nets",
+    "tests/certification/proofs/test_codes.py::test_a_trained_net_is_right_at_every_length": "trains until states close",
+    "tests/runs/test_records.py::test_a_page_is_made_of_records_alone_and_says_what_is_missing": (
+        "runs an experiment, then makes its page twice from records alone"
+    ),
+    "tests/constructions/test_compiled_regular_gpt.py::test_a_compiled_word_problem_gets_a_certificate": (
+        "60 elements in the smallest such group that is not solvable"
+    ),
+    "tests/contracts/test_experiment_contract.py::test_runs_at_smoke_scale_and_writes_its_page": "trains two nets each",
+}
 """Tests that may take longer, each with the reason; they run first."""
 
 NOT_QUICK = ("tests/faults/", "tests/test_examples.py", "tests/contracts/test_experiment_contract.py")
