@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from last_symbol import LastSymbol, last_symbol_net
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
@@ -18,16 +19,15 @@ from lengthwise.certification.verify import check
 from lengthwise.extraction.base import Extraction
 from lengthwise.extraction.tree import extract_tree
 from lengthwise.models import make_model
-from lengthwise.models.codebook_gpt import CodebookGPT
+from lengthwise.models.codebook_gpt import CodebookGPT, CodebookGPTConfig
 from lengthwise.ops.tree_attention import merge_windows
 from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.tasks import make_task
-from lengthwise.training.loop import train
-from lengthwise.training.recipe import Recipe
 
 pytestmark = pytest.mark.unchecked
 
 PARITY = make_task("parity")
+TASK = LastSymbol()
 SMALL = {"d_model": 16, "num_heads": 2}
 
 
@@ -187,17 +187,20 @@ def test_too_many_merges_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained() -> CodebookGPT:
-    model = make_model("codebook-gpt", PARITY, **SMALL)
-    train(model, PARITY, Recipe(steps=400, batch_size=32, max_length=12, optimizer={"warmup_steps": 20}))
+def coded() -> CodebookGPT:
+    """The net of `last_symbol_net`, its two fixed points the codes: right on every CPU, as no training is."""
+    plain = last_symbol_net()
+    model = CodebookGPT(CodebookGPTConfig(d_model=8, num_heads=2), vocab_size=2, num_classes=2)
+    model.load_state_dict(plain.state_dict(), strict=False)
+    model.codebook.fill(extract_tree(plain, TASK.symbols, radius=1.0).prototypes[3:])
     return model
 
 
-def test_a_trained_net_is_right_at_every_length(trained: CodebookGPT) -> None:
-    certificate = certify(trained, PARITY)
+def test_a_net_of_codes_is_right_at_every_length(coded: CodebookGPT) -> None:
+    certificate = certify(coded, TASK)
     assert certificate.level == "proved"
     assert isinstance(certificate.evidence, CodeEvidence)
-    assert certificate.evidence.num_codes == int(trained.codebook.count)
+    assert certificate.evidence.num_codes == int(coded.codebook.count)
     assert certificate.closure is not None
     assert certificate.closure.radius == 0
     assert "the model merges codes as the machine does" in check(certificate).taken_on_trust
@@ -209,24 +212,24 @@ def test_a_trained_net_is_right_at_every_length(trained: CodebookGPT) -> None:
             check(certificate.model_copy(update={"evidence": evidence}))
 
 
-def test_a_code_moved_to_the_middle_costs_proved(trained: CodebookGPT) -> None:
+def test_a_code_moved_to_the_middle_costs_proved(coded: CodebookGPT) -> None:
     """Between its own place and the next code's; then between a merged state and the code that this becomes."""
-    first, *_, second = codes = trained.codebook.known.clone()
-    moved = copy.deepcopy(trained)
+    first, *_, second = codes = coded.codebook.known.clone()
+    moved = copy.deepcopy(coded)
     moved.codebook.fill(torch.cat([(first + second)[None] / 2, codes[1:]]))
-    assert certify(moved, PARITY).level == "refuted"
-    extraction = extracted(trained)
+    assert certify(moved, TASK).level == "refuted"
+    extraction = extract_tree(coded, TASK.symbols, radius=1.0)
     windows, targets = merges(extraction)
     with torch.no_grad():
-        states = merge_windows(trained.tree.layers[0].layer, extraction.prototypes[windows])
-    planted = copy.deepcopy(trained)
+        states = merge_windows(coded.tree.layers[0].layer, extraction.prototypes[windows])
+    planted = copy.deepcopy(coded)
     planted.codebook.fill(torch.cat([codes, (2 * states[-1] - extraction.prototypes[targets[-1]])[None]]))
-    assert certify(planted, PARITY).level != "proved"
+    assert certify(planted, TASK).level != "proved"
 
 
-def test_a_net_that_found_no_codes_is_certified_as_any_other(trained: CodebookGPT) -> None:
-    without = copy.deepcopy(trained)
+def test_a_net_that_found_no_codes_is_certified_as_any_other(coded: CodebookGPT) -> None:
+    without = copy.deepcopy(coded)
     without.codebook.count.zero_()
-    certificate = certify(without, PARITY)
+    certificate = certify(without, TASK)
     assert (certificate.evidence is not None) == (certificate.level == "proved")
     assert certificate.evidence is None or certificate.evidence.method == "enclosures"

@@ -180,6 +180,7 @@ def test_a_wrong_machine_of_the_right_states_is_not_proved() -> None:
     wrong_start = Transducer(fine.semiautomaton, 1, fine.outputs)
     for wrong in (wrong_answer, wrong_start):
         assert isinstance(prove_states(model, extraction._replace(fine=wrong)), str)
+    assert isinstance(prove_states(model, extraction._replace(prototypes=2 * extraction.prototypes)), str)
 
 
 @torch.no_grad()
