@@ -50,24 +50,17 @@ BRITISH = re.compile(
 UNFINISHED = {
     "lengthwise/cli",
     "lengthwise/conventions.py",
-    "lengthwise/evaluation",
-    "lengthwise/experiments",
     "lengthwise/models",
     "lengthwise/report",
-    "lengthwise/runs",
     "lengthwise/training",
     "tests/cli",
     "tests/contracts",
-    "tests/evaluation",
-    "tests/faults",
     "tests/models",
     "tests/ops",
     "tests/report",
-    "tests/runs",
     "tests/training",
 }
 UNFINISHED_FLAGS = {
-    "lengthwise/experiments",
     "lengthwise/report",
 }
 

@@ -20,7 +20,7 @@ MAX_PROMPTS_PER_CHUNK = 256
 
 
 class ErrorPoint(BaseModel):
-    """The mean squared error of the answers that are asked with so many examples before, and its interval."""
+    """The mean squared error of the answers after `num_examples` examples, and its interval."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,7 +31,7 @@ class ErrorPoint(BaseModel):
 
 
 class ErrorCurve(BaseModel):
-    """The errors at all asked positions of prompts of one length, in order.
+    """The errors at all supervised positions of prompts of one length, in order.
 
     `baseline` is the error of the best constant answer. `input_dim` is the number by which some papers divide errors.
     """
@@ -59,7 +59,7 @@ class ErrorCurve(BaseModel):
 def error_curve(
     model: SequenceModel, task: VectorTask, length: int, *, num_prompts: int = 1_280, seed: int = 0
 ) -> ErrorCurve:
-    """Measure the squared error at every asked position of prompts of a length; prompts never depend on the model.
+    """Measure the squared error at every supervised position of prompts of a length, which never depend on the model.
 
     Intervals are of the bootstrap over prompts, from 5 to 95 %.
 

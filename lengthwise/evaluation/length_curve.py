@@ -241,7 +241,7 @@ def _one_pass(
 ) -> list[LengthPoint]:
     if not (isinstance(task, RegularTask) and task.prefix_exchangeable):
         raise ValueError(
-            f"protocol: 'one-pass' wants a task whose prefixes are samples of their length, which those of {task.name} "
+            f"protocol: 'one-pass' requires a task whose prefixes are samples of their length; those of {task.name} "
             "are not; use 'independent'"
         )
     for length in lengths:
@@ -268,7 +268,9 @@ def _structured(
     set_progress: SetProgress,
 ) -> list[LengthPoint]:
     if not isinstance(task, OracleTask):
-        raise ValueError(f"protocol: 'structured' wants a task that can answer any string, which {task.name} cannot")
+        raise ValueError(
+            f"protocol: 'structured' requires a task that answers any string, not {task.name}; use 'independent'"
+        )
     points = []
     for length in lengths:
         task.check_length(length)

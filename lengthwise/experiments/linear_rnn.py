@@ -41,7 +41,7 @@ _MODELS: dict[str, tuple[str, Settings]] = {
 
 
 def _small(task: _Task) -> Settings:
-    """In place of 40,000 steps at a rate of 1e-4 or 2e-4; one of three layers takes up to twenty times as long."""
+    """Instead of 40,000 steps at a rate of 1e-4 or 2e-4; one of three layers takes up to twenty times as long."""
     return {"steps": 2_000 if task.layers == 1 else 1_000, "optimizer": {"learning_rate": 1e-3}}
 
 

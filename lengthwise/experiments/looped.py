@@ -101,12 +101,12 @@ def _parameters(cells: Sequence[Cell]) -> str:
         if kind not in counts:  # more loops have no more parameters
             named = cell.specs[0].make_model().named_parameters()
             counts[kind] = sum(p.numel() for name, p in named if not name.startswith("read"))
-    said = ", ".join(f"{count:,} ({name})" for name, count in counts.items())
-    return f"Parameters, but for those that read in and out: {said}."
+    sizes = ", ".join(f"{count:,} ({name})" for name, count in counts.items())
+    return f"Parameters, but for those that read in and out: {sizes}."
 
 
 def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
-    """What time, more loops, and a loop in place of layers bring."""
+    """What time, more loops, and a loop instead of layers bring."""
     time = [(f"timestep, R={r}", f"{other}, R={r}") for other in ("control", "plain loop") for r in loops]
     more = [(f"{arm}, R={many}", f"{arm}, R={few}") for arm in _VARIANTS for few, many in pairwise(loops)]
     return [*time, *more, (f"timestep, R={layers}", f"transformer, L={layers}")]
@@ -122,7 +122,7 @@ def table_1(scale: Scale = "small") -> Experiment:
             "One layer applied R times. *Timestep*: gains and gates are functions of the loop. *Control*: the same "
             "gains and gates, learned, but the same in all loops, so that the difference is time and what makes gains "
             "and gates of it. *Plain loop*: the published code's, whose norm and activation are others; the paper's "
-            f"*looped TF*. {_parameters(rows[0])} The answer is one class, asked at `<sep>`; the paper also scores the "
+            f"*looped TF*. {_parameters(rows[0])} The answer is one class, at `<sep>`; the paper also scores the "
             "end symbol behind it, in the same accuracy. Strings are drawn again for every step, where the paper goes "
             "100 times over a million.\n\n"
             "At scale `small` the paper's entries, which stand in the last column, are for other problems: strings "
@@ -208,7 +208,7 @@ def table_2(scale: Scale = "small") -> Experiment:
             "Here trees have depth 2 in 5 dimensions, prompts 26 points; nets have width 64 and take 3,000 steps of 16 "
             "prompts by preset `plain` and its optimizer Muon. Scale `paper` has the published sizes, steps and "
             "curriculum of points, by preset `xu2024-in-context` (the curriculum of dimensions does nothing in the "
-            "published code), and loops of 50 and 70 besides."
+            "published code), and loops of 50 and 70 as well."
         ),
         cells=cells,
         plan=EvaluationPlan(

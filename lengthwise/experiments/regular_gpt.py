@@ -80,8 +80,8 @@ def codebook(scale: Scale = "small") -> Experiment:
             "Model `codebook-gpt`, preset `fast`, everything else as in `regular-gpt/ours`, but for D_12 and modular "
             "arithmetic, which that preset does not learn. Before the last tenth of the steps the states of the net as "
             "it then is are closed into classes, without a look at the task's machine or answers; their prototypes "
-            "become codes, and from then on the nearest code stands in place of every merged state. The net's merges "
-            "are then a table of finitely many entries, which a certificate goes through one by one. Two seeds each."
+            "become codes, and from then on the nearest code replaces every merged state. The net's merges are then a "
+            "finite table, whose entries a certificate enumerates. Two seeds each."
         ),
         cells=_languages(specs, left_out=("D_12", "Modular Arithmetic")),
         plan=_our_plan(scale, certificate=True),
@@ -100,8 +100,7 @@ def groups(scale: Scale = "small") -> Experiment:
         about=(
             "Word problems of A_5 (60 elements) and S_5 (120), two generators each, from the final answer alone: the "
             "position of a point would be less to learn than the element. Preset `fast`, and with D=128; one seed. "
-            "`lengthwise compile --task word-problem --set task.group=A5 --to regular-gpt` writes down weights that "
-            "solve A_5 at every length; here it is learned."
+            "`lengthwise compile` writes down weights that solve A_5 at every length; here it is learned."
         ),
         cells=[
             Cell(name, column, specs("word-problem", merge({"task": {"group": name}}, merge(common, changes))))

@@ -32,7 +32,7 @@ LOW: tuple[Precision, ...] = ("bfloat16", "float16")
 
 
 class Size(NamedTuple):
-    """Which words, how many nets of each, and how they are trained and looked at.
+    """Which words, how many nets of each, how they are trained, and for how many steps they generate.
 
     Nets are trained on the first `length` symbols and generate `longest`; written generators, of precision `LOW`, up to
     `steps_looked_at`.
@@ -67,10 +67,10 @@ def trained_words(size: Size) -> list[Memorization]:
         drawn = generator_for(0, "words", p)
         texts.append("0" * (p - p // 2) + "1" * (p // 2))
         for num_symbols in [2] * size.num_drawn + [3] * (3 <= p <= 8):
-            found = None
-            while found is None or len(found.word.symbols) < num_symbols or found.word.period < p:
-                found = memorize("".join(map(str, torch.randint(num_symbols, (p,), generator=drawn).tolist())))
-            texts.append(found.word.text)
+            memorization = None
+            while memorization is None or len(memorization.word.symbols) < num_symbols or memorization.word.period < p:
+                memorization = memorize("".join(map(str, torch.randint(num_symbols, (p,), generator=drawn).tolist())))
+            texts.append(memorization.word.text)
     return [memorize(text, robust=True) for text in dict.fromkeys(texts)]
 
 
@@ -101,26 +101,28 @@ class Trained(NamedTuple):
     eigenvalues: tuple[complex, ...]
 
     def is_right(self, steps: int) -> bool:
-        """Whether the first so many symbols are right."""
+        """Whether the first `steps` symbols are right."""
         return self.first_wrong is None or self.first_wrong > steps
 
 
 def train_all(words: Sequence[Memorization], size: Size) -> list[Trained]:
     """Nets of every dimension from 1 to the period, W_x = 0 and learned; those of one dimension side by side."""
     trained = []
-    for d in range(1, max(found.word.period for found in words) + 1):
-        chosen = [found for found in words if found.word.period >= d for _ in range(size.seeds)]
+    for d in range(1, max(memorization.word.period for memorization in words) + 1):
+        chosen = [memorization for memorization in words if memorization.word.period >= d for _ in range(size.seeds)]
         for learns_inputs in (False, True):
             trained += _train(chosen, d, size, learns_inputs=learns_inputs)
     return trained
 
 
 def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs: bool) -> list[Trained]:
-    letters = torch.from_numpy(np.stack([np.resize(found.word.letters, size.longest) for found in chosen]))
+    letters = torch.from_numpy(
+        np.stack([np.resize(memorization.word.letters, size.longest) for memorization in chosen])
+    )
     num_symbols = int(letters.max()) + 1
     stack = draw(len(chosen), d, num_symbols, generator_for(0, "nets", d, int(learns_inputs)))
-    for index, found in enumerate(chosen):
-        stack.bias[index, len(found.word.symbols) :] = -100.0  # symbols of other words
+    for index, memorization in enumerate(chosen):
+        stack.bias[index, len(memorization.word.symbols) :] = -100.0  # symbols of other words
     stack, losses = descend(stack, letters[:, : size.length], size.descent, learns_inputs=learns_inputs)
     double = Stack(*(tensor.double() for tensor in stack))
     wrong = [_first(row) for row in generate(double, size.longest) != letters]
@@ -128,7 +130,7 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
     eigenvalues = torch.linalg.eigvals(double.hidden).tolist()
     return [
         Trained(
-            found,
+            memorization,
             d,
             learns_inputs,
             losses[i].item(),
@@ -136,20 +138,22 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
             {precision: nets[i] for precision, nets in low.items()},
             tuple(eigenvalues[i]),
         )
-        for i, found in enumerate(chosen)
+        for i, memorization in enumerate(chosen)
     ]
 
 
 def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
-    """Each net, its W_h rounded, on its own word for so many steps."""
+    """Each net, its W_h rounded, on its own word for `count` steps."""
     low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
-    said, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
-    found = []
+    generated, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
+    results = []
     for i, word in enumerate(one.word for one in words):
         _, off = frequencies_of(eigenvalues[i], word.period)
         letters = torch.from_numpy(np.resize(word.letters, count))
-        found.append(Rounded(angle_formula(word.period, 2 * math.pi / word.period * off), _first(said[i] != letters)))
-    return found
+        results.append(
+            Rounded(angle_formula(word.period, 2 * math.pi / word.period * off), _first(generated[i] != letters))
+        )
+    return results
 
 
 def _first(is_wrong: torch.Tensor) -> int | None:
@@ -177,7 +181,7 @@ class Learned(NamedTuple):
 def learned_frequencies(trained: Sequence[Trained], size: Size) -> list[Learned]:
     """The eigenvalues that training finds next to the frequencies that linear programs find."""
     smallest = [net for net in trained if not net.learns_inputs and net.dimension == net.word.upper]
-    found = []
+    rows = []
     for _, group in groupby(sorted(smallest, key=_name), key=_name):
         nets = list(group)
         word = nets[0].word
@@ -187,7 +191,7 @@ def learned_frequencies(trained: Sequence[Trained], size: Size) -> list[Learned]
         readable = {S for S in every if read_out(letters, orbit(S, period)) is not None}
         seen = [frequencies_of(net.eigenvalues, period) for net in right]
         offs = sorted(off for _, off in seen)
-        found.append(
+        rows.append(
             Learned(
                 word,
                 len(right),
@@ -198,7 +202,7 @@ def learned_frequencies(trained: Sequence[Trained], size: Size) -> list[Learned]
                 len(every),
             )
         )
-    return found
+    return rows
 
 
 def _name(net: Trained) -> tuple[int, str]:
@@ -242,23 +246,23 @@ class Lasting(NamedTuple):
 def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
     """For how many steps written generators are right at low precision."""
     rows = []
-    for found in words:
-        count, letters = size.steps_looked_at, np.resize(found.word.letters, size.steps_looked_at)
+    for memorization in words:
+        count, letters = size.steps_looked_at, np.resize(memorization.word.letters, size.steps_looked_at)
         for precision in LOW:
-            generator = with_rounded_hidden(found.generator, precision)
-            said = generator.logits(generator.states(count)).argmax(1)
+            generator = with_rounded_hidden(memorization.generator, precision)
+            generated = generator.logits(generator.states(count)).argmax(1)
             wholly = None
             if precision == "bfloat16":
-                model = as_linear_rnn(found.generator, torch.bfloat16)
+                model = as_linear_rnn(memorization.generator, torch.bfloat16)
                 wholly = _first(model.generate(count) != torch.from_numpy(letters))
             rows.append(
                 Lasting(
-                    found,
+                    memorization,
                     precision,
-                    float(np.ptp(found.generator.bias)),
-                    fastest_formula(found, precision),
-                    predicted_lifetime(found, precision).first_wrong,
-                    _first(torch.from_numpy(said != letters)),
+                    float(np.ptp(memorization.generator.bias)),
+                    fastest_formula(memorization, precision),
+                    predicted_lifetime(memorization, precision).first_wrong,
+                    _first(torch.from_numpy(generated != letters)),
                     wholly,
                 )
             )

@@ -26,7 +26,7 @@ def requested_machine(
     """The task of a regular expression, or the task of that name with settings given as ``task.key=value``.
 
     Raises:
-        ValueError: not just one of the two is asked for, or it gets what belongs to the other; the expression has an
+        ValueError: both or neither are given, or one gets what belongs to the other; the expression has an
             error or matches nothing; there is no such task or setting.
     """
     if (pattern is None) == (task is None):
@@ -82,8 +82,8 @@ def load_compiled(folder: str | Path) -> Construction:
         weights = (path / WEIGHTS).read_bytes()
     except FileNotFoundError as error:
         name = Path(error.filename).name
-        found = f"there is no {name} in it" if path.is_dir() else "there is no such folder"
-        raise ValueError(f"{path}: expected a compiled model, but {found}; {_WAY_OUT}") from None
+        problem = f"there is no {name} in it" if path.is_dir() else "there is no such folder"
+        raise ValueError(f"{path}: expected a compiled model, but {problem}; {_WAY_OUT}") from None
     if description["weights"] != _digest(weights):
         raise ValueError(f"{path / WEIGHTS}: damaged file (its contents have changed); {_WAY_OUT}")
     machine = Transducer.from_json(description["machine"])

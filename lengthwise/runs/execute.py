@@ -42,7 +42,7 @@ StopRequested = Callable[[], bool]
 
 
 class Interrupted(RuntimeError):
-    """The run was asked to stop; its checkpoint is saved."""
+    """A run stopped on request; its checkpoint is saved."""
 
 
 def execute(
@@ -215,13 +215,13 @@ def _measure(
         announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
         parts = plan.measure(state.model, spec.task, lambda fraction: announce(announced, fraction))
         last = "certificate" if plan.certificate else ""
-        for (part, curve), following in zip(parts, ("long lengths", "structured strings", last), strict=True):
+        for (part, curve), next_part in zip(parts, ("long lengths", "structured strings", last), strict=True):
             measured[part] = curve
-            if following:
-                announce(following)
+            if next_part:
+                announce(next_part)
                 if stop_requested():
                     raise Interrupted(
-                        f"stopped while measuring; {spec.id} is trained and saved, ask again to measure it"
+                        f"stopped while measuring; {spec.id} is trained and saved, and the same command measures it"
                     )
         if plan.certificate:
             measured["certificate"] = write_certificate(state.model, spec.task, folder.certificate, run=spec.id)

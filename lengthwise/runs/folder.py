@@ -226,9 +226,9 @@ class RunFolder(NamedTuple):
         try:
             return read_json(self.path / name, _WAY_OUT)
         except FileNotFoundError:
-            found = f"there is no {name} in it" if self.path.is_dir() else "there is no such folder"
+            problem = f"there is no {name} in it" if self.path.is_dir() else "there is no such folder"
             raise ValueError(
-                f"{self.path}: expected a run folder, but {found}; `lengthwise train` makes run folders below runs/"
+                f"{self.path}: expected a run folder, but {problem}; `lengthwise train` makes run folders below runs/"
             ) from None
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
@@ -289,10 +289,10 @@ def _commit() -> str | None:
     if not (top / ".git").exists():
         return None
     try:
-        found = [
+        outputs = [
             subprocess.run(["git", "-C", str(top), *words], capture_output=True, text=True, check=True).stdout.strip()
             for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "lengthwise"])
         ]
     except (OSError, subprocess.CalledProcessError):
         return None
-    return found[0] + (" with changes" if found[1] else "")
+    return outputs[0] + (" with changes" if outputs[1] else "")

@@ -70,10 +70,10 @@ class Journal(Generic[E]):
         Raises:
             ValueError: entries are missing: the file was cut back, or is that of another run.
         """
-        found = [entry.step for entry in self.read() if entry.step <= steps]
+        actual = [entry.step for entry in self.read() if entry.step <= steps]
         expected = [*range(every, steps + 1, every)]
-        if found != expected:
-            got = len(found) if len(found) != len(expected) else "those of other steps"
+        if actual != expected:
+            got = len(actual) if len(actual) != len(expected) else "those of other steps"
             raise ValueError(
                 f"{self.path}: expected {len(expected)} entries up to step {steps}, in order, got {got}; {WAY_OUT}"
             )

@@ -30,7 +30,7 @@ def predict_text(run: Run, text: str) -> Prediction:
     if isinstance(task, OracleTask):
         target = int(task.solve(inputs)[0, -1])
         if target == IGNORE:
-            verdict = "the task asks nothing here"
+            verdict = "the task has no answer here"
         else:
             verdict = "right" if target == best else f"wrong, it is {task.classes[target]}"
     return Prediction(task.classes[best], float(probabilities[best]), verdict)

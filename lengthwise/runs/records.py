@@ -47,8 +47,8 @@ def with_earlier(
     results: Iterable[RunResult], earlier: Iterable[RunResult], specs: Sequence[RunSpec]
 ) -> list[RunResult]:
     """Results, and earlier ones of those runs of the experiment that have none now, in the order of the experiment."""
-    found = {result.run_id: result for result in (*earlier, *results)}
-    return [found[spec.id] for spec in specs if spec.id in found]
+    by_id = {result.run_id: result for result in (*earlier, *results)}
+    return [by_id[spec.id] for spec in specs if spec.id in by_id]
 
 
 def restore(results: Iterable[RunResult], root: Path) -> int:

@@ -95,7 +95,7 @@ def test_where_the_task_asks_nothing(tmp_path: Path, capsys) -> None:
     capsys.readouterr()
     assert run("predict", folder, "3+", "3+1") == 0
     unsupervised, supervised = capsys.readouterr().out.splitlines()
-    assert unsupervised.endswith("the task asks nothing here")
+    assert unsupervised.endswith("the task has no answer here")
     assert supervised.endswith(("right", "wrong, it is 4"))
     for seed in range(5):
         structured = ("--lengths", "41", "--strings", "1", "--protocol", "structured", "--seed", str(seed))

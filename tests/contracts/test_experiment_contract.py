@@ -112,10 +112,10 @@ def test_one_cell_is_run_alone_and_a_second_time_everything_is_finished_already(
     assert not list(tmp_path.glob("*.md"))
     assert reproduce(tmp_path) == 0
     page = (tmp_path / "regular-gpt-table-2-smoke.md").read_text()
-    written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/[!.]*")}
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/[!.]*")}
     assert reproduce(tmp_path) == 0
     assert (tmp_path / "regular-gpt-table-2-smoke.md").read_text() == page
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/[!.]*")} == written
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/[!.]*")} == times
 
 
 @pytest.mark.parametrize("name", ["regular-gpt/table-1", "regular-gpt/table-2"])

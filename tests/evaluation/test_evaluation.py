@@ -243,7 +243,7 @@ class Counting(Oracle):
         return torch.nn.functional.one_hot(positions, 9).float().expand(len(inputs), -1, -1)
 
 
-def test_rows_of_different_lengths_are_right_where_each_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_right_at_their_own_last_supervised_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lengthwise.evaluation.length_curve.MAX_SYMBOLS_PER_CHUNK", 8 * 7 * 2)  # two rows at once
     sizes = torch.tensor([3, 7, 1, 6])
     inputs, targets = torch.full((4, 7), PAD), torch.full((4, 7), IGNORE)

@@ -24,9 +24,9 @@ def test_the_best_of_guesses_is_that_of_guessing(chance: float, num_tests: int) 
 def test_fresh_strings_are_others_at_every_step_and_the_same_again() -> None:
     spec = make_spec("parity", "rnn", {"model": {"d_model": 4}})
     model = spec.make_model()
-    found = [fresh_accuracy(model, spec.task, step) for step in range(1_000, 9_000, 1_000)]
-    assert len(set(found)) > 1
-    assert found[0] == fresh_accuracy(model, spec.task, 1_000)
+    accuracy = [fresh_accuracy(model, spec.task, step) for step in range(1_000, 9_000, 1_000)]
+    assert len(set(accuracy)) > 1
+    assert accuracy[0] == fresh_accuracy(model, spec.task, 1_000)
     odd = make_spec("modular-arithmetic", "rnn", {})  # has strings of 499 symbols and none of 500
     assert 0 < fresh_accuracy(odd.make_model(), odd.task, 1) < 1
 

@@ -24,7 +24,7 @@ def locks_of(shared: Any, depth: int = 3) -> Iterator[SemLock]:
 
 
 def die(*_: Any) -> None:
-    """Take the place of a run."""
+    """Do this instead of a run."""
     for shared in vars(pool).values():
         for lock in locks_of(shared):
             lock.acquire(block=False)
@@ -36,10 +36,10 @@ pool._execute_in_worker = die  # in the workers too, which import this script
 if __name__ == "__main__":
     settings = {"model": {"d_model": 8, "num_heads": 2}, "train": {"steps": 20, "batch_size": 4, "max_length": 8}}
     specs = [make_spec("parity", "regular-gpt", settings, seed=seed) for seed in (0, 1)]
-    for wants_stop in (False, True):
+    for is_stopping in (False, True):
         try:
             outcomes = pool.execute_all(
-                specs, Path(sys.argv[1]), EvaluationPlan(), print, num_workers=2, stop_requested=wants_stop.__bool__
+                specs, Path(sys.argv[1]), EvaluationPlan(), print, num_workers=2, stop_requested=is_stopping.__bool__
             )
             sys.stdout.writelines(f"{outcome.reason}\n" for outcome in outcomes)
         except Interrupted as error:

@@ -40,9 +40,9 @@ def interrupted(tmp_path_factory) -> Path:
     """The same two runs, stopped after seven steps; one of the last two is not in the checkpoint of step five."""
     root = tmp_path_factory.mktemp("interrupted")
     for seed in (0, 1):
-        asked = iter(6 * [False] + [True])
+        requests = iter(6 * [False] + [True])
         with pytest.raises(Interrupted, match="stopped at step 7 of 12"):
-            execute(spec_of(seed), root, PLAN, stop_requested=lambda: next(asked))  # noqa: B023
+            execute(spec_of(seed), root, PLAN, stop_requested=lambda: next(requests))  # noqa: B023
     return root
 
 
@@ -112,7 +112,7 @@ def test_partial_weights_are_told_from_those_of_a_trained_run(runs: Path, interr
 
 
 @pytest.mark.parametrize("name", ["run.json", "result.json", "metrics.jsonl", "probes.jsonl"])
-def test_a_folder_in_place_of_a_file_is_named(name: str, runs: Path, tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_file_is_named(name: str, runs: Path, tmp_path: Path) -> None:
     own, _ = copy(runs, tmp_path)
     (own / name).unlink()
     (own / name).mkdir()
@@ -132,7 +132,7 @@ def test_what_is_nested_too_deeply_is_named(runs: Path, tmp_path: Path) -> None:
         parse_assignments([f"task.transitions={NESTED}"])
 
 
-def test_a_finished_run_is_shown_without_writing(runs: Path, tmp_path: Path, monkeypatch) -> None:
+def test_a_finished_run_is_returned_without_writing(runs: Path, tmp_path: Path, monkeypatch) -> None:
     """As from a disk that is mounted for reading only."""
     own, _ = copy(runs, tmp_path)
 

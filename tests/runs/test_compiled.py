@@ -27,7 +27,7 @@ def test_comes_back_as_it_was(name: str, machine, tmp_path: Path) -> None:
     assert loaded[2:] == saved[2:]
 
 
-def test_another_machine_may_take_the_place_of_one(tmp_path: Path) -> None:
+def test_another_machine_may_replace_one(tmp_path: Path) -> None:
     for task in ("parity", "even-pairs"):
         save_compiled(construct("rnn", make_task(task)), tmp_path)
     assert load_compiled(tmp_path).task == make_task("even-pairs")

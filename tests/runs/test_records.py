@@ -27,26 +27,26 @@ def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path
     )
     whole, data = page.read_text(), records.read_bytes()
     assert f"[{records.name}](records/{records.name})" in whole
-    found = read_records(records)
-    assert len(found) == 5
+    results = read_records(records)
+    assert len(results) == 5
 
     assert reproduce(tmp_path, "--runs", str(tmp_path / "other"), "--recorded", "--page-only") == 0
     assert page.read_text() == whole
     assert records.read_bytes() == data
 
-    write_records(records, found[:3])
+    write_records(records, results[:3])
     assert reproduce(tmp_path, "--runs", str(tmp_path / "third"), "--recorded", "--page-only") == 1
-    said = capsys.readouterr().out
-    assert "3 runs taken from" in said
-    assert said.count("not run yet") == 2
+    output = capsys.readouterr().out
+    assert "3 runs taken from" in output
+    assert output.count("not run yet") == 2
     assert "## Without a result" in page.read_text()
     assert len(read_records(records)) == 3
 
     assert reproduce(tmp_path, "--runs", str(tmp_path / "none"), "--page-only") == 1
-    assert [result.run_id for result in read_records(records)] == [result.run_id for result in found[:3]]
+    assert [result.run_id for result in read_records(records)] == [result.run_id for result in results[:3]]
 
     assert reproduce(tmp_path, "--runs", str(tmp_path / "third")) == 0
-    assert [result.run_id for result in read_records(records)] == [result.run_id for result in found]
+    assert [result.run_id for result in read_records(records)] == [result.run_id for result in results]
 
 
 def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(tmp_path: Path) -> None:
@@ -61,20 +61,20 @@ def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "output"),
     [
         (lambda data: data[:-9], "damaged file"),
         (lambda data: b"no gzip", "damaged file"),
         (lambda data: gzip.compress(b"{}\n"), "not results of this version"),
     ],
 )
-def test_damaged_records_are_named(change, said: str, tmp_path: Path, capsys) -> None:
+def test_damaged_records_are_named(change, output: str, tmp_path: Path, capsys) -> None:
     records = tmp_path / "records" / "regular-gpt-table-2-smoke.jsonl.gz"
     write_records(records, [])
     assert read_records(records) == []
     records.write_bytes(change(records.read_bytes()))
     assert reproduce(tmp_path, "--recorded", "--runs", str(tmp_path / "runs")) == 2
-    assert f"{records}: {said}" in capsys.readouterr().err
+    assert f"{records}: {output}" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
 

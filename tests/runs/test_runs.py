@@ -145,10 +145,10 @@ def test_a_run_is_read_back(tmp_path: Path) -> None:
     run = load_run(tmp_path / spec.id)
     assert run.spec == spec
     assert [record.step for record in run.metrics] == list(range(1, 26))
-    said = predict_text(run, "abba")
-    assert said.answer in ("0", "1")
-    assert 0.5 <= said.probability <= 1
-    assert said.verdict == ("right" if said.answer == "0" else "wrong, it is 0")
+    prediction = predict_text(run, "abba")
+    assert prediction.answer in ("0", "1")
+    assert 0.5 <= prediction.probability <= 1
+    assert prediction.verdict == ("right" if prediction.answer == "0" else "wrong, it is 0")
     average = load_file(run.folder.checkpoint)["average.embedding.weight"]
     assert torch.equal(run.model.state_dict()["embedding.weight"], average)
 
@@ -295,7 +295,7 @@ def test_a_failed_run_stops_no_other_and_says_why(tmp_path: Path) -> None:
     assert done.result is not None
 
 
-def test_the_pool_stops_when_asked_and_goes_on_later(tmp_path: Path) -> None:
+def test_the_pool_stops_on_request_and_goes_on_later(tmp_path: Path) -> None:
     specs = [small_spec(seed, steps=3000) for seed in range(4)]
     seen: list[Progress] = []
     with pytest.raises(Interrupted, match="the same command goes on"):

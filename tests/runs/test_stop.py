@@ -8,7 +8,7 @@ from lengthwise.runs.execute import stop_on_interrupt
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_first_signal_asks_and_the_second_insists(number: signal.Signals) -> None:
+def test_the_first_signal_requests_and_the_second_insists(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with stop_on_interrupt() as stop_requested:
         assert not stop_requested()
