@@ -100,14 +100,14 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         self._check_generates(count)
         if self.input_weight[:, :-1].any():
             return generate_by_definition(self, count, ties=ties)
-        state, said = self.input_weight[:, -1], []
+        state, tokens = self.input_weight[:, -1], []
         for start in range(0, count, MAX_STATES_PER_CHUNK):
             states = []
             for _ in range(min(MAX_STATES_PER_CHUNK, count - start)):
                 states.append(state)
                 state = self.hidden_weight @ state
-            said.append(_largest(self.readout(torch.stack(states)), ties, start))
-        return torch.cat(said) if said else torch.zeros(0, dtype=torch.int64)
+            tokens.append(_largest(self.readout(torch.stack(states)), ties, start))
+        return torch.cat(tokens) if tokens else torch.zeros(0, dtype=torch.int64)
 
     def generate_exactly(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
         """The same in rational arithmetic: parameters are taken as the fractions that they are, nothing is rounded.
@@ -120,15 +120,15 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
             for weight in (self.hidden_weight, self.input_weight, self.readout.weight)
         )
         bias = [Fraction(number) for number in self.readout.bias.double().tolist()]
-        token, state, said = len(inputs[0]) - 1, [Fraction(0)] * len(hidden), []
+        token, state, tokens = len(inputs[0]) - 1, [Fraction(0)] * len(hidden), []
         for i in range(count):
             state = [_dot(row, state) + read[token] for row, read in zip(hidden, inputs, strict=True)]
             logits = [_dot(row, state) + b for row, b in zip(readout, bias, strict=True)]
             token = logits.index(max(logits))
             if ties == "error" and logits.count(logits[token]) > 1:
                 raise Tie(f"step {i + 1}: expected one largest logit, got {list(map(float, logits))}")
-            said.append(token)
-        return torch.tensor(said, dtype=torch.int64)
+            tokens.append(token)
+        return torch.tensor(tokens, dtype=torch.int64)
 
     def _check_generates(self, count: int) -> None:
         num_symbols, num_classes = self.input_weight.shape[1], self.readout.out_features
@@ -146,12 +146,12 @@ def generate_by_definition(model: RecurrentModel, count: int, *, ties: Ties = "l
     """What a model says symbol by symbol when its answers are read back to it, from its last symbol, START, on."""
     start = model.readout.out_features
     token, state = torch.tensor([start]), model.initial_state(1)
-    said = []
+    tokens = []
     for i in range(count):
         logits, state = model.step(token, state)
         token = _largest(logits, ties, i)
-        said.append(token)
-    return torch.cat(said) if said else torch.zeros(0, dtype=torch.int64)
+        tokens.append(token)
+    return torch.cat(tokens) if tokens else torch.zeros(0, dtype=torch.int64)
 
 
 def _largest(logits: Float[Tensor, "T Y"], ties: Ties, start: int) -> Int64[Tensor, " T"]:

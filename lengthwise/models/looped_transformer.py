@@ -102,8 +102,8 @@ class LoopedTransformer(CausalTransformer):
         *before, last = self._scales_of_loops()
         state = self._looped(read, before)
         (layer,) = self.layers
-        found: Tensor = layer(self._loop_input(state, read), last)
-        return found
+        states: Tensor = layer(self._loop_input(state, read), last)
+        return states
 
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         *before, last = self._scales_of_loops()
@@ -115,8 +115,8 @@ class LoopedTransformer(CausalTransformer):
         """The gains and gates of every loop, computed once for all positions and strings."""
         if self.scales is None:
             return [None] * self.config.num_loops
-        found: Sequence[Scales] = self.scales(self.config.num_loops)
-        return found
+        scales: Sequence[Scales] = self.scales(self.config.num_loops)
+        return scales
 
     def _looped(self, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None]) -> Float[Tensor, "B T D"] | None:
         """The state after loops with these scales; None after none."""

@@ -85,8 +85,8 @@ class RNN(HasHiddenMatrices, RecurrentModel):
         """The states at every position, some positions at a time."""
         self.check_inputs(inputs, self.recurrence.input_size)
         state = self.initial_state(len(inputs))
-        for some in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
-            one_hot = F.one_hot(some, self.recurrence.input_size).to(state.dtype)
+        for chunk in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
+            one_hot = F.one_hot(chunk, self.recurrence.input_size).to(state.dtype)
             states, _ = self.recurrence(one_hot, state[None].contiguous())
             state = states[:, -1]
             yield states

@@ -146,11 +146,11 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
 
 
 def _find_codes(state: TrainingState, task: Task, length: int, seed: int) -> None:
-    """Snap the states of the model as it would be if training ended here, and go on from there."""
+    """Quantize the states of the model as it would be if training ended here, and go on from there."""
     assert isinstance(task, SymbolTask)
     with state.with_final_weights() as model:
-        found = quantize_states(model, task, length=length, seed=seed)
-    if found:
+        has_codes = quantize_states(model, task, length=length, seed=seed)
+    if has_codes:
         state.load_final_weights()
 
 

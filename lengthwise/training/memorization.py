@@ -127,11 +127,11 @@ def _clip(parameters: Sequence[Tensor], maximum: float) -> None:
 @torch.no_grad()
 def generate(stack: Stack, count: int) -> Int64[Tensor, "R T"]:
     """What each net says when it reads its own answers."""
-    state, said = stack.first, []
+    state, symbols = stack.first, []
     for _ in range(count):
         letter = ((stack.readout @ state[:, :, None])[:, :, 0] + stack.bias).argmax(1)
-        said.append(letter)
+        symbols.append(letter)
         state = (stack.hidden @ state[:, :, None])[:, :, 0] + stack.inputs.gather(
             2, letter[:, None, None].expand(-1, stack.inputs.shape[1], 1)
         )[:, :, 0]
-    return torch.stack(said, 1)
+    return torch.stack(symbols, 1)

@@ -24,7 +24,7 @@ def make(**config) -> BlockLinearRNN:
 def states_by_definition(model: BlockLinearRNN, inputs: torch.Tensor) -> torch.Tensor:
     """Eq. (1), symbol by symbol and layer by layer, with A_t and v_t made again for every position."""
     latest = [layer.initial_state(len(inputs)) for layer in model.layers]
-    found = []
+    states = []
     for token in inputs.unbind(1):
         stream = model.embedding(token)
         for number, (norm, layer) in enumerate(zip(model.norms, model.layers, strict=True)):
@@ -32,8 +32,8 @@ def states_by_definition(model: BlockLinearRNN, inputs: torch.Tensor) -> torch.T
             moved = torch.einsum("bnij,bnj->bni", layer.transitions(features), latest[number])
             latest[number] = moved + layer.inputs(features)
             stream = stream + latest[number].flatten(1)
-        found.append(torch.cat([state.flatten(1) for state in latest], 1))
-    return torch.stack(found, 1)
+        states.append(torch.cat([state.flatten(1) for state in latest], 1))
+    return torch.stack(states, 1)
 
 
 @pytest.mark.parametrize("num_layers", [1, 3])
@@ -41,10 +41,10 @@ def states_by_definition(model: BlockLinearRNN, inputs: torch.Tensor) -> torch.T
 def test_states_are_those_of_the_equation(columns: str, num_layers: int) -> None:
     model = make(columns=columns, num_layers=num_layers)
     inputs = torch.randint(5, (3, 21), generator=torch.Generator().manual_seed(0))
-    found, expected = torch.cat(list(model.states(inputs)), 1), states_by_definition(model, inputs)
-    torch.testing.assert_close(found, expected)
+    states, expected = torch.cat(list(model.states(inputs)), 1), states_by_definition(model, inputs)
+    torch.testing.assert_close(states, expected)
     gradients = [
-        torch.autograd.grad(states.square().sum(), list(model.layers.parameters())) for states in (found, expected)
+        torch.autograd.grad(states.square().sum(), list(model.layers.parameters())) for states in (states, expected)
     ]
     torch.testing.assert_close(*gradients)
 
@@ -82,10 +82,10 @@ def test_a_mixture_answers_as_a_state_drawn_at_random_does(dtype: torch.dtype) -
         steps = zip(tokens, path[:-1], path[1:], strict=True)
         probability = math.prod((columns[u, 0, after, before] for u, before, after in steps), start=first[path[0]])
         expected = expected + probability * answers[path[-1]]
-    found = model.last(tokens[None])[0]
-    torch.testing.assert_close(found.exp(), expected)
+    log_probabilities = model.last(tokens[None])[0]
+    torch.testing.assert_close(log_probabilities.exp(), expected)
     parameters = [*model.layers.parameters(), model.readout.weight]
-    gradients = [torch.autograd.grad(p[1].log(), parameters, allow_unused=True) for p in (found.exp(), expected)]
+    gradients = [torch.autograd.grad(p[1].log(), parameters, allow_unused=True) for p in (log_probabilities.exp(), expected)]
     torch.testing.assert_close(*gradients)
 
 

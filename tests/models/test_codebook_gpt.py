@@ -15,7 +15,7 @@ def make(**config) -> CodebookGPT:
     return make_model("codebook-gpt", make_task("parity"), **SMALL | config)
 
 
-def snapping(num_codes: int = 6, **config) -> CodebookGPT:
+def quantizing(num_codes: int = 6, **config) -> CodebookGPT:
     """A model with codes of its own scale, drawn at random."""
     model = make(**config)
     codes = torch.randn(num_codes, 16, generator=torch.Generator().manual_seed(1))
@@ -61,7 +61,7 @@ def test_is_a_regular_gpt_until_there_are_codes() -> None:
 @pytest.mark.parametrize("chunk_size", [2, 3])
 @pytest.mark.parametrize("length", [1, 2, 7, 63, 200])
 def test_the_three_forms_are_one_function_of_codes(dtype: torch.dtype, chunk_size: int, length: int) -> None:
-    model, inputs = snapping(chunk_size=chunk_size).to(dtype), strings(length)
+    model, inputs = quantizing(chunk_size=chunk_size).to(dtype), strings(length)
     with torch.no_grad():
         logits = model(inputs)
         torch.testing.assert_close(logits, model.forward_by_definition(inputs))
@@ -71,7 +71,7 @@ def test_the_three_forms_are_one_function_of_codes(dtype: torch.dtype, chunk_siz
 
 
 def test_noise_moves_codes_and_is_quantized_away() -> None:
-    model, inputs = snapping(), strings(100)
+    model, inputs = quantizing(), strings(100)
     tiny = 1e-5
     with torch.no_grad():
         moved = model.perturbed(lambda states: states + tiny).last_state(inputs)
@@ -79,13 +79,13 @@ def test_noise_moves_codes_and_is_quantized_away() -> None:
 
 
 def test_gradients_pass_through_the_codes() -> None:
-    model = snapping()
+    model = quantizing()
     model.last(strings(200)).logsumexp(-1).sum().backward()
     assert all(p.grad is not None and bool(p.grad.any()) for p in model.layers.parameters())
 
 
-def test_drawing_parameters_anew_forgets_the_codes() -> None:
-    model = snapping().double()
+def test_drawing_parameters_again_forgets_the_codes() -> None:
+    model = quantizing().double()
     model.reset_parameters(torch.Generator().manual_seed(0))
     assert not model.codebook.count
     assert model.codebook.codes.dtype == torch.float64

@@ -22,7 +22,7 @@ from lengthwise.models.linear_rnn_generator import (
 words = st.text("abc", min_size=2, max_size=9).filter(lambda text: len(set(text)) > 1)
 
 
-def said(model: LinearRNNGenerator, symbols: tuple[str, ...], count: int) -> str:
+def generated(model: LinearRNNGenerator, symbols: tuple[str, ...], count: int) -> str:
     return "".join(symbols[letter] for letter in model.generate(count, ties="error"))
 
 
@@ -31,7 +31,7 @@ def said(model: LinearRNNGenerator, symbols: tuple[str, ...], count: int) -> str
 def test_says_what_the_arrays_say(text: str) -> None:
     generator = memorize(text).generator
     for dtype in (torch.float64, torch.float32):
-        assert said(as_linear_rnn(generator, dtype), generator.symbols, 60) == generator.generate(60)
+        assert generated(as_linear_rnn(generator, dtype), generator.symbols, 60) == generator.generate(60)
 
 
 def test_reads_its_strings_as_it_generates_them() -> None:
@@ -43,11 +43,11 @@ def test_reads_its_strings_as_it_generates_them() -> None:
 
 
 def test_integers_are_said_exactly_in_every_precision() -> None:
-    found = memorize_rationally("00000111")
-    exact = as_linear_rnn(found.generator).generate_exactly(40, ties="error")
+    memorized = memorize_rationally("00000111")
+    exact = as_linear_rnn(memorized.generator).generate_exactly(40, ties="error")
     assert "".join(map(str, exact.tolist())) == 5 * "00000111"
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
-        assert said(as_linear_rnn(found.generator, dtype), ("0", "1"), 5_000) == 625 * "00000111"
+        assert generated(as_linear_rnn(memorized.generator, dtype), ("0", "1"), 5_000) == 625 * "00000111"
 
 
 def test_rational_arithmetic_takes_floats_for_the_fractions_that_they_are() -> None:
@@ -62,7 +62,7 @@ def test_feedback_by_definition(n: int) -> None:
     for generator in (cycle(tuple("abcde"[:n])), counter(n)):
         model = as_linear_rnn(generator)
         expected = generator.generate(40)
-        assert said(model, generator.symbols, 40) == expected
+        assert generated(model, generator.symbols, 40) == expected
         assert "".join(generator.symbols[letter] for letter in model.generate_exactly(40)) == expected
 
 
@@ -101,11 +101,11 @@ def test_generating_wants_an_alphabet_with_start() -> None:
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("text", ["00000111", "abacabad", "abcacb"])
 def test_standard_networks_say_the_same(activation: str, text: str) -> None:
-    found = memorize(text)
-    model = as_elman(found.generator, activation, found.word.period)
-    assert model.config.d_model == found.upper
+    memorized = memorize(text)
+    model = as_elman(memorized.generator, activation, memorized.word.period)
+    assert model.config.d_model == memorized.upper
     letters = generate_by_definition(model, 1_000, ties="error")
-    assert np.array_equal(letters.numpy(), np.resize(found.word.letters, 1_000))
+    assert np.array_equal(letters.numpy(), np.resize(memorized.word.letters, 1_000))
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

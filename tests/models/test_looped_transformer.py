@@ -72,12 +72,12 @@ def test_at_the_start_loops_are_exactly_the_identity(variant: Variant, num_loops
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("num_loops", [1, 2, 3, 10])
 def test_recomputed_activations_give_the_same_gradients(variant: Variant, injection: str, num_loops: int) -> None:
-    found = []
+    results = []
     for activations in ("kept", "recomputed"):
         model = make(loops=num_loops, variant=variant, injection=injection, activations=activations)
         logits = torch.cat([model(draw()).flatten(0, 1), model.last(draw())])
-        found.append([logits, *torch.autograd.grad(logits.square().sum(), list(model.parameters()))])
-    for kept, recomputed in zip(*found, strict=True):
+        results.append([logits, *torch.autograd.grad(logits.square().sum(), list(model.parameters()))])
+    for kept, recomputed in zip(*results, strict=True):
         torch.testing.assert_close(recomputed, kept)
 
 
@@ -163,7 +163,7 @@ def test_bad_inputs_and_sizes_are_one_sentence() -> None:
         TransformerConfig(num_heads=5)
 
 
-def test_gpt2s_initialisation_is_smaller_into_the_residual() -> None:
+def test_gpt2s_initialization_is_smaller_into_the_residual() -> None:
     config = TransformerConfig(d_model=128, num_layers=8, initialization="gpt2", learned_positions=50)
     model = Transformer(config, input_dim=20, num_classes=1, generator=torch.Generator().manual_seed(0))
     model.requires_grad_(False)

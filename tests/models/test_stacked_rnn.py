@@ -65,12 +65,12 @@ def test_rwkv_averages_values_with_decaying_weights() -> None:
         linear(share * features + (1 - share) * shifted)
         for linear, share in zip((layer.receptance, layer.key, layer.value), layer.mix, strict=True)
     )
-    decay, found = layer.log_decay.exp(), []
+    decay, averages = layer.log_decay.exp(), []
     for t in range(12):
         ages = torch.arange(t - 1, -1, -1, dtype=torch.float64)[None, :, None]
         weights = torch.cat([torch.exp(-ages * decay + k[:, :t]), torch.exp(layer.bonus + k[:, t : t + 1])], 1)
-        found.append((weights * v[:, : t + 1]).sum(1) / weights.sum(1))
-    torch.testing.assert_close(outputs, layer.output(torch.sigmoid(r) * torch.stack(found, 1)))
+        averages.append((weights * v[:, : t + 1]).sum(1) / weights.sum(1))
+    torch.testing.assert_close(outputs, layer.output(torch.sigmoid(r) * torch.stack(averages, 1)))
 
 
 def test_large_keys_are_no_trouble() -> None:

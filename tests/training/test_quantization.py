@@ -99,7 +99,7 @@ def steps_of(state: TrainingState, recipe: Recipe, last: int) -> None:
             return
 
 
-def test_training_snaps_the_averaged_weights_and_goes_on_from_them() -> None:
+def test_training_quantizes_the_averaged_weights_and_goes_on_from_them() -> None:
     recipe = Recipe(steps=20, batch_size=8, max_length=8, ema_decay=0.9, optimizer=GENTLE)
     state = TrainingState(make(quantize_after=0.5), recipe)
     steps_of(state, recipe, 10)

@@ -82,7 +82,7 @@ def test_padding_in_blocks_keeps_chunks_whole() -> None:
     assert {tuple(chunk) for chunk in ragged.reshape(-1, 4).tolist()} == chunks - {(1, 2, 3, 4)} | {(PAD, 2, 3, 4)}
 
 
-def test_identity_padding_draws_places_anew_for_every_string() -> None:
+def test_identity_padding_draws_positions_again_for_every_string() -> None:
     generator = torch.Generator().manual_seed(0)
     batch = make_task("parity").sample(200, 20, generator)
     pads = next(p for p in (with_identity_padding(batch, generator).inputs == PAD for _ in range(99)) if p[0].sum() > 5)
@@ -91,7 +91,7 @@ def test_identity_padding_draws_places_anew_for_every_string() -> None:
     assert len({tuple(row) for row in pads.tolist()}) > 150
 
 
-def test_leading_pads_stand_in_front_and_ask_nothing() -> None:
+def test_leading_pads_stand_in_front_and_are_unsupervised() -> None:
     generator = torch.Generator().manual_seed(0)
     batch = make_task("parity").sample(3, 7, generator)
     numbers = []
@@ -106,7 +106,7 @@ def test_leading_pads_stand_in_front_and_ask_nothing() -> None:
     assert 0.4 < sum(number < 8 for number in numbers) / 300 < 0.6  # log-uniform: half lie below the root
 
 
-def test_there_are_as_many_pads_as_asked_for() -> None:
+def test_there_are_as_many_pads_as_the_recipe_says() -> None:
     generator = torch.Generator().manual_seed(0)
     batch = make_task("parity").sample(1, 10, generator)
     numbers = {with_identity_padding(batch, generator, max_per_symbol=3.0).inputs.shape[1] - 10 for _ in range(500)}
@@ -167,7 +167,7 @@ def test_states_of_suffixes_of_half_of_the_strings_are_compared(monkeypatch: pyt
         ),
     ],
 )
-def test_a_recipe_that_asks_too_much_of_a_model_is_refused(changes: dict, sentence: str) -> None:
+def test_a_recipe_that_needs_a_missing_capability_is_rejected(changes: dict, sentence: str) -> None:
     unchanged = {"augmentation": PRESETS["plain"].train["augmentation"]} if changes.get("late_consistency") else {}
     with pytest.raises(ValueError, match=sentence):
         check_model(MODELS["gru"], validated(Recipe, unchanged | changes))
@@ -204,7 +204,7 @@ def test_consistency_is_part_of_the_loss_but_does_not_hold_growth_up(monkeypatch
     assert state.growth.num_reached > 1
 
 
-def test_noise_has_the_deviation_asked_for() -> None:
+def test_noise_has_the_given_deviation() -> None:
     noise = gaussian_noise(0.3, torch.Generator().manual_seed(0))
     drawn = noise(torch.zeros(100, 100))
     assert float(drawn.std()) == pytest.approx(0.3, rel=0.03)
@@ -230,7 +230,7 @@ def test_prefix_supervision_scores_every_question() -> None:
     torch.testing.assert_close(supervised_loss(model, Batch(inputs, targets), "prefix"), expected)
 
 
-def test_rows_of_different_lengths_are_scored_where_each_is_asked_last() -> None:
+def test_rows_of_different_lengths_are_scored_at_the_last_supervised_position_of_each() -> None:
     """Pads at the end: the loss is that of the rows alone, in values and gradients."""
     task = make_task("parity")
     model = make_model("looped-transformer", task, num_loops=2, variant="code", **SMALL).double()
@@ -404,7 +404,7 @@ def test_checkpoints_of_equal_runs_are_equal_files(tmp_path: Path) -> None:
     assert len(set(files)) == 1
 
 
-def test_a_checkpoint_whose_step_was_changed_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_whose_step_was_changed_is_rejected(tmp_path: Path) -> None:
     task, recipe = make_task("parity"), small_recipe()
     state = small_state(task, recipe)
     path = tmp_path / "checkpoint"
@@ -416,7 +416,7 @@ def test_a_checkpoint_whose_step_was_changed_is_refused(tmp_path: Path) -> None:
         load_checkpoint(state, path, "a")
 
 
-def test_a_length_that_is_not_learnt_holds_growth_up() -> None:
+def test_a_length_that_is_not_learned_holds_growth_up() -> None:
     recipe = small_recipe(length_sampling="growing")
     assert recipe.length_odds_at(0, [1, 3, 5], 2) == [1.0, 3.0, 0.0]
     growth = Growth()
@@ -535,7 +535,7 @@ def test_generators_of_large_seeds_differ() -> None:
         ({"supervision": "all"}, "train.supervision: expected 'last' or 'prefix', got 'all'"),
     ],
 )
-def test_bad_recipes_are_refused_in_one_sentence(settings: dict, sentence: str) -> None:
+def test_bad_recipes_are_rejected_in_one_sentence(settings: dict, sentence: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011  # the sentence is compared below
         validated(Recipe, settings, path="train")
     assert sentence in str(caught.value)

@@ -41,8 +41,8 @@ def test_states_in_rounds_are_those_one_after_another(count: int, d: int, length
     results = []
     for function in (states, states_by_definition):
         leaves = hidden.clone().requires_grad_(), added.clone().requires_grad_()
-        found = function(*leaves)
-        results.append((found, *torch.autograd.grad(found.sin().sum(), leaves, materialize_grads=True)))
+        memorized = function(*leaves)
+        results.append((memorized, *torch.autograd.grad(memorized.sin().sum(), leaves, materialize_grads=True)))
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)
 
@@ -106,30 +106,30 @@ def test_first_matrices_are_orthogonal() -> None:
 
 def test_frequencies_of_written_generators_are_theirs() -> None:
     for text in ("abacabad", "0010111", "0001011"):
-        found = memorize(text)
-        eigenvalues = np.linalg.eigvals(found.generator.hidden).tolist()
-        frequencies, off = frequencies_of(eigenvalues, found.word.period)
-        assert frequencies == found.frequencies
+        memorized = memorize(text)
+        eigenvalues = np.linalg.eigvals(memorized.generator.hidden).tolist()
+        frequencies, off = frequencies_of(eigenvalues, memorized.word.period)
+        assert frequencies == memorized.frequencies
         assert off == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize("precision", LOW)
 def test_rounded_nets_live_as_long_as_the_generators_that_they_are(precision: str) -> None:
     for text in ("0010111", "0000011111", "0000001"):
-        found = memorize(text)
-        (net,) = rounded_nets(stacked(text), [found], precision, 500)
-        predicted = predicted_lifetime(found, precision).first_wrong
-        assert net.formula == pytest.approx(fastest_formula(found, precision), rel=1e-6)
+        memorized = memorize(text)
+        (net,) = rounded_nets(stacked(text), [memorized], precision, 500)
+        predicted = predicted_lifetime(memorized, precision).first_wrong
+        assert net.formula == pytest.approx(fastest_formula(memorized, precision), rel=1e-6)
         assert net.first_wrong == (predicted if predicted <= 500 else None)
     (exact,) = rounded_nets(stacked("abac"), [memorize("abac")], precision, 500)
     assert exact.formula > 1e12
     assert exact.first_wrong is None
 
 
-def test_words_have_the_periods_asked_for() -> None:
+def test_words_have_the_given_periods() -> None:
     words = trained_words(SIZES["smoke"])
-    assert [found.word.period for found in words] == [2, 3, 3, 3]
-    assert all(found.lower == found.upper for found in words)
+    assert [memorized.word.period for memorized in words] == [2, 3, 3, 3]
+    assert all(memorized.lower == memorized.upper for memorized in words)
 
 
 def test_the_note_has_no_larger_scale() -> None:
