@@ -22,7 +22,6 @@ LONG = {
     "tests/test_examples.py::test_python_of_a_page_runs_from_top_to_bottom": "trains and certifies several nets",
     "tests/test_examples.py::test_benchmarks_run": "compares forms at the lengths where they differ in speed",
     "tests/training/test_training.py::test_consistency_brings_the_states_of_one_string_together": "trains four nets",
-    "tests/certification/proofs/test_codes.py::test_a_trained_net_is_right_at_every_length": "trains until codes hold",
     "tests/runs/test_records.py::test_a_page_is_made_of_records_alone_and_says_what_is_missing": (
         "runs an experiment, then makes its page twice from records alone"
     ),

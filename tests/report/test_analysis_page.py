@@ -39,12 +39,12 @@ def test_the_page_says_what_was_found_and_loads_nothing(tmp_path: Path) -> None:
     run = small_run()
     page = write_analysis(run, tmp_path / "new" / "inside.html", length=33, seed=5)
     text = page.read_text(encoding="utf-8")
-    found = analyze(run.model, run.spec.task, length=33, seed=5)
+    analysis = analyze(run.model, run.spec.task, length=33, seed=5)
     assert [path.name for path in page.parent.iterdir()] == ["inside.html"]
     assert "<h1>Inside regular-gpt on parity, seed 0</h1>" in text
-    assert f"it answers {found.num_right:,} of 200 rightly" in text
+    assert f"it answers {analysis.num_right:,} of 200 rightly" in text
     assert "seed 5." in text
-    for level in found.levels:
+    for level in analysis.levels:
         assert f"<td>{level.within:.3g}</td>" in text
     charts = set(re.findall(r"class='chart' id='(\w+)'", text))
     assert charts == {"elements", "levels", "clusters", "field", "flips"}

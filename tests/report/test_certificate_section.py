@@ -31,7 +31,7 @@ def test_a_start_that_nothing_leads_back_to_has_a_name() -> None:
     assert sorted(names[1:]) == ["0", "01", "1", "10"]
 
 
-def test_a_large_machine_is_not_shown() -> None:
+def test_a_large_machine_has_no_table() -> None:
     task = make_task("word-problem", group="Z31")
     html, _ = certificate_section({"a run": certify(construct("rnn", task).model, task)})
     assert "state \\ symbol" not in html

@@ -63,7 +63,7 @@ def test_a_loss_curve_stays_small_and_says_how(num_steps: int, window: int) -> N
     assert title == f"training loss ({f'median of {window} steps' if window > 1 else 'each step'})"
 
 
-def test_a_loss_of_zero_has_a_place_on_a_logarithmic_axis() -> None:
+def test_a_loss_of_zero_is_drawn_on_a_logarithmic_axis() -> None:
     values = values_in(loss_chart({0: [StepRecord(1, 0.0, 40, 0.0, 1e-3)]}).to_dict())
     assert values == [{"seed": 0, "step": 1, "loss": LOSS_FLOOR}]
 

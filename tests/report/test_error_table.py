@@ -54,11 +54,11 @@ def test_errors_are_divided_by_the_dimension_and_have_an_interval_over_runs() ->
     cell = Cell("trees", "R=1", tuple(outcome.spec for outcome in outcomes), "1.70e-03")
     experiment = Experiment("Title", "About.", [cell], TREE_PLAN, scored="error")
     header, (line,), _ = cell_table(experiment, outcomes)
-    said = dict(zip(header, line, strict=True))
-    assert said["error"] == "1.50e-01"  # the mean of 0.1, 0.2 and 0.15
-    assert said["95 % interval"] == "2.58e-02 to 2.74e-01"  # 4.303 standard errors of 0.05 / sqrt(3)
-    assert (said["lowest run"], said["over all"], said["mean predicted"]) == ("1.00e-01", "2.00e-01", "2.50e-01")
-    assert (said["examples"], said["paper"]) == ("1", "1.70e-03")
+    cells = dict(zip(header, line, strict=True))
+    assert cells["error"] == "1.50e-01"  # the mean of 0.1, 0.2 and 0.15
+    assert cells["95 % interval"] == "2.58e-02 to 2.74e-01"  # 4.303 standard errors of 0.05 / sqrt(3)
+    assert (cells["lowest run"], cells["over all"], cells["mean predicted"]) == ("1.00e-01", "2.00e-01", "2.50e-01")
+    assert (cells["examples"], cells["paper"]) == ("1", "1.70e-03")
     page = markdown_page("looped/table-2", "small", experiment, outcomes, TODAY)
     assert "| trees | 1.50e-01 |" in page
     assert "column R=1" in page
@@ -82,7 +82,7 @@ def test_runs_that_answer_with_numbers_keep_their_errors(tmp_path: Path) -> None
     run = load_run(tmp_path / spec.id)
     with pytest.raises(ValueError, match="task: decision-tree reads vectors, and no text"):
         predict_text(run, "ab")
-    with pytest.raises(ValueError, match="its answers are numbers, of which this page has no chart"):
+    with pytest.raises(ValueError, match="its answers are numbers, for which this page has no chart"):
         write_report([MeasuredRun(run.folder, run.metrics, result)], tmp_path / "report.html")
 
 
@@ -126,7 +126,7 @@ def test_accuracies_stand_next_to_the_best_shallow_baseline() -> None:
     assert f"  best shallow baseline: {sentence}" in console.export_text()
 
 
-def test_only_tasks_of_this_process_are_asked_for_cheap_predictors() -> None:
+def test_only_tasks_of_this_process_have_shallow_baselines() -> None:
     parity = synthetic_run().result
     assert parity is not None
     elsewhere = parity.model_copy(update={"spec": {**parity.spec, "task": {"name": "somebody's"}}})
@@ -140,10 +140,12 @@ def test_columns_are_compared_seed_by_seed(apart: float, better: str) -> None:
         "R=1": [tree_outcome(0, (1.2, 0.52 + apart)), tree_outcome(1, (1.2, 0.68 + apart)), tree_outcome(2, (1.2, 4))],
         "R=2": [tree_outcome(0, (1.2, 0.5), num_loops=2), tree_outcome(1, (1.2, 0.7), num_loops=2)],
     }
-    cells = [Cell("trees", name, tuple(outcome.spec for outcome in some)) for name, some in columns.items()]
+    cells = [Cell("trees", name, tuple(outcome.spec for outcome in outcomes)) for name, outcomes in columns.items()]
     compared = [("R=1", "R=2"), ("R=1", "a column that is in other rows")]
     experiment = Experiment("Title", "About.", cells, TREE_PLAN, scored="error", compared=compared)
-    page = markdown_page("x", "small", experiment, [outcome for some in columns.values() for outcome in some], TODAY)
+    page = markdown_page(
+        "x", "small", experiment, [outcome for outcomes in columns.values() for outcome in outcomes], TODAY
+    )
     # Divided by 4 dimensions; Student's half-width of +-0.005 over two seeds is 12.706 * 0.005.
     low, high = apart / 4 - 0.06353, apart / 4 + 0.06353
     assert f"| trees | R=1 | R=2 | {apart / 4:+.2e} | {low:+.2e} to {high:+.2e} | {better} |" in page

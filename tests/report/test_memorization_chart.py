@@ -23,30 +23,30 @@ def inside(point: np.ndarray, corners: list[dict[str, float]]) -> bool:
 
 @pytest.mark.parametrize("text", ["00000111", "abac", "abcde", "abacdc", "aab"])
 def test_regions_part_the_square_and_hold_their_states(text: str) -> None:
-    found = memorize(text)
-    generator = found.generator
+    memorization = memorize(text)
+    generator = memorization.generator
     regions = _regions(generator.readout, generator.bias, generator.symbols)
     assert sum(map(area, regions)) == pytest.approx(4 * EDGE**2)
     by_symbol = {corners[0]["symbol"]: corners for corners in regions}
-    for state, letter in zip(generator.states(found.word.period), found.word.text, strict=True):
+    for state, letter in zip(generator.states(memorization.word.period), memorization.word.text, strict=True):
         assert inside(state, by_symbol[letter])
 
 
 @pytest.mark.parametrize("text", ["a ", "aab", "abcdefghij", "abacabad", "01101001100101101001"])
 def test_every_word_has_a_picture(text: str) -> None:
-    for found in (memorize(text), memorize_rationally(text)):
-        chart = memorization_chart(found).to_dict()
+    for memorization in (memorize(text), memorize_rationally(text)):
+        chart = memorization_chart(memorization).to_dict()
         assert len(chart["vconcat"]) >= 2
         steps = chart["vconcat"][-1]["layer"][0]["encoding"]["x"]["axis"]["values"]
         assert steps == list(range(1, len(text) + 1))
 
 
 def test_names_of_several_steps_stand_above_or_below_their_point() -> None:
-    states = _named(orbit((4,), 10), found := memorize("0010110111"))
+    states = _named(orbit((4,), 10), memorization := memorize("0010110111"))
     assert sorted(state["name"] for state in states if state["name"]) == ["1,6", "2,7", "3,8", "4,9", "5,10"]
     assert all(state["lx"] == state["x"] and abs(abs(state["ly"] - state["y"]) - 0.14) < 1e-9 for state in states)
     assert [state["several"] for state in states[:5]] == [
-        a != b for a, b in zip(found.word.text[:5], found.word.text[5:], strict=True)
+        a != b for a, b in zip(memorization.word.text[:5], memorization.word.text[5:], strict=True)
     ]
 
 

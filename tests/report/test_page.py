@@ -17,12 +17,12 @@ class Addresses(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.tags: list[str] = []
-        self.found: list[str] = []
+        self.addresses: list[str] = []
         self.cells: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        self.found += [value for name, value in attrs if name in ("src", "href", "srcset", "action") and value]
+        self.addresses += [value for name, value in attrs if name in ("src", "href", "srcset", "action") and value]
 
     def handle_data(self, data: str) -> None:
         if self.tags and self.tags[-1] in ("td", "th"):
@@ -56,7 +56,7 @@ def test_the_page_loads_nothing(tmp_path: Path) -> None:
     parser = parsed(page)
     assert "link" not in parser.tags
     assert parser.tags.count("script") == 2
-    assert {address for address in parser.found if "//" in address} == set()
+    assert {address for address in parser.addresses if "//" in address} == set()
     assert "default-src 'none'" in page.read_text(encoding="utf-8")
     assert not re.search(r"@import|url\(", page.read_text(encoding="utf-8").partition("</style>")[0])
 
@@ -102,9 +102,7 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path: Path) -> None:
     folder.create(spec)
     folder.write_status(RunStatus(status="interrupted", step=120))
     unfinished = MeasuredRun(folder, [], None)
-    with pytest.raises(
-        ValueError, match=r"interrupted, step 120 of 2,000.*lengthwise train parity regular-gpt --seed 4"
-    ):
+    with pytest.raises(ValueError, match=r"interrupted, step 120 of 2,000.*`lengthwise resume .*` goes on"):
         write_report([synthetic_run(), unfinished], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 

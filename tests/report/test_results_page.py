@@ -32,17 +32,17 @@ def half_right_at_50(length: int, num_strings: int) -> int:
 def test_a_cell_shows_mean_extremes_and_how_many_seeds_are_solved() -> None:
     outcomes = [outcome(0), outcome(1, num_correct=half_right_at_50), outcome(2)]
     header, (line,), _ = cell_table(experiment_with(outcomes), outcomes)
-    said = dict(zip(header, line, strict=True))
-    assert said["mean"] == "99.16 %"  # one of 3 x 20 points is 50 %
-    assert said["best run"] == "100 %"
-    assert said["lowest"] == "50.00 %"
-    assert said["lengths"] == "41-60"
-    assert said["solved"] == "2 of 3"
-    assert (said["at step"], said["after CPU s"]) == ("1,000", "3")
-    assert said["1,000"] == "100 %"
-    assert said["structured"] == "100 % (50.00 %)"
-    assert said["chance"] == "50.00 %"
-    assert said["paper"] == "100.0 / 88.7"
+    cells = dict(zip(header, line, strict=True))
+    assert cells["mean"] == "99.16 %"  # one of 3 x 20 points is 50 %
+    assert cells["best run"] == "100 %"
+    assert cells["lowest"] == "50.00 %"
+    assert cells["lengths"] == "41-60"
+    assert cells["solved"] == "2 of 3"
+    assert (cells["at step"], cells["after CPU s"]) == ("1,000", "3")
+    assert cells["1,000"] == "100 %"
+    assert cells["structured"] == "100 % (50.00 %)"
+    assert cells["chance"] == "50.00 %"
+    assert cells["paper"] == "100.0 / 88.7"
 
 
 def test_a_solved_run_whose_last_probe_erred_has_no_step() -> None:
@@ -50,8 +50,8 @@ def test_a_solved_run_whose_last_probe_erred_has_no_step() -> None:
     probes = (*one.result.probes, Probe(1500, 0.9, 4.5))
     one = one._replace(result=one.result.model_copy(update={"probes": probes}))
     header, (line,), _ = cell_table(experiment_with([one]), [one])
-    said = dict(zip(header, line, strict=True))
-    assert (said["solved"], said["at step"]) == ("1 of 1", "-")
+    cells = dict(zip(header, line, strict=True))
+    assert (cells["solved"], cells["at step"]) == ("1 of 1", "-")
 
 
 def test_a_window_scores_its_lengths_only() -> None:
@@ -64,15 +64,15 @@ def test_a_window_scores_its_lengths_only() -> None:
 def test_the_best_test_stands_next_to_what_guesses_would_give() -> None:
     tests = {0: (0.5, 0.75), 1: (1.0, 0.25)}
     outcomes = []
-    for seed, found in tests.items():
-        probes = tuple(Probe(1_000 * n, 0.5, 1.0, fresh) for n, fresh in enumerate(found, 1))
+    for seed, accuracies in tests.items():
+        probes = tuple(Probe(1_000 * n, 0.5, 1.0, fresh) for n, fresh in enumerate(accuracies, 1))
         one = outcome(seed)
         outcomes.append(one._replace(result=one.result.model_copy(update={"probes": probes})))
     experiment = experiment_with(outcomes)._replace(best_test=True)
     header, (line,), _ = cell_table(experiment, outcomes)
-    said = dict(zip(header, line, strict=True))
-    assert said["best test"] == "87.50 %"
-    assert 50 < float(said["guesses"].removesuffix(" %")) < 55  # the better of two tests of 128 guesses
+    cells = dict(zip(header, line, strict=True))
+    assert cells["best test"] == "87.50 %"
+    assert 50 < float(cells["guesses"].removesuffix(" %")) < 55  # the better of two tests of 128 guesses
     page = markdown_page("linear-rnn/table-2", "small", experiment, outcomes, date(2026, 1, 2))
     assert "which selects on test data" in page
     header, (line,), _ = cell_table(experiment, [o._replace(result=None, reason="failed") for o in outcomes])
@@ -91,12 +91,12 @@ def test_all_lengths_count_where_the_experiment_says_so() -> None:
     )
     dense = LengthCurve(protocol="independent", points=points)
     done = Outcome(spec, synthetic_run().result.model_copy(update={"run_id": spec.id, "dense": dense}))
-    said = {}
+    cells = {}
     for scored in ("balanced", "legal"):
         header, (line,), _ = cell_table(Experiment("T", "A.", [Cell("D", "C", (spec,))], PLAN, scored), [done])
-        said[scored] = dict(zip(header, line, strict=True))
-    assert (said["balanced"]["mean"], said["balanced"]["chance"]) == ("50.00 %", "50.00 %")
-    assert (said["legal"]["mean"], said["legal"]["chance"]) == ("75.00 %", "75.00 %")
+        cells[scored] = dict(zip(header, line, strict=True))
+    assert (cells["balanced"]["mean"], cells["balanced"]["chance"]) == ("50.00 %", "50.00 %")
+    assert (cells["legal"]["mean"], cells["legal"]["chance"]) == ("75.00 %", "75.00 %")
 
 
 def test_long_lengths_show_the_lowest_seed() -> None:
@@ -132,8 +132,8 @@ def test_the_table_of_a_page_has_eight_columns_and_the_folded_one_all_others() -
         assert len(table.header) <= 8
         assert table.header[:3] == ("row", "column", "mean")
         assert {"chance", "paper"} <= set(table.header)
-        shown = {*table.header, *details.header, *dict(details.shared)}
-        assert shown == set(cell_table(experiment, outcomes).without_empty().header)
+        columns = {*table.header, *details.header, *dict(details.shared)}
+        assert columns == set(cell_table(experiment, outcomes).without_empty().header)
         page = markdown_page("name", "small", experiment, outcomes, date(2026, 1, 1))
         assert page.index("| row | column | mean |") < page.index("```console") < page.index("<details")
 

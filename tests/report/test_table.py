@@ -44,14 +44,14 @@ def test_rows_equal_the_result() -> None:
     assert row.long == {1_000: result.long.points[0], 100_000: result.long.points[1]}
     assert (row.task, row.model, row.seed, row.steps) == ("parity", "regular-gpt", 0, result.spec["train"]["steps"])
     table = summary_table([row])
-    said = dict(zip(table.header, table.lines[0], strict=True)) | dict(table.shared)
-    assert said["mean"] == "99.98 %"
-    assert said["lowest"] == "99.60 % at 50"
-    assert said["100,000"] == "100 %"
-    assert said["structured"] == "100 %"
-    assert said["lengths"] == "41-60"
-    assert said["strings"] == "256, one-pass"
-    assert said["chance"] == "50.00 %"
+    cells = dict(zip(table.header, table.lines[0], strict=True)) | dict(table.shared)
+    assert cells["mean"] == "99.98 %"
+    assert cells["lowest"] == "99.60 % at 50"
+    assert cells["100,000"] == "100 %"
+    assert cells["structured"] == "100 %"
+    assert cells["lengths"] == "41-60"
+    assert cells["strings"] == "256, one-pass"
+    assert cells["chance"] == "50.00 %"
 
 
 def test_the_lowest_structured_accuracy_names_its_family() -> None:
@@ -85,9 +85,9 @@ def test_long_lengths_are_not_taken_for_the_dense_range() -> None:
     long, empty = (LengthCurve(protocol="independent", points=points) for points in ((point,), ()))
     only_long = synthetic_run().result.model_copy(update={"dense": empty, "long": long, "structured": empty})
     table = summary_table(run_rows([only_long]))
-    said = dict(zip(table.header, table.lines[0], strict=True)) | dict(table.shared)
-    assert said["mean"] == said["lengths"] == said["structured"] == NOTHING
-    assert said["1,000"] == "100 % at 999"
+    cells = dict(zip(table.header, table.lines[0], strict=True)) | dict(table.shared)
+    assert cells["mean"] == cells["lengths"] == cells["structured"] == NOTHING
+    assert cells["1,000"] == "100 % at 999"
 
 
 def test_a_run_measured_at_fewer_long_lengths_has_a_gap() -> None:
@@ -116,10 +116,10 @@ def test_variations_name_the_settings_that_differ() -> None:
     assert set(variations(alike).values()) == {""}
     other = synthetic_run(settings={"model": {"chunk_size": 3}, "train": {"augmentation": {"late_state_noise": 0.0}}})
     elsewhere = synthetic_run("even-pairs").result
-    found = variations([*alike, other.result, elsewhere])
-    assert found[alike[0].run_id] == "model.chunk_size=2, train.augmentation.late_state_noise=0.3"
-    assert found[other.result.run_id] == "model.chunk_size=3, train.augmentation.late_state_noise=0.0"
-    assert found[elsewhere.run_id] == ""
+    texts = variations([*alike, other.result, elsewhere])
+    assert texts[alike[0].run_id] == "model.chunk_size=2, train.augmentation.late_state_noise=0.3"
+    assert texts[other.result.run_id] == "model.chunk_size=3, train.augmentation.late_state_noise=0.0"
+    assert texts[elsewhere.run_id] == ""
 
 
 @pytest.mark.parametrize("preset", PRESETS)

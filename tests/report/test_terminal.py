@@ -38,7 +38,7 @@ def test_no_word_of_a_table_is_lost(rows: list[list[str]], width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])
-def test_bad_results_are_shown_whole(width: int) -> None:
+def test_bad_results_are_printed_whole(width: int) -> None:
     screen = console(width)
     print_results(screen, [synthetic_run(num_correct=lambda length, n: n // 3).result], "Title")
     text = " ".join(quoted(screen).split())
@@ -47,7 +47,7 @@ def test_bad_results_are_shown_whole(width: int) -> None:
 
 
 @pytest.mark.parametrize(("width", "bars"), [(60, False), (80, True)])
-def test_a_curve_fits_its_terminal_and_has_bars_where_there_is_room(width: int, bars: bool) -> None:
+def test_a_curve_fits_its_terminal_and_has_bars_where_they_fit(width: int, bars: bool) -> None:
     points = tuple(
         LengthPoint(length=41 + n, num_strings=256, num_correct=256 - 64 * n, baseline=0.5) for n in range(3)
     )

@@ -13,7 +13,7 @@ from lengthwise.analysis.clusters import LevelClusters, PrincipalComponents, num
 from lengthwise.analysis.receptive_field import FlipPoint
 from lengthwise.analysis.routing import Merge, path_to
 from lengthwise.analysis.states import BlockStates
-from lengthwise.report.charts.colors import GREY, PALETTE
+from lengthwise.report.charts.colors import GRAY, PALETTE
 from lengthwise.report.charts.curves import HEIGHT, WIDTH, log_ticks
 from lengthwise.report.tables.numbers import percent
 
@@ -90,10 +90,10 @@ def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_si
     size = _chart([{"clusters": monoid_size, "distance": grid[-1], "text": f"monoid: {monoid_size:,} elements"}])
     mark = _chart([{"distance": distance, "text": f"counted at {distance:.3g}"}])
     layers = [
-        size.mark_rule(color=GREY, strokeDash=[4, 3]).encode(y=y),
-        size.mark_text(align="right", baseline="bottom", dx=-2, dy=-4, color=GREY).encode(x=x, y=y, text="text:N"),
-        mark.mark_rule(color=GREY).encode(x=x),
-        mark.mark_text(align="left", baseline="top", dx=4, dy=4, color=GREY).encode(x=x, y=alt.value(0), text="text:N"),
+        size.mark_rule(color=GRAY, strokeDash=[4, 3]).encode(y=y),
+        size.mark_text(align="right", baseline="bottom", dx=-2, dy=-4, color=GRAY).encode(x=x, y=y, text="text:N"),
+        mark.mark_rule(color=GRAY).encode(x=x),
+        mark.mark_text(align="left", baseline="top", dx=4, dy=4, color=GRAY).encode(x=x, y=alt.value(0), text="text:N"),
         lines,
     ]
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
@@ -116,9 +116,9 @@ def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
     layers = [
         base.mark_area(color=PALETTE[0], opacity=0.25).encode(x=x, y=alt.Y("low:Q", title=""), y2="high:Q"),
         base.mark_line(color=PALETTE[0], strokeWidth=2).encode(x=x, y=y),
-        _chart(uniform).mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, y=y),
+        _chart(uniform).mark_line(color=GRAY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, y=y),
         _chart([{"position": length, "share": 1.0, "text": "dashed: every symbol alike"}])
-        .mark_text(align="right", baseline="top", dx=-4, dy=6, color=GREY)
+        .mark_text(align="right", baseline="top", dx=-4, dy=6, color=GRAY)
         .encode(x=x, y=y, text="text:N"),
     ]
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
@@ -147,7 +147,7 @@ def flip_chart(points: Sequence[FlipPoint], *, length: int) -> alt.LayerChart:
     color = alt.Color(
         "answer:N",
         title=None,
-        scale=alt.Scale(domain=[given, right], range=[PALETTE[0], GREY]),
+        scale=alt.Scale(domain=[given, right], range=[PALETTE[0], GRAY]),
         legend=alt.Legend(orient="top", direction="horizontal", symbolOpacity=1),
     )
     tooltip = [

@@ -9,20 +9,20 @@ from typing import Any
 import altair as alt
 
 from lengthwise.evaluation.length_curve import LengthPoint
-from lengthwise.report.charts.colors import GREY, PALETTE
+from lengthwise.report.charts.colors import GRAY, PALETTE
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.runs import RunRow
 from lengthwise.report.tables.training import Change
 from lengthwise.training.loop import StepRecord
 
 LOSS_WINDOWS = 200
-"""A loss curve has at most so many points, each the median of the steps since the one before."""
+"""The maximal number of points of a loss curve, each the median of the steps since the one before."""
 
 LOSS_FLOOR = 1e-8
-"""Smaller losses, for which a logarithmic axis has no place, are drawn here."""
+"""Smaller losses, which a logarithmic axis may not hold, are drawn here."""
 
 FEW = 4
-"""Up to so many seeds are told apart where they lie on one another: by widths of lines, by places of points."""
+"""The maximal number of seeds that are told apart where they coincide: by widths of lines, by offsets of points."""
 
 Value = dict[str, Any]
 
@@ -86,9 +86,9 @@ def loss_chart(losses: Mapping[int, Sequence[StepRecord]], change: Change | None
 def _change_rule(change: Change, x: alt.X) -> list[alt.Chart]:
     text = "\n".join(["from here on:", *change.additions])
     base = alt.Chart(alt.InlineData(values=[{"step": change.step, "text": text}]))
-    label = base.mark_text(align="left", baseline="top", dx=4, lineBreak="\n", fontSize=10, color=GREY)
+    label = base.mark_text(align="left", baseline="top", dx=4, lineBreak="\n", fontSize=10, color=GRAY)
     return [
-        base.mark_rule(color=GREY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, tooltip="text:N"),
+        base.mark_rule(color=GRAY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, tooltip="text:N"),
         label.encode(x=x, y=alt.value(2), text="text:N"),
     ]
 
@@ -114,8 +114,8 @@ def side_by_side(panels: Mapping[str, alt.Chart | alt.LayerChart], columns: int 
 
 def _training_length(trained_to: int, x: alt.X) -> list[alt.Chart]:
     base = alt.Chart(alt.InlineData(values=[{"length": trained_to, "text": f"trained up to {trained_to:,}"}]))
-    rule = base.mark_rule(color=GREY, strokeWidth=1.5).encode(x=x, tooltip="text:N")
-    text = base.mark_text(align="left", baseline="bottom", dx=4, dy=-4, color=GREY).encode(
+    rule = base.mark_rule(color=GRAY, strokeWidth=1.5).encode(x=x, tooltip="text:N")
+    text = base.mark_text(align="left", baseline="bottom", dx=4, dy=-4, color=GRAY).encode(
         x=x, y=alt.datum(0.0), text="text:N"
     )
     return [rule, text]
@@ -130,13 +130,13 @@ def _baseline(rows: Sequence[RunRow], x: alt.X) -> list[alt.Chart]:
         values += [{"length": length, "score": score} for length, score in dict.fromkeys((run[0], run[-1]))]
     base, y = alt.Chart(alt.InlineData(values=values)), alt.Y("score:Q", title="")
     line = (
-        base.mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, y=y)
+        base.mark_line(color=GRAY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, y=y)
         if len(values) > 1
-        else base.mark_rule(color=GREY, strokeDash=[4, 3], strokeWidth=1.5).encode(y=y)
+        else base.mark_rule(color=GRAY, strokeDash=[4, 3], strokeWidth=1.5).encode(y=y)
     )
     text = (
         alt.Chart(alt.InlineData(values=values[-1:]))
-        .mark_text(align="right", baseline="bottom", dy=-3, color=GREY)
+        .mark_text(align="right", baseline="bottom", dy=-3, color=GRAY)
         .encode(x=x, y="score:Q", text=alt.value("best constant answer"))
     )
     return [line, text]

@@ -11,7 +11,7 @@ from lengthwise.constructions.memorization.frequencies import blocks, orbit
 from lengthwise.constructions.memorization.generator import Array
 from lengthwise.constructions.memorization.memorize import Memorization
 from lengthwise.constructions.memorization.rational import RationalMemorization, frequencies_of
-from lengthwise.report.charts.colors import GREY, PALETTE
+from lengthwise.report.charts.colors import GRAY, PALETTE
 
 Values = list[dict[str, Any]]
 
@@ -19,64 +19,64 @@ SIZE = 260
 """Pixels of a plane; a period is drawn two planes wide."""
 
 MAX_PLANES = 8
-"""Of more planes the first are drawn."""
+"""The maximal number of planes; of more, the first are drawn."""
 
 EDGE = 1.35
-"""A plane reaches so far from its middle, in units of the state."""
+"""The reach of a plane from its center, in units of the state."""
 
 FINE = 40
 """Points of a curve between two steps."""
 
 MAX_NAMES = 24
-"""Up to so many states bear the number of their step, and so many numbers stand below a period."""
+"""The maximal number of states that bear the number of their step, and of numbers below a period."""
 
 
-def memorization_chart(found: Memorization | RationalMemorization) -> alt.VConcatChart:
+def memorization_chart(memorization: Memorization | RationalMemorization) -> alt.VConcatChart:
     """Planes of the state, colored by symbol, above the logits along one period.
 
     A generator of two dimensions shows, as the regions behind its orbit, which symbol is read where (Figures 1 and 2 of
     the note). Of more dimensions each plane shows its part of the orbit alone. The logits are drawn between steps,
     too: below them the bar says which symbol is read, which is where the orbit passes from region to region.
     """
-    if not found.generator.dimension:
+    if not memorization.generator.dimension:
         raise ValueError("word: expected two different symbols or more, got one; there is no state to draw")
-    planes = [_square(found.word.symbols, *content) for content in _plane_contents(found)]
+    planes = [_square(memorization.word.symbols, *content) for content in _plane_contents(memorization)]
     columns = 2 if len(planes) > 1 else 1
     rows = [alt.hconcat(*planes[start : start + columns]) for start in range(0, len(planes), columns)]
-    chart: alt.VConcatChart = alt.vconcat(*rows, _period_chart(found), center=True).configure_view(stroke=None)
+    chart: alt.VConcatChart = alt.vconcat(*rows, _period_chart(memorization), center=True).configure_view(stroke=None)
     return chart
 
 
-def _plane_contents(found: Memorization | RationalMemorization) -> list[tuple[str, Values, list[Values]]]:
+def _plane_contents(memorization: Memorization | RationalMemorization) -> list[tuple[str, Values, list[Values]]]:
     """Title, states and regions of each plane."""
-    generator, word = found.generator, found.word
+    generator, word = memorization.generator, memorization.word
     text = word.text if len(word.text) <= 20 else f"{word.text[:17]}..."
     if generator.dimension == 2:
         states = generator.states(word.period).astype(float)
         scale = np.linalg.norm(states, axis=1).max()
         regions = _regions(generator.readout * scale, generator.bias, word.symbols)
-        return [(f"{text} indefinitely, d = 2", _named(states / scale, found), regions)]
-    circles = orbit(frequencies := _frequencies(found), word.period)
+        return [(f"{text} indefinitely, d = 2", _named(states / scale, memorization), regions)]
+    circles = orbit(frequencies := _frequencies(memorization), word.period)
     contents: list[tuple[str, Values, list[Values]]] = []
     for k, block in list(zip(frequencies, blocks(frequencies, word.period), strict=True))[:MAX_PLANES]:
         plane = circles[:, block]
         plane = plane if plane.shape[1] == 2 else np.pad(plane, ((0, 0), (0, 1)))
-        contents.append((f"frequency {k} of {word.period}", _named(plane, found), []))
+        contents.append((f"frequency {k} of {word.period}", _named(plane, memorization), []))
     return contents
 
 
-def _frequencies(found: Memorization | RationalMemorization) -> tuple[int, ...]:
-    if isinstance(found, Memorization):
-        return found.frequencies
-    return frequencies_of(found.orders, found.word.period)
+def _frequencies(memorization: Memorization | RationalMemorization) -> tuple[int, ...]:
+    if isinstance(memorization, Memorization):
+        return memorization.frequencies
+    return frequencies_of(memorization.orders, memorization.word.period)
 
 
-def _named(states: Array, found: Memorization | RationalMemorization) -> Values:
-    """A point for every state; those of one place share a name, and show their symbol if it is one.
+def _named(states: Array, memorization: Memorization | RationalMemorization) -> Values:
+    """A point for every state; those at one point share a name, and show their symbol if it is one.
 
     Names stand outside; those of several steps, which are wide, above the point or below.
     """
-    word = found.word
+    word = memorization.word
     indices: dict[tuple[float, ...], list[int]] = {}
     for step, state in enumerate(np.round(states, 9).tolist()):
         indices.setdefault(tuple(state), []).append(step)
@@ -114,16 +114,16 @@ def _square(symbols: Sequence[str], title: str, values: Values, regions: list[Va
             )
         )
     path = alt.Chart(alt.InlineData(values=[*values, {**values[0], "step": len(values)}]))
-    layers.append(path.mark_line(color=GREY, strokeWidth=1).encode(x=x, y=y, order="step:Q"))
+    layers.append(path.mark_line(color=GRAY, strokeWidth=1).encode(x=x, y=y, order="step:Q"))
     points = alt.Chart(alt.InlineData(values=values))
     single = points.transform_filter("!datum.several").mark_point(filled=True, size=90, opacity=1)
     layers.append(single.encode(x=x, y=y, color=_color(symbols)))
-    shared = points.transform_filter("datum.several").mark_point(filled=True, size=60, opacity=1, color=GREY)
+    shared = points.transform_filter("datum.several").mark_point(filled=True, size=60, opacity=1, color=GRAY)
     layers.append(shared.encode(x=x, y=y))
-    beside = {"x": alt.X("lx:Q", axis=None, scale=scale), "y": alt.Y("ly:Q", axis=None, scale=scale)}
-    layers.append(points.mark_text(fontSize=10, color="#444").encode(**beside, text="name:N"))
-    grey = "grey: different symbols share the place" if any(value["several"] for value in values) else ""
-    heading = alt.Title(title, fontSize=12, subtitle=grey, subtitleFontSize=10, subtitleColor="#444")
+    label_position = {"x": alt.X("lx:Q", axis=None, scale=scale), "y": alt.Y("ly:Q", axis=None, scale=scale)}
+    layers.append(points.mark_text(fontSize=10, color="#444").encode(**label_position, text="name:N"))
+    subtitle = "gray: different symbols share the point" if any(value["several"] for value in values) else ""
+    heading = alt.Title(title, fontSize=12, subtitle=subtitle, subtitleFontSize=10, subtitleColor="#444")
     return alt.LayerChart(layer=layers, width=SIZE, height=SIZE, title=heading)
 
 
@@ -151,18 +151,18 @@ def _cut(corners: list[Point], normal: Point, offset: float) -> list[Point]:
     kept: list[Point] = []
     values = [normal[0] * x + normal[1] * y + offset for x, y in corners]
     for index, (here, value) in enumerate(zip(corners, values, strict=True)):
-        there, following = corners[(index + 1) % len(corners)], values[(index + 1) % len(corners)]
+        there, value_there = corners[(index + 1) % len(corners)], values[(index + 1) % len(corners)]
         if value >= 0:
             kept.append(here)
-        if (value >= 0) != (following >= 0):
-            share = value / (value - following)
+        if (value >= 0) != (value_there >= 0):
+            share = value / (value - value_there)
             kept.append((here[0] + share * (there[0] - here[0]), here[1] + share * (there[1] - here[1])))
     return kept
 
 
-def _period_chart(found: Memorization | RationalMemorization) -> alt.LayerChart:
+def _period_chart(memorization: Memorization | RationalMemorization) -> alt.LayerChart:
     """Logits of all symbols over one period, as the trigonometric polynomials that they are, and what is read."""
-    generator, word, frequencies = found.generator, found.word, _frequencies(found)
+    generator, word, frequencies = memorization.generator, memorization.word, _frequencies(memorization)
     p, symbols = word.period, [_label(symbol) for symbol in word.symbols]
     logits = generator.logits(generator.states(p)).astype(float)
     basis = np.c_[orbit(frequencies, p), np.ones(p)]

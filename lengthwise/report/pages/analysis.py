@@ -21,59 +21,59 @@ from lengthwise.runs.folder import Run, versions
 def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) -> Path:
     """Analyze a run and write the page; errors as in `analyze`, and a page that is no .html file is a ValueError."""
     check_page(page)
-    found = analyze(run.model, run.spec.task, length=length, seed=seed)
+    result = analyze(run.model, run.spec.task, length=length, seed=seed)
     states = {"elements": "All levels together", "levels": "Level by level", "clusters": "Clusters against distance"}
     reach = {"field": "Cumulative gradient", "flips": "One symbol replaced"}
-    on_strings = f" Strings: {len(found.inputs):,} of {found.inputs.shape[1]:,} symbols, seed {seed}."
-    on_first = f" Strings: the first {len(found.cumulative):,} of the same."
+    on_strings = f" Strings: {len(result.inputs):,} of {result.inputs.shape[1]:,} symbols, seed {seed}."
+    on_first = f" Strings: the first {len(result.cumulative):,} of the same."
     sections = {
-        "States": html_note(_states_note(found) + on_strings) + html_figures(states) + html_table(level_table(found)),
-        "Receptive field": html_note(_FIELD_NOTE + on_first) + html_figures(reach) + html_table(reach_table(found)),
-        "How it was computed": html_definitions(_protocol(run, found, seed)),
+        "States": html_note(_states_note(result) + on_strings) + html_figures(states) + html_table(level_table(result)),
+        "Receptive field": html_note(_FIELD_NOTE + on_first) + html_figures(reach) + html_table(reach_table(result)),
+        "How it was computed": html_definitions(_protocol(run, result, seed)),
         "Versions": html_definitions(versions().items(), "pairs"),
     }
     title = f"Inside {run.spec.model_name} on {task_in(run.spec.to_json())}, seed {run.spec.seed}"
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_by_rename(page, html_page(title, summary(run, found), sections, analysis_charts(found)).encode())
+    write_by_rename(page, html_page(title, summary(run, result), sections, analysis_charts(result)).encode())
     return page
 
 
-def analysis_charts(found: Analysis) -> dict[str, alt.Chart | alt.LayerChart]:
+def analysis_charts(result: Analysis) -> dict[str, alt.Chart | alt.LayerChart]:
     """The charts of an analysis by their names: elements, levels, clusters, field, flips."""
     return {
-        "elements": element_chart(found.blocks, found.components),
-        "levels": level_chart(found.blocks, found.components),
-        "clusters": cluster_chart(found.levels, distance=found.distance, monoid_size=found.blocks.monoid.size),
-        "field": field_chart(found.cumulative),
-        "flips": flip_chart(found.flips, length=found.inputs.shape[1]),
+        "elements": element_chart(result.blocks, result.components),
+        "levels": level_chart(result.blocks, result.components),
+        "clusters": cluster_chart(result.levels, distance=result.distance, monoid_size=result.blocks.monoid.size),
+        "field": field_chart(result.cumulative),
+        "flips": flip_chart(result.flips, length=result.inputs.shape[1]),
     }
 
 
 _FIELD_NOTE = (
     "Left: of the gradient of the answer by each symbol's embedding, the share that lies at a position or later; the "
     "line is the mean over strings, the band their middle 80 %. Right: how often the answer changes when the symbol at "
-    "a position is replaced by another, with 95 % intervals; grey is how often the right answer does. A replacement "
+    "a position is replaced by another, with 95 % intervals; gray is how often the right answer does. A replacement "
     "says whether a symbol counts, a gradient how far a small change of its embedding is passed on."
 )
 
 
-def summary(run: Run, found: Analysis) -> str:
-    """What was looked at, and how much of it is as the task's monoid has it."""
-    num_strings, length = found.inputs.shape
+def summary(run: Run, result: Analysis) -> str:
+    """The strings that were analyzed, and at how many levels the states are elements of the task's monoid."""
+    num_strings, length = result.inputs.shape
     trained_to = run.spec.recipe.max_length
-    one_each = sum(level.are_elements for level in found.levels)
+    one_each = sum(level.are_elements for level in result.levels)
     return (
-        f"Run {run.spec.id}, trained at lengths up to {trained_to:,}, looked at on {num_strings:,} random strings of "
-        f"{length:,} symbols, of which it answers {found.num_right:,} of {found.num_graded:,} rightly. The monoid of "
-        f"its task has {found.blocks.monoid.size:,} elements; at {one_each} of {len(found.levels)} levels, the states "
-        "seen there lie in clusters that are the elements seen there, one for one."
+        f"Run {run.spec.id}, trained at lengths up to {trained_to:,}, analyzed on {num_strings:,} random strings of "
+        f"{length:,} symbols, of which it answers {result.num_right:,} of {result.num_graded:,} rightly. The monoid of "
+        f"its task has {result.blocks.monoid.size:,} elements; at {one_each} of {len(result.levels)} levels, the "
+        "clusters of states are the elements that occur there, one for one."
     )
 
 
-def _states_note(found: Analysis) -> str:
-    properties = {"a group": found.blocks.monoid.is_group, "commutative": found.blocks.monoid.is_commutative}
+def _states_note(result: Analysis) -> str:
+    properties = {"a group": result.blocks.monoid.is_group, "commutative": result.blocks.monoid.is_commutative}
     kind = " and ".join(name for name, holds in properties.items() if holds)
-    names = found.blocks.names
+    names = result.blocks.names
     named = ", ".join(names[:8]) + (" and so on" if len(names) > 8 else "")
     return (
         "Outputs of the blocks at all levels, projected on the two directions of largest variance over all levels "
@@ -84,53 +84,53 @@ def _states_note(found: Analysis) -> str:
     )
 
 
-def level_table(found: Analysis) -> Table:
+def level_table(result: Analysis) -> Table:
     """For each level how many clusters its states lie in, and whether these are the elements."""
     header = (
-        *("level", "window", "states", "elements", f"clusters at {found.distance:.3g}"),
+        *("level", "window", "states", "elements", f"clusters at {result.distance:.3g}"),
         *("one for each element from", "up to", "clusters are elements"),
     )
     lines = tuple(
         (
             str(level.level),
-            f"{min(found.blocks.chunk_size**level.level, found.inputs.shape[1]):,}",
+            f"{min(result.blocks.chunk_size**level.level, result.inputs.shape[1]):,}",
             f"{level.num_states:,}",
             f"{level.num_elements:,}",
-            f"{num_clusters(level.linkage, found.distance):,}",
+            f"{num_clusters(level.linkage, result.distance):,}",
             f"{level.within:.3g}",
             f"{level.between:.3g}" if math.isfinite(level.between) else NOTHING,
             "yes" if level.are_elements else "no",
         )
-        for level in found.levels
+        for level in result.levels
     )
     return Table(header, lines)
 
 
-def reach_table(found: Analysis) -> Table:
+def reach_table(result: Analysis) -> Table:
     """How far back the gradient and the answer reach."""
-    length = found.inputs.shape[1]
-    windows = receptive_window(found.cumulative)
+    length = result.inputs.shape[1]
+    windows = receptive_window(result.cumulative)
     columns = [
         ("strings", f"{len(windows):,}"),
         ("symbols with 99 % of gradient", f"{float(windows.double().mean()):,.1f}"),
         ("fewest", f"{int(windows.min()):,}"),
         ("most", f"{int(windows.max()):,}"),
-        ("on newer half", percent(float(found.cumulative[:, length // 2].mean()))),
+        ("on newer half", percent(float(result.cumulative[:, length // 2].mean()))),
     ]
-    if found.flips:
-        pairs = sum(point.num_strings for point in found.flips)
+    if result.flips:
+        pairs = sum(point.num_strings for point in result.flips)
         columns += [
             ("replacements", f"{pairs:,}"),
-            ("changed", percent(sum(point.num_changed for point in found.flips) / pairs)),
-            ("should change", percent(sum(point.num_expected for point in found.flips) / pairs)),
+            ("changed", percent(sum(point.num_changed for point in result.flips) / pairs)),
+            ("should change", percent(sum(point.num_expected for point in result.flips) / pairs)),
         ]
     header, line = zip(*columns, strict=True)
     return Table(header, (line,))
 
 
-def _protocol(run: Run, found: Analysis, seed: int) -> list[tuple[str, str]]:
-    num_strings, length = found.inputs.shape
-    maximum = max(level.num_states for level in found.levels)
+def _protocol(run: Run, result: Analysis, seed: int) -> list[tuple[str, str]]:
+    num_strings, length = result.inputs.shape
+    maximum = max(level.num_states for level in result.levels)
     return [
         ("Strings", f"{num_strings:,} strings of {length:,} symbols as {run.spec.task.name} draws them, seed {seed}."),
         (
@@ -140,19 +140,19 @@ def _protocol(run: Run, found: Analysis, seed: int) -> list[tuple[str, str]]:
         ),
         (
             "Clusters",
-            f"Single linkage on Euclidean distance within a level, counted at {found.distance:.3g}, an eighth of the "
+            f"Single linkage on Euclidean distance within a level, counted at {result.distance:.3g}, an eighth of the "
             "states' root mean square norm. Clusters are the elements, one for one, at every distance from the least "
             "at which every element is in one cluster up to the least between two elements.",
         ),
         (
             "Gradient",
             f"Norm of the gradient by each embedding, of the right answer's log-odds at the last position, in float64, "
-            f"on the first {len(found.cumulative):,} strings. Cross-entropy has the same gradient up to a factor for "
+            f"on the first {len(result.cumulative):,} strings. Cross-entropy has the same gradient up to a factor for "
             "each string, which the shares do not depend on.",
         ),
         (
             "Replacements",
-            f"In the same strings, one symbol at a time by another drawn uniformly, at {len(found.flips):,} positions. "
-            "Only where the task asks for an answer before and after.",
+            f"In the same strings, one symbol at a time by another drawn uniformly, at {len(result.flips):,} "
+            "positions. Only where the answers before and after are supervised.",
         ),
     ]

@@ -49,7 +49,7 @@ def html_note(text: str) -> str:
 
 
 def html_figures(titles: Mapping[str, str]) -> str:
-    """Places for charts, side by side where there is room: a title for each chart's name."""
+    """Elements for charts, side by side where they fit: a title for each chart's name."""
     figures = (
         f"<div><h3>{escape(title)}</h3><div class='chart' id='{name}'></div></div>" for name, title in titles.items()
     )

@@ -14,7 +14,7 @@ from lengthwise.experiments.rnn_memorization import (
     Size,
     Trained,
 )
-from lengthwise.report.charts.colors import GREY, PALETTE
+from lengthwise.report.charts.colors import GRAY, PALETTE
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING, percent
@@ -93,9 +93,9 @@ def _success_table(trained: Sequence[Trained], size: Size, learns: bool) -> str:
         own = [net for net in nets if net.word.word.text == text]
         cells = []
         for d in dimensions:
-            some = [net for net in own if net.dimension == d]
-            count = str(sum(net.is_right(size.length) for net in some)) if some else ""
-            cells.append(f"**{count}**" if some and d == own[0].word.upper else count)
+            group = [net for net in own if net.dimension == d]
+            count = str(sum(net.is_right(size.length) for net in group)) if group else ""
+            cells.append(f"**{count}**" if group and d == own[0].word.upper else count)
         lines.append([text, *cells])
     return markdown_table(["word", *(f"d={d}" for d in dimensions)], lines) + (
         f"\n\nNets that are right, of {size.seeds}; bold: d_min."
@@ -151,8 +151,8 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
         f"not in {size.steps_looked_at:,} steps.\n\n"
         f"Of {len(soon)} that were measured or predicted to go wrong in these, {agree} were predicted to the step. "
         + " ".join(
-            f"{name}: the formula is within 5 % for {_near([(row.formula, row.measured) for row in some])}."
-            for name, some in (
+            f"{name}: the formula is within 5 % for {_near([(row.formula, row.measured) for row in group])}."
+            for name, group in (
                 ("One plane, threshold 0", [row for row in soon if row.is_plain]),
                 ("Others", [row for row in soon if not row.is_plain]),
             )
@@ -179,7 +179,7 @@ def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
     for learns, name in MODES.items():
         own = [net for net in right if net.learns_inputs == learns]
         steps = [[net.first_wrong for net in own], *([net.when_rounded[low].first_wrong for net in own] for low in LOW)]
-        lines.append([name, str(len(own)), *(_middle([step or size.longest + 1 for step in some]) for some in steps)])
+        lines.append([name, str(len(own)), *(_middle([step or size.longest + 1 for step in group]) for group in steps)])
     return (
         f"Nets that are right at {size.length} symbols: the median of their first wrong steps ({size.longest + 1}: "
         "none was seen), with W_h as learned and rounded.\n\n"
@@ -230,9 +230,9 @@ def success_chart(trained: Sequence[Trained], size: Size) -> alt.LayerChart:
     for learns, name in MODES.items():
         own = [net for net in trained if net.learns_inputs == learns]
         for gap in sorted({net.dimension - net.word.upper for net in own}):
-            some = [net for net in own if net.dimension - net.word.upper == gap]
-            share = sum(net.is_right(size.length) for net in some) / len(some)
-            values.append({"gap": gap, "share": share, "inputs": name, "nets": len(some)})
+            group = [net for net in own if net.dimension - net.word.upper == gap]
+            share = sum(net.is_right(size.length) for net in group) / len(group)
+            values.append({"gap": gap, "share": share, "inputs": name, "nets": len(group)})
     base = alt.Chart(alt.InlineData(values=values))
     color = alt.Color(
         "inputs:N",
@@ -242,6 +242,6 @@ def success_chart(trained: Sequence[Trained], size: Size) -> alt.LayerChart:
     )
     x = alt.X("gap:Q", title="dimension less d_min", axis=alt.Axis(tickMinStep=1, format="d", grid=False))
     y = alt.Y("share:Q", title="nets that are right", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-    rule = alt.Chart(alt.InlineData(values=[{"gap": 0}])).mark_rule(color=GREY, strokeDash=[4, 3])
+    rule = alt.Chart(alt.InlineData(values=[{"gap": 0}])).mark_rule(color=GRAY, strokeDash=[4, 3])
     layers = [rule.encode(x=x), base.mark_line(point=True).encode(x=x, y=y, color=color)]
     return alt.LayerChart(layer=layers, width=420, height=240)

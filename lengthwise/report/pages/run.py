@@ -110,15 +110,14 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
     for run in runs:
         if run.result is None:
             spec, status = run.folder.read_spec(), run.folder.read_status()
-            command = f"lengthwise train {spec.task.name} {spec.model_name} --seed {spec.seed}"
             raise ValueError(
                 f"{run.folder.path}: this run is not finished ({status.status}, step {status.step:,} of "
-                f"{spec.recipe.steps:,}); `{command}` with the same settings goes on with it"
+                f"{spec.recipe.steps:,}); `lengthwise resume {run.folder.path}` goes on with it"
             )
         if run.result.errors is not None:
             raise ValueError(
-                f"{run.folder.path}: its answers are numbers, of which this page has no chart; `lengthwise train` with "
-                "its settings prints its errors"
+                f"{run.folder.path}: its answers are numbers, for which this page has no chart; `lengthwise resume` "
+                "prints its errors"
             )
         if run.result.run_id in results:
             raise ValueError(f"{run.folder.path}: run {run.result.run_id} is given twice; leave one of the two out")

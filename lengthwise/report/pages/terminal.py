@@ -194,7 +194,8 @@ def print_grid(console: Console, title: str, header: Sequence[str], lines: Itera
             for line in _wrapped(items, console.width - 2):
                 console.print(Text(line))
         return
-    grid = Grid(box=None, padding=(0, 1, 0, 0), header_style="underline")
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    grid.show_header, grid.header_style = True, "underline"
     for name, width in zip(header, widths, strict=True):
         grid.add_column(name, overflow="fold", width=width)
     for row in rows:

@@ -40,10 +40,10 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
 
 def _scores(cell: Cell, experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[int, float]:
     """What counts of each run, by its seed."""
-    found = results_of(cell, outcomes)
+    results = results_of(cell, outcomes)
     if experiment.scored == "error":
-        return {result.spec["seed"]: last_error(result.errors) for result in found if result.errors}
-    return {result.spec["seed"]: accuracies_scored(result, cell, experiment).mean() for result in found}
+        return {result.spec["seed"]: last_error(result.errors) for result in results if result.errors}
+    return {result.spec["seed"]: accuracies_scored(result, cell, experiment).mean() for result in results}
 
 
 def _difference(gaps: Sequence[float], first: str, second: str, errors: bool) -> tuple[str, str, str]:

@@ -24,9 +24,9 @@ def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 def detail_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """One line for each cell: the columns that `main_table` leaves out, folded where all cells agree."""
-    table, shown = cell_table(experiment, outcomes), main_table(experiment, outcomes)
-    names = [name for name in table.header if name not in shown.header and name != "column"]
-    start = [name for name in ("row", "column") if name in shown.header]
+    table, main = cell_table(experiment, outcomes), main_table(experiment, outcomes)
+    names = [name for name in table.header if name not in main.header and name != "column"]
+    start = [name for name in ("row", "column") if name in main.header]
     return table.columns([*start, *names]).without_empty().folded(names)
 
 

@@ -55,7 +55,7 @@ def _structured(lengths: Sequence[LongLength]) -> str:
     counts = ", ".join(f"{count:,} at {length:,}" for length, count in lengths)
     return (
         f"Strings that random sampling never draws, of the families {', '.join(STRUCTURED)}; of each at most {counts}, "
-        "every string once, without those that ask nothing of the task."
+        "every string once, without those that have no supervised position."
     )
 
 

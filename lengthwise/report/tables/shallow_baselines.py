@@ -40,10 +40,10 @@ def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
         for result in results
         if result.dense.points and result.spec["task"]["name"] in TASKS  # not somebody's own, of another process
     }
-    found = {key: best_shallow_baseline(make_task(**settings), key[1]) for key, settings in measured.items()}
+    baselines = {key: best_shallow_baseline(make_task(**settings), key[1]) for key, settings in measured.items()}
     return [
         f"{task}, length {length:,}: {percent(best.accuracy)}, by {best.what}"
-        for (task, length), best in found.items()
+        for (task, length), best in baselines.items()
         if best is not None
     ]
 
@@ -52,11 +52,11 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
     """Paragraphs of an experiment's page: its cells next to the best shallow baselines."""
     lines = []
     for cell in experiment.cells:
-        window, found = cell.window, results_of(cell, outcomes)
-        best = best_shallow_baseline(cell.specs[0].task, window[1]) if window and found else None
+        window, results = cell.window, results_of(cell, outcomes)
+        best = best_shallow_baseline(cell.specs[0].task, window[1]) if window and results else None
         if best is None:
             continue
-        curves = [accuracies_scored(result, cell, experiment) for result in found]
+        curves = [accuracies_scored(result, cell, experiment) for result in results]
         means = [curve.mean() for curve in curves]
         low, high = accuracy_interval(means, sum(point.num_strings for point in curves[0].points))
         interval = NOTHING if math.isnan(low) else f"{percent(low)} to {percent(high)}"
