@@ -1,6 +1,7 @@
 """Sentences on standard error: library arguments under the names of their flags, warnings, and unknown options."""
 
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -42,7 +43,7 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
 def refusal(error: CycloptsError) -> str:
     """What is wrong with the words of a command, and the way out where an unknown option is a setting."""
     if not isinstance(error, UnknownOptionError):
-        return str(error)
+        return re.sub(r"^Invalid value for [^ ]+: (?=--)", "", str(error))  # our converters name the option themselves
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]
     option = error.token.keyword or error.token.value.partition("=")[0]
     value = words[words.index(option) + 1] if option in words[:-1] else "VALUE"

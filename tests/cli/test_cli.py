@@ -240,7 +240,10 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             ["train", "parity", "gru", "--seeds", "0-99999"],
             "--seeds: expected 1 to 1,000 seeds in order",
         ),
-        (["train", "parity", "regular-gpt", "--seed", "-1"], "--seed: expected a whole number of at least 0, got -1"),
+        (
+            ["train", "parity", "regular-gpt", "--seed", "-1"],
+            "lengthwise: --seed: expected a whole number of at least 0, got -1",
+        ),
         (
             ["train", "regex", "regular-gpt", "--set", "task.pattern=(a|b"],
             "task.pattern: expected a closing ) at position 5 of '(a|b', got the end; close the group",
