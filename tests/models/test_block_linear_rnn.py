@@ -85,7 +85,9 @@ def test_a_mixture_answers_as_a_state_drawn_at_random_does(dtype: torch.dtype) -
     log_probabilities = model.last(tokens[None])[0]
     torch.testing.assert_close(log_probabilities.exp(), expected)
     parameters = [*model.layers.parameters(), model.readout.weight]
-    gradients = [torch.autograd.grad(p[1].log(), parameters, allow_unused=True) for p in (log_probabilities.exp(), expected)]
+    gradients = [
+        torch.autograd.grad(p[1].log(), parameters, allow_unused=True) for p in (log_probabilities.exp(), expected)
+    ]
     torch.testing.assert_close(*gradients)
 
 
