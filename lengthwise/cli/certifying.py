@@ -15,7 +15,7 @@ def certify(
     check: Annotated[
         Path | None, Parameter(help="A certificate to verify; with a run, also that it is this one's.")
     ] = None,
-    at_least: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
+    min_level: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
 ) -> int:
     """Say what is proved of a model for every length, or verify what a certificate says.
 
@@ -26,7 +26,7 @@ def certify(
     from lengthwise.certification.verify import check as verify
     from lengthwise.report.tables.certificate import certificate_lines, checked_lines
 
-    minimum = parse_level(at_least)
+    minimum = parse_level(min_level)
     if check is not None:
         certificate = Certificate.read(check)
         sentences = [*checked_lines(certificate, verify(certificate))]

@@ -84,7 +84,8 @@ def reproduce(
         print_table(console, experiment.title, main_table(experiment, outcomes))
     failed = print_failures(console, outcomes)
     if is_whole:
-        for path in write_page(name, scale, experiment, outcomes, runs, pages / f"{stem}.md"):
+        command = f"lengthwise reproduce {name} --scale {scale}"
+        for path in write_page(name, scale, command, experiment, outcomes, runs, pages / f"{stem}.md"):
             console.print_line(f"wrote {path}")
     return 1 if failed else 0
 

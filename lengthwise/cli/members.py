@@ -121,8 +121,8 @@ def _docstring(member: object, width: int) -> list[list[str]]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most `width`, with the indentation of the first."""
-    indent = " " * (len(text) - len(text.lstrip()))
+    """Lines of at most `width`, with the indentation of the first; items of a list hang."""
+    indent = " " * (len(text) - len(text.lstrip(" -")))
     return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
@@ -170,10 +170,9 @@ def _experiment_details(name: str, make: Any, width: int) -> Iterator[list[str]]
     experiment = make("smoke")
     yield _wrapped(experiment.title, width)
     yield _wrapped(experiment.about, width)
-    rows, columns = (
-        list(dict.fromkeys(cells)) for cells in zip(*((c.row, c.column) for c in experiment.cells), strict=True)
-    )
-    yield [*_wrapped(f"rows: {', '.join(rows)}", width), *_wrapped(f"columns: {', '.join(columns)}", width)]
+    for axis, names in (("rows", [c.row for c in experiment.cells]), ("columns", [c.column for c in experiment.cells])):
+        if names:  # a study without runs has no cells
+            yield _wrapped(f"{axis}: {', '.join(dict.fromkeys(names))}", width)
     yield [f"page: {_page(name)}"]
 
 

@@ -17,7 +17,7 @@ OTHER_NAMES = {
     "max_length": "longest",
     "picture": "out",
     "page": "out",
-    "level": "at_least",
+    "level": "min_level",
 }
 """What arguments of the library are called on the command line, where a command has such an option."""
 

@@ -70,20 +70,26 @@ class RiseRecipe(_Section):
 class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
-    Each batch has one length in [min_length, max_length], drawn from those at which every class of the task can occur
-    (`lengths="balanced"`), from all that it has (`"legal"`), or from the former and now and then from longer ones at
-    which some class cannot occur (`"mostly-balanced"`: who never sees a string of odd length cannot know that it is
-    outside D_n; but a net that is taught strings of one symbol, all of one class, confuses them later). Odds are equal
-    (`"uniform"`), 1/length (`"log-uniform"`), or go from 1/length at the start to length at the end (`"short-first"`:
-    short strings teach the structure, long ones hold what is left to learn). `"growing"` starts with the shortest
-    length alone and takes in the next one whenever the running loss at the longest so far, which comes three times as
-    often as any other, is below 0.3: for tasks whose long strings are noise until short ones are understood. With
-    `rise`, lengths follow a fixed curriculum instead. Where answers are numbers, the loss is their mean squared error.
-    `supervision`: `"last"` scores each row's last asked position, `"prefix"` every asked position. In the second
-    half of training `late_consistency` times the mean of (h(x) - h(x'))^2 is added to the loss, where h are the states
-    of suffixes x of half of the strings, and of x' = x with identity padding: no label is needed to say that a string
-    has one state, however it is bracketed. (From the start it can hold all states together, and nothing is learned.)
-    With a positive `ema_decay` the final weights are the exponential moving average of the weights.
+    A batch has strings of one length in [min_length, max_length], which is drawn. Regression tasks minimize the mean
+    squared error, all others the cross-entropy.
+
+    - `lengths="balanced"`: only lengths at which every class of the task occurs.
+    - `lengths="legal"`: all lengths of the task.
+    - `lengths="mostly-balanced"`: balanced ones, and now and then longer ones at which some class cannot occur. Without
+      strings of odd length a net cannot learn that they are outside of D_n; with short strings of one class it confuses
+      the classes later.
+    - `length_sampling="uniform"`, `"log-uniform"`: probabilities equal, or in proportion to 1/length.
+    - `length_sampling="short-first"`: from 1/length at the first step to length at the last. Short strings teach the
+      structure, long ones keep it.
+    - `length_sampling="growing"`: starts with the shortest length and adds the next one whenever the running loss at
+      the longest so far, which is drawn three times as often as any other, is below 0.3. For tasks whose long strings
+      are noise until short ones are understood.
+    - `rise`: lengths follow a fixed curriculum instead.
+    - `supervision="last"`, `"prefix"`: the loss is of the last supervised position of a string, or of all of them.
+    - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
+      training, where h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no
+      label. From the first step on it can hold all states together, and nothing is learned.
+    - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     """
 
     steps: int = Field(6_000, ge=1, le=MAX_STEPS)

@@ -74,8 +74,8 @@ def test_whole_ones_are_verified(level: str, contents, tmp_path: Path, capsys) -
     levels = ["refuted", "tested", "extracted", "bounded", "proved"]
     for minimum in levels:
         expected = 0 if levels.index(level) >= levels.index(minimum) else 1
-        assert verdict(path, capsys, "--at-least", minimum)[0] == expected
-    code, text = verdict(path, capsys, "--at-least", "extrated")
+        assert verdict(path, capsys, "--min-level", minimum)[0] == expected
+    code, text = verdict(path, capsys, "--min-level", "extrated")
     assert code == 2
     assert "did you mean 'extracted'?" in text
 
@@ -371,7 +371,7 @@ def test_checking_needs_no_torch(edited: bool, code: int, contents, tmp_path: Pa
         other_answers(content)
     path.write_text(text_of(content))
     program = "import sys; sys.modules['torch'] = None; from lengthwise.cli.app import main; main(sys.argv[1:])"
-    command = [sys.executable, "-c", program, "certify", "--check", str(path), "--at-least", "proved"]
+    command = [sys.executable, "-c", program, "certify", "--check", str(path), "--min-level", "proved"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -70,7 +70,9 @@ def test_runs_at_smoke_scale_and_writes_its_page(name: str, runs: Path, tmp_path
     experiment = experiment._replace(cells=[cell._replace(specs=cell.specs[:1]) for cell in cells])
     outcomes = execute_all(experiment.specs, runs, experiment.plan, lambda progress: None, num_workers=1)
     assert [outcome.reason for outcome in outcomes] == [""] * len(experiment.specs)
-    *pictures, path = write_page(name, "smoke", experiment, outcomes, runs, tmp_path / "page.md")
+    *pictures, path = write_page(
+        name, "smoke", f"lengthwise reproduce {name}", experiment, outcomes, runs, tmp_path / "page.md"
+    )
     page = path.read_text().replace("\N{NO-BREAK SPACE}", " ")
     assert all(text in page for cell in experiment.cells for text in (cell.row, cell.column, cell.published))
     for picture in pictures:

@@ -59,7 +59,7 @@ def test_errors_are_divided_by_the_dimension_and_have_an_interval_over_runs() ->
     assert cells["95 % interval"] == "2.58e-02 to 2.74e-01"  # 4.303 standard errors of 0.05 / sqrt(3)
     assert (cells["lowest run"], cells["over all"], cells["mean predicted"]) == ("1.00e-01", "2.00e-01", "2.50e-01")
     assert (cells["examples"], cells["paper"]) == ("1", "1.70e-03")
-    page = markdown_page("looped/table-2", "small", experiment, outcomes, TODAY)
+    page = markdown_page("looped/table-2", "small", "lengthwise reproduce looped/table-2", experiment, outcomes, TODAY)
     assert "| trees | 1.50e-01 |" in page
     assert "column R=1" in page
     assert "*error*: squared error of the last answer" in page
@@ -110,7 +110,7 @@ def test_accuracies_stand_next_to_the_best_shallow_baseline() -> None:
     rates = specs[0].task.base_rates(5)
     cells = [Cell("LCS (5)", column, specs, "", (5, 5)) for column in ("one", "two")]
     experiment = Experiment("Title", "About.", cells, PLAN, scored="legal", compared=[("one", "two")])
-    page = markdown_page("x", "small", experiment, outcomes, TODAY)
+    page = markdown_page("x", "small", "lengthwise reproduce x", experiment, outcomes, TODAY)
     _, _, section = page.partition("## Next to answers that solve nothing")
     assert "| LCS (5) | one | two | +0.00 | +0.00 to +0.00 | - |" in section
     assert max(rates.values()) < 0.95
@@ -144,7 +144,12 @@ def test_columns_are_compared_seed_by_seed(apart: float, better: str) -> None:
     compared = [("R=1", "R=2"), ("R=1", "a column that is in other rows")]
     experiment = Experiment("Title", "About.", cells, TREE_PLAN, scored="error", compared=compared)
     page = markdown_page(
-        "x", "small", experiment, [outcome for outcomes in columns.values() for outcome in outcomes], TODAY
+        "x",
+        "small",
+        "lengthwise reproduce x",
+        experiment,
+        [outcome for outcomes in columns.values() for outcome in outcomes],
+        TODAY,
     )
     # Divided by 4 dimensions; Student's half-width of +-0.005 over two seeds is 12.706 * 0.005.
     low, high = apart / 4 - 0.06353, apart / 4 + 0.06353

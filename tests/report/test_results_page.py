@@ -73,7 +73,9 @@ def test_the_best_test_stands_next_to_what_guesses_would_give() -> None:
     cells = dict(zip(header, line, strict=True))
     assert cells["best test"] == "87.50 %"
     assert 50 < float(cells["guesses"].removesuffix(" %")) < 55  # the better of two tests of 128 guesses
-    page = markdown_page("linear-rnn/table-2", "small", experiment, outcomes, date(2026, 1, 2))
+    page = markdown_page(
+        "linear-rnn/table-2", "small", "lengthwise reproduce linear-rnn/table-2", experiment, outcomes, date(2026, 1, 2)
+    )
     assert "which selects on test data" in page
     header, (line,), _ = cell_table(experiment, [o._replace(result=None, reason="failed") for o in outcomes])
     assert len(header) == len(line)
@@ -108,7 +110,7 @@ def test_long_lengths_show_the_lowest_seed() -> None:
 def test_failed_runs_stay_visible_with_their_reason() -> None:
     done, failed = outcome(0), Outcome(make_spec("parity", "regular-gpt", {}, seed=1), None, "Diverged: at step 7")
     experiment = experiment_with([done, failed])
-    page = markdown_page("name", "small", experiment, [done, failed], date(2026, 11, 21))
+    page = markdown_page("name", "small", "lengthwise reproduce name", experiment, [done, failed], date(2026, 11, 21))
     assert "| Parity | 100\xa0% |" in page
     assert "runs 1 of 2" in page
     assert f"- {failed.spec.id}: Diverged: at step 7" in page
@@ -120,7 +122,9 @@ def test_a_cell_without_any_run_is_empty_not_missing() -> None:
     header, (line,), _ = cell_table(experiment_with([failed]), [failed])
     assert len(line) == len(header)
     assert line[:5] == ("Parity", "C=2", "0 of 1", "41-60", "-")
-    assert markdown_page("name", "small", experiment_with([failed]), [failed], date(2026, 1, 1))
+    assert markdown_page(
+        "name", "small", "lengthwise reproduce name", experiment_with([failed]), [failed], date(2026, 1, 1)
+    )
 
 
 def test_the_table_of_a_page_has_eight_columns_and_the_folded_one_all_others() -> None:
@@ -134,7 +138,7 @@ def test_the_table_of_a_page_has_eight_columns_and_the_folded_one_all_others() -
         assert {"chance", "paper"} <= set(table.header)
         columns = {*table.header, *details.header, *dict(details.shared)}
         assert columns == set(cell_table(experiment, outcomes).without_empty().header)
-        page = markdown_page("name", "small", experiment, outcomes, date(2026, 1, 1))
+        page = markdown_page("name", "small", "lengthwise reproduce name", experiment, outcomes, date(2026, 1, 1))
         assert page.index("| row | column | mean |") < page.index("```console") < page.index("<details")
 
 
@@ -153,7 +157,9 @@ def test_reasons_stand_once_with_their_cells_and_levels_are_explained() -> None:
     ]
     cells = [Cell(name, "C=2", (done.spec,), "") for name, done in zip("ABCD", outcomes, strict=True)]
     plan = PLAN.model_copy(update={"certificate": True})
-    page = markdown_page("name", "small", Experiment("T", "A.", cells, plan), outcomes, date(2026, 1, 1))
+    page = markdown_page(
+        "name", "small", "lengthwise reproduce name", Experiment("T", "A.", cells, plan), outcomes, date(2026, 1, 1)
+    )
     section = page.partition("## Certificates")[2]
     assert "- merges: expected at most 524-700, got 812-1,080: B (1); C (1)" in section
     assert "- no machine was found: D (1)" in section

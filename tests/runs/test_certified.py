@@ -37,7 +37,7 @@ def folders(tmp_path: Path) -> list[str]:
 
 def test_a_certificate_is_checked_against_the_weights_it_is_about(folders: list[str], capsys) -> None:
     parity, moved, pairs = folders
-    code, text = verdict(capsys, parity, "--at-least", "extracted")
+    code, text = verdict(capsys, parity, "--min-level", "extracted")
     assert code == 0, text
     check = ("--check", f"{parity}/certificate.json")
     code, text = verdict(capsys, parity, *check)

@@ -43,11 +43,11 @@ def file_stem(name: str, scale: str) -> str:
 
 
 def write_page(
-    name: str, scale: str, experiment: Experiment, outcomes: Sequence[Outcome], runs: Path, page: Path
+    name: str, scale: str, command: str, experiment: Experiment, outcomes: Sequence[Outcome], runs: Path, page: Path
 ) -> list[Path]:
     """Write the page of an experiment, and the pictures of its study where all of its runs succeeded; their paths.
 
-    `runs` is the folder of the runs, which a study reads.
+    `runs` is the folder of the runs, which a study reads; `command` is what the page says repeats the experiment.
     """
     study = StudyPage([], {})
     if experiment.study is not None and all(outcome.result is not None for outcome in outcomes):
@@ -59,13 +59,14 @@ def write_page(
     for path, content in zip(drawn, contents, strict=True):
         write_by_rename(path, content)
     today = datetime.now(UTC).date()
-    write_by_rename(page, markdown_page(name, scale, experiment, outcomes, today, study.sections).encode())
+    write_by_rename(page, markdown_page(name, scale, command, experiment, outcomes, today, study.sections).encode())
     return [*drawn, page]
 
 
 def markdown_page(
     name: str,
     scale: str,
+    command: str,
     experiment: Experiment,
     outcomes: Sequence[Outcome],
     today: date,
@@ -73,10 +74,10 @@ def markdown_page(
 ) -> str:
     """The page of an experiment that was run: its main table, sections of its study, certificates; the rest folded."""
     head = [f"# {experiment.title}", experiment.about, *([_SMOKE] if scale == "smoke" else [])]
-    command = f"```console\nlengthwise reproduce {name} --scale {scale}\n```"
+    listing = f"```console\n{command}\n```"
     if not experiment.cells:
         lines = [f"- date: {today}", *(f"- {what}: {value}" for what, value in versions().items())]
-        return "\n\n".join([*head, command, *study, "## Where it comes from", "\n".join(lines)]) + "\n"
+        return "\n\n".join([*head, listing, *study, "## Where it comes from", "\n".join(lines)]) + "\n"
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     table = main_table(experiment, outcomes)
     parts = [
@@ -84,7 +85,7 @@ def markdown_page(
         *table_paragraphs(table),
         *_SCORED[experiment.scored],
         definitions(about_columns(experiment, table)),
-        command,
+        listing,
         *_failures(outcomes),
         *study,
         *with_shallow_baselines(experiment, outcomes),
@@ -96,8 +97,7 @@ def markdown_page(
         *_measured(results),
         _provenance(results, today),
         f"All results, a line of JSON for each run: [{file_stem(name, scale)}.jsonl.gz](records/"
-        f"{file_stem(name, scale)}.jsonl.gz). `lengthwise reproduce {name} --scale {scale} --recorded` counts these "
-        "runs as finished.",
+        f"{file_stem(name, scale)}.jsonl.gz). With its option `recorded` the command counts these runs as finished.",
     ]
     return "\n\n".join(parts) + "\n"
 

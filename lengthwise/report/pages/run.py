@@ -259,9 +259,12 @@ def _runs(results: Sequence[RunResult]) -> str:
 
 def _configuration(panel: _Panel) -> str:
     row, spec = panel.rows[0], panel.results[0].spec
-    command = f"lengthwise train {spec['task']['name']} {row.model} --config FILE --seed SEED"
+    command = f"lengthwise train {spec['task']['name']} {row.model}"
     seeds = ", ".join(str(row.seed) for row in panel.rows)
-    how = f"Saved as FILE, this repeats the training with <code>{escape(command)}</code>, SEED {seeds}."
+    how = (
+        f"Saved as a file, this is the configuration of <code>{escape(command)}</code> that repeats the training, "
+        f"seed {seeds}."
+    )
     return (
         f"<details><summary>{escape(panel.title)}</summary>{html_note(how)}<pre>{escape(as_toml(spec))}</pre></details>"
     )

@@ -82,7 +82,7 @@ def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
 
 
 def as_toml(spec: Settings) -> str:
-    """The specification as a file for ``lengthwise train TASK MODEL --config FILE``.
+    """The specification as a configuration file of ``lengthwise train TASK MODEL``.
 
     It holds every setting, so that it says the same over any preset.
 
