@@ -79,7 +79,7 @@ def test_runs_at_smoke_scale_and_writes_its_page(name: str, runs: Path, tmp_path
         assert picture.stat().st_size > 0
         assert f"]({picture.name})" in page
     assert bool(pictures) == (experiment.study is not None)
-    assert f"lengthwise reproduce {name} --scale smoke" in page
+    assert f"lengthwise reproduce {name}\n" in page
     assert "commit:" in page
     assert "## Without a result" not in page
 
