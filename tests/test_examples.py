@@ -8,9 +8,6 @@ import pytest
 from script_runner import run_script
 
 from lengthwise.cli.app import main
-from lengthwise.experiments.base import SMOKE_PLAN
-from lengthwise.runs.execute import execute
-from lengthwise.runs.spec import make_spec
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -46,25 +43,6 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
 )
 def test_benchmarks_run(script: str, expected: str, tmp_path: Path) -> None:
     assert expected in run_script(ROOT / "benchmarks" / f"{script}.py", "--quick", folder=tmp_path)
-
-
-def test_the_page_about_learning_to_repeat_words_is_written(tmp_path: Path) -> None:
-    run_script(ROOT / "benchmarks" / "memorization.py", "--scale", "smoke", "--to", str(tmp_path), folder=tmp_path)
-    page = (tmp_path / "rnn-memorization.md").read_text(encoding="utf-8")
-    assert all(title in page for title in ("## Success", "## Learned eigenvalues", "## Lifetime", "A smoke run"))
-    assert (tmp_path / "rnn-memorization.svg").read_text(encoding="utf-8").startswith("<svg")
-
-
-def test_the_page_about_the_inside_of_nets_is_written(tmp_path: Path) -> None:
-    sizes = {"model": {"d_model": 8, "num_heads": 2}, "train": {"steps": 2, "batch_size": 4}}
-    spec = make_spec("parity", "regular-gpt", sizes, preset="fast", seed=0)
-    execute(spec, tmp_path, SMOKE_PLAN)
-    run_script(ROOT / "benchmarks" / "inside.py", spec.id, "--to", "pages", folder=tmp_path)
-    pictures = re.findall(
-        r"\]\((.*?\.png)\)", (tmp_path / "pages" / "regular-gpt-inside.md").read_text(encoding="utf-8")
-    )
-    assert len(pictures) == 4
-    assert all((tmp_path / "pages" / name).stat().st_size > 1_000 for name in pictures)
 
 
 to_the_end = pytest.mark.parametrize("steps", [3, pytest.param(None, marks=pytest.mark.slow)])

@@ -103,7 +103,7 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(ValueError, match=r"there are strings to draw, got 5, at which start 0 has none"):
         bounded_dyck(2).sample(np.zeros((3, 5)))
     with pytest.raises(
-        ValueError, match=r"length: expected at most 250,000,000 symbols for samplers of 4 states that re"
+        ValueError, match=r"length: expected at most 50,000,000 symbols for samplers of 4 states that re"
     ):
         bounded_dyck(2).sample(np.broadcast_to(0.0, (1, 250_000_002)))
     with pytest.raises(ValueError, match=r"languages: expected at least one automaton, got none"):

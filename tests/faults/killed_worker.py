@@ -31,7 +31,8 @@ def die(*_: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-pool._execute_in_worker = die  # in the workers too, which import this script
+if __name__ in ("__main__", "__mp_main__"):  # in this script and its workers, not where doctests are collected
+    pool._execute_in_worker = die
 
 if __name__ == "__main__":
     settings = {"model": {"d_model": 8, "num_heads": 2}, "train": {"steps": 20, "batch_size": 4, "max_length": 8}}
