@@ -75,7 +75,7 @@ class TableReadout(nn.Module):
 
 
 class TableModel(AcceptsPads, TreeModel):
-    """As `TableLayer` says; every answer of the machine must be a class of the task, or 0 where it asks nothing."""
+    """As `TableLayer` says; every answer of the machine must be a class of the task, or 0 at unsupervised positions."""
 
     name = "table"
     Config = ModelConfig

@@ -115,3 +115,21 @@ def test_flags_are_named_by_the_command_line_only(part: Path) -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 flags = re.findall(r"(?<![\w-])--[a-z][\w-]*", node.value)
                 assert not set(flags) - {"--porcelain"}, f"{file.relative_to(ROOT)}, line {node.lineno}"  # git's
+
+
+PROSE = re.compile(
+    r"\b(asks nothing|(is|are|nothing) asked|asked for|anew|for ever|beside|learnt|glances?|rivals?|so many"
+    r"|snap(ped|s)?|carried out|gone through|cheap predictors?|half-width|in (its|their|the same) places?|told apart)\b"
+    r"|\b(colour|neighbour|behaviour|normalis|initialis|optimis|minimis|memoris|generalis)"
+)
+
+
+@pytest.mark.parametrize("top", ["README.md", "CONTRIBUTING.md", "docs", "lengthwise", "benchmarks", "examples"])
+def test_prose_uses_words_of_the_field(top: str) -> None:
+    path = ROOT / top
+    texts = [path] if path.is_file() else [text for ending in ("*.md", "*.py", "*.html") for text in path.rglob(ending)]
+    texts = [text for text in texts if text.name != "convert.py"]  # which names what is no more
+    assert texts
+    for text in texts:
+        for number, line in enumerate(text.read_text(encoding="utf-8").splitlines(), 1):
+            assert not PROSE.search(line), f"{text.relative_to(ROOT)}, line {number}"

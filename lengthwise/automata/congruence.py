@@ -26,7 +26,7 @@ def coarse_congruence(
     """
     blocks = _united(table, labels, likely)
     smaller, their_labels = quotient(table, labels, blocks)
-    pairs = np.argwhere(np.triu(~_told_apart(smaller, their_labels), 1))
+    pairs = np.argwhere(np.triu(~_differ_apart(smaller, their_labels), 1))
     joined: np.ndarray = _united(smaller, their_labels, pairs.tolist())[blocks]
     return joined
 
@@ -87,7 +87,7 @@ def _labels_clash(labels: Int64[np.ndarray, " K"], blocks: Int64[np.ndarray, " K
     return bool((greatest[blocks[known]] != labels[known]).any())
 
 
-def _told_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"]) -> Bool[np.ndarray, "K K"]:
+def _differ_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"]) -> Bool[np.ndarray, "K K"]:
     """Pairs that can lie in one block of no congruence: known windows around them lead to different labels."""
     known = labels >= 0
     apart: np.ndarray = known[:, None] & known & (labels[:, None] != labels)
@@ -100,6 +100,6 @@ def _told_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"])
                 contexts = np.flatnonzero(around[one] >= 0)
                 others = np.flatnonzero(~apart[one])
                 successors = around[np.ix_(others, contexts)]
-                told = ((successors >= 0) & apart[around[one, contexts], successors]).any(1)
-                apart[one, others[told]] = apart[others[told], one] = True
+                differ = ((successors >= 0) & apart[around[one, contexts], successors]).any(1)
+                apart[one, others[differ]] = apart[others[differ], one] = True
     return apart

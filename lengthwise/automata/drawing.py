@@ -8,7 +8,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 
 MAX_DRAWN = 40
-"""Machines with more states are not drawn: their arcs cannot be told apart."""
+"""Machines with more states are not drawn: their arcs cannot be distinguished."""
 
 MAX_LISTED = 5
 """A label lists up to this number of symbols and counts the others."""

@@ -6,7 +6,7 @@ from jaxtyping import Bool, Int64
 from lengthwise.automata.monoid import TransitionMonoid
 
 MAX_SUBGROUPS = 200
-"""A search for small actions follows at most so many subgroups."""
+"""The maximal number of subgroups that a search for small actions extends."""
 
 
 def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M N"]:

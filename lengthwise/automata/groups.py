@@ -128,8 +128,8 @@ def permutation_group(name: str) -> PermutationGroup:
     - ``"A3"`` to ``"A6"``, the alternating group: a = (0 1 2), b as in the symmetric group.
     - ``"Z2"`` to ``"Z100"``, also ``"C2"`` to ``"C100"``, the cyclic group: a = (), b = (0 1 ... n-1).
 
-    S2 is Z2 and A3 is Z3, with those generators. From some length on every element is a product of so many generators,
-    so that the length tells nothing.
+    S2 is Z2 and A3 is Z3, with those generators. From some length on every element is a product of that number of
+    generators, so that the length says nothing of the product.
 
     Raises:
         ValueError: the name is none of these.

@@ -32,13 +32,13 @@ def even_pairs() -> Transducer:
 
 @cache
 def cycle(size: int) -> Transducer:
-    """Position on a cycle of `size` places, from 0; symbol 0 stays, 1 moves up, 2 moves down.
+    """Position on a cycle of length `size`, from 0; symbol 0 stays, 1 moves up, 2 moves down.
 
     Raises:
         ValueError: `size` is below 1.
     """
     if size < 1:
-        raise ValueError(f"size: expected at least one place on the cycle, got {size}; choose 1 or more")
+        raise ValueError(f"size: expected a cycle of length 1 or more, got {size}; choose 1 or more")
     index = np.arange(size)
     table = np.stack([index, (index + 1) % size, (index - 1) % size], axis=1)
     return Transducer(Semiautomaton(table, ("0", "1", "2")), 0, index)
@@ -84,7 +84,7 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
     """Value modulo `modulus` of an expression of digits below it and the operators + - *, with * before + and -.
 
     After an operand the state is (total of the finished terms, signed product that may still grow), and the answer is
-    their sum; after an operator it is what the next operand needs, and nothing is asked. An operand after an operand,
+    their sum; after an operator it is what the next operand needs, and there is no answer. An operand after an operand,
     or an operator where an operand is due, leads to a sink. There are modulus**2 states after an operand and as many
     after *, `modulus` after each of + and - (the start is the state after "0+"), and the sink. With `leading_plus`
     every expression begins with a +, for which there is one more state.

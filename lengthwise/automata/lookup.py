@@ -15,10 +15,10 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import PAD
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 18
-"""Strings are read in slabs of about so many symbols, which fit into a cache."""
+"""The number of symbols of a slab, about: strings are read in slabs, which fit into a cache."""
 
 MAX_ENTRIES = 1 << 14
-"""Tables of windows of symbols have at most so many entries."""
+"""The maximal number of entries of a table of windows of symbols."""
 
 MAX_ROWS_PER_CHUNK = 4096
 """Strings that a machine reads side by side."""
@@ -27,7 +27,7 @@ FEW_STRINGS = 256
 """So many strings, or more, are worth a look-up at one position of all of them."""
 
 MAX_ELEMENTS = 255
-"""Monoids of at most so many elements are composed instead: an element is a byte, and their table fits into a cache."""
+"""Monoids up to this size are composed instead: an element is a byte, and their table fits into a cache."""
 
 
 class TreeLookup:
@@ -85,7 +85,7 @@ class TreeLookup:
     def prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
         """The class of every prefix of every string; errors as in `final_classes`.
 
-        At level l the node that ends at position t stands for the C^l places up to t; prefix t is read at its own
+        At level l the node that ends at position t stands for the C^l positions up to t; prefix t is read at its own
         depth. T log_C T look-ups a string.
         """
         batch, length = strings.shape
@@ -188,7 +188,7 @@ class StateLookup:
         return TreeLookup(TreeMachine(self.machine.symbols, leaves, monoid.table, monoid.maps[:, self.start]))
 
     def _states_visited(self, width: int) -> Integer[np.ndarray, "N K"]:
-        """The states after each of so many symbols, from state q on a window of code c at entry ``q V^width + c``."""
+        """The states after each number of symbols, from state q on a window of code c at entry ``q V^width + c``."""
         states, symbols = self.machine.num_states, self.machine.num_symbols
         state = np.repeat(np.arange(states), symbols**width)
         visited = []
@@ -244,7 +244,7 @@ def _codes(
 def _delayed(
     nodes: Integer[np.ndarray, "B T"], distance: int, pad: Integer[np.ndarray, " _"]
 ) -> Integer[np.ndarray, "B T"]:
-    """What stands so far to the left of each place; pads before the start."""
+    """What stands at this distance to the left of each position; pads before the start."""
     distance = min(distance, nodes.shape[1])
     delayed = np.empty_like(nodes)
     delayed[:, :distance] = pad

@@ -59,6 +59,6 @@ def _products(
 
 
 def _compared(one: Int64[np.ndarray, "*N"], other: Int64[np.ndarray, "*N"]) -> tuple[int, int]:
-    """In how many places both are known, and in how many of these they differ."""
+    """At how many entries both are known, and at how many of these they differ."""
     decided = (one >= 0) & (other >= 0)
     return int(decided.sum()), int((decided & (one != other)).sum())

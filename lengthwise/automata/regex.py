@@ -85,7 +85,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     seen = {start}
     max_states = min(MAX_STATES, MAX_TRANSITIONS // len(symbols))
 
-    @lru_cache(maxsize=1)  # one state is asked for all symbols in turn
+    @lru_cache(maxsize=1)  # all symbols are read from one state in turn
     def successors_of(state: int) -> int:
         return (
             whole.first

@@ -22,7 +22,7 @@ class StringSampler:
     `targets` is impossible, not only improbable. Probabilities are exact to double precision.
 
     The probabilities for r symbols to go serve every longer string too; they are computed when first needed and kept:
-    one float per state and symbol but the last, for every r up to the longest length asked for.
+    one float per state and symbol but the last, for every r up to the longest length drawn.
     """
 
     semiautomaton: Semiautomaton

@@ -21,7 +21,7 @@ MAX_MERGES = 20_000_000
 class TreeMachine:
     """A bottom-up tree automaton over balanced C-ary trees, as RegularGPT reads strings.
 
-    A string of T symbols is filled up with pads in front to C^L places, for the least L >= 1 with C^L >= T.
+    A string of T symbols is filled up with pads in front to C^L positions, for the least L >= 1 with C^L >= T.
     ``leaves[0]`` is the class of a pad, ``leaves[1 + v]`` that of symbol v; ``table[k_1, ..., k_C]``, oldest first, is
     the class of a window whose C parts have these classes, at every level, and -1 where the machine does not know;
     ``outputs`` answers for the class of the whole.
@@ -88,7 +88,7 @@ class TreeMachine:
     def classes(self, strings: Int64[np.ndarray, "B T"]) -> list[Int64[np.ndarray, "B N"]]:
         """The class of every node, level by level from the leaves to the root, pads in front included.
 
-        Strings may hold `PAD` ("no symbol") in any place.
+        Strings may hold `PAD` ("no symbol") at any position.
 
         Raises:
             ValueError: strings are empty or hold foreign symbols; the table lacks an entry that they need.
@@ -136,7 +136,7 @@ class TreeMachine:
 
         None is a proof for every length. At each level it is known which classes stand for which elements of the
         transducer's monoid; there are finitely many such pairs, so that what is known repeats after some level, and
-        with it everything above. Strings after which the transducer answers `IGNORE` are not asked.
+        with it everything above. Strings after which the transducer answers `IGNORE` are not compared.
 
         Raises:
             ValueError: the machines read different symbols; the table lacks an entry that some string needs; a level
@@ -175,7 +175,7 @@ class TreeMachine:
         new = np.full(self.num_classes + 1, GAP)  # the last entry is that of a gap
         new[order] = np.arange(len(order))
         # Every string is answered by known entries, so that classes may be one wherever all known entries agree with
-        # it; what then stands in place of a gap, no string needs. Nor does it need the outputs of classes that are
+        # it; what then replaces a gap, no string needs. Nor does it need the outputs of classes that are
         # never a whole string's.
         table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
         answers, labels = np.unique(self.outputs, return_inverse=True)
@@ -269,7 +269,7 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
 
 
 def _nothing_supervised(symbols: tuple[str, ...]) -> Transducer:
-    """The transducer of one state that never asks for an answer."""
+    """The transducer of one state that answers `IGNORE` always."""
     return Transducer(Semiautomaton(np.zeros((1, len(symbols)), dtype=np.int64), symbols), 0, np.array([IGNORE]))
 
 
@@ -319,7 +319,7 @@ class _Comparison:
         return None
 
     def levels_of_all_strings(self) -> tuple[list[_Level], Bool[np.ndarray, " K"]]:
-        """What is found where nothing is asked: all levels until they repeat, and the classes of whole strings."""
+        """What is found where nothing is compared: all levels until they repeat, and the classes of whole strings."""
         self.run()
         return self.levels, self.supervised
 

@@ -20,7 +20,7 @@ def streamed_machine_model(certificate: Certificate) -> TransducerModel:
     """`machine_model` for reading symbol by symbol.
 
     A tree machine cannot be read so, but it is proved to answer every string as the task's transducer does, wherever
-    that is supervised; the transducer takes its place.
+    that is supervised; the transducer replaces it.
 
     Raises:
         ValueError: as `machine_model`.

@@ -46,7 +46,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
-    """What a command returns, or the exit code of its failure, which is told in one sentence."""
+    """What a command returns, or the exit code of its failure, which is said in one sentence."""
     try:
         code = call()
     except BrokenPipeError:  # whoever reads our output has seen enough

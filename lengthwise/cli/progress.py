@@ -1,4 +1,4 @@
-"""Runs that are watched: their progress is shown, and they stop, with a checkpoint, when they are asked to."""
+"""Runs that are watched: their progress is shown, and they stop, with a checkpoint, on request."""
 
 import threading
 from collections.abc import Iterable, Iterator

@@ -40,8 +40,8 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[float, float]:
     """A 95 % interval for the accuracy that 2 nets or more have on average, all measured on the same strings.
 
-    Seeds and strings are drawn independently, so that Student's half-width over nets and Wilson's for the strings add
-    as squares do. NaN for fewer nets.
+    Seeds and strings are drawn independently, so that the radius of Student's interval over nets and that of Wilson's
+    over strings add as squares do. NaN for fewer nets.
 
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)

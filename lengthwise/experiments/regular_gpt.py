@@ -298,7 +298,7 @@ def contraction(scale: Scale = "small") -> Experiment:
         title="What it costs to draw states together",
         about=(
             "In the second half of its steps preset `fast` raises the noise of states from 0.1 to 0.3 and compares the "
-            "states of a string with and without pads. Nothing is told about the answers by either; states become "
+            "states of a string with and without pads. Neither uses any answer; states become "
             "points, and a certificate can be found. The steps are the same in all columns: see after how many a net "
             "was solved, and what a step costs."
         ),

@@ -12,7 +12,7 @@ from lengthwise.ops.tree_attention import TreeLayer
 
 
 class Codebook(nn.Module):
-    """Up to Q codes c_k; the nearest one stands in place of a state.
+    """Up to Q codes c_k; a state is replaced by the nearest one.
 
     q(y) = c_k with k = argmin_k |y - c_k| = argmax_k (c_k . y - |c_k|^2 / 2);  dq / dy = 1 (straight-through).
 
@@ -48,7 +48,7 @@ class Codebook(nn.Module):
         return float(torch.pdist(self.known).min()) if int(self.count) > 1 else math.inf
 
     def fill(self, codes: Float[Tensor, "K D"]) -> None:
-        """Take these codes in place of all others.
+        """Replace all codes by these.
 
         Raises:
             ValueError: there is none, or there are more than Q.

@@ -11,7 +11,7 @@ from lengthwise.ops.sinusoids import position_sinusoids
 
 
 class Positions(nn.Module):
-    """Adds an encoding of positions 0 ... T - 1: sinusoids for any T, or, with `learned`, a table of so many."""
+    """Adds an encoding of positions 0 ... T - 1: sinusoids for any T, or, with `learned`, a table of that length."""
 
     def __init__(self, *, d_model: int, learned: int = 0) -> None:
         super().__init__()

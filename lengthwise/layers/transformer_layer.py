@@ -74,7 +74,7 @@ class TransformerLayer(nn.Module):
     def at(
         self, states: Float[Tensor, "B T D"], positions: Int64[Tensor, " B"], scales: Scales | None = None
     ) -> Float[Tensor, "B D"]:
-        """The same numbers as `forward` at one place of each row: of the other positions, keys and values alone."""
+        """The same numbers as `forward` at one position of each row: of the other positions, keys and values alone."""
         maps = self._maps(scales)
         normed = self.norms[0](states)
         here = torch.arange(len(positions))

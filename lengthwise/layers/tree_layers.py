@@ -83,7 +83,7 @@ class MergeLayer(TreeAttentionLayer):
 
     - With a residual the newest state would pass through unmixed; with a free scale, states would drift with depth.
     - The tanh saturates: what a state says with large numbers arrives unchanged however often it is merged, and small
-      changes are forgotten. A linear map in its place passes on what the labels never ask for, say how many symbols
+      changes are forgotten. A linear map instead passes on what no label depends on, say how many symbols
       were read, and that grows beyond anything training has shown.
     - One hidden layer must build the whole product of two states from sums over them; two halves of its size, one after
       the other, are as fast and make fewer mistakes.
@@ -106,7 +106,7 @@ class MergeLayer(TreeAttentionLayer):
         self.gain = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Linear weights N(0, 0.08^2), biases 0, g = 2, r = 8 for each head's own place in the window, else 0."""
+        """Linear weights N(0, 0.08^2), biases 0, g = 2, r = 8 for each head's own position in the window, else 0."""
         self.reset_shared_parameters()
         nn.init.constant_(self.gain, 2.0)
         heads = torch.arange(self.num_heads)

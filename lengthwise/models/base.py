@@ -230,7 +230,7 @@ def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceMod
 
 
 def _sizes(model: type[SequenceModel], task: Alphabet | Vectors) -> dict[str, int]:
-    """What a model is told about its task."""
+    """What a model is made for: the sizes and symbols of its task."""
     if isinstance(task, Vectors):
         check_accepts_vectors(model)
         return {"input_dim": task.input_dim, "num_classes": 1}

@@ -43,7 +43,7 @@ class AcceptsNoise:
 
 
 class AcceptsVectors:
-    """The model can be made with `input_dim` in place of `vocab_size`, for inputs [B, T, input_dim] of real numbers."""
+    """The model can be made with `input_dim` instead of `vocab_size`, for inputs [B, T, input_dim] of real numbers."""
 
     def check_vectors(self, inputs: Float[Tensor, "B T V"], input_dim: int) -> None:
         """Raise a ValueError unless these are sequences of vectors of `input_dim` finite numbers."""

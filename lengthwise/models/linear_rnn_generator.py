@@ -16,7 +16,7 @@ from lengthwise.models.capabilities import HasHiddenMatrices
 Ties = Literal["lowest", "error"]
 
 MAX_STATES_PER_CHUNK = 4096
-"""States of so many steps are held at a time."""
+"""The number of steps whose states are held at a time."""
 
 
 class LinearRNNGeneratorConfig(ModelConfig):
@@ -86,7 +86,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         Where W_x is 0 but for START, states follow from W_h alone and are read many at a time.
 
         Raises:
-            ValueError: `count` is negative, or symbols and classes are not as generating wants them.
+            ValueError: `count` is negative, or symbols and classes are not those of a generator.
             Tie: `ties` is "error" and a largest logit is not one alone.
 
         Example:

@@ -1,4 +1,4 @@
-"""The looped transformer: one layer, applied R times, told by its gains and gates which time it is."""
+"""The looped transformer: one layer, applied R times, whose gains and gates depend on the time."""
 
 import copy
 import math

@@ -13,7 +13,7 @@ from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, Width
 from lengthwise.models.capabilities import HasHiddenMatrices
 
 MAX_POSITIONS_PER_CHUNK = 1024
-"""States of so many positions are held at a time where only the last one is expected."""
+"""The number of positions whose states are held at a time where only the last state is needed."""
 
 
 class RNNConfig(ModelConfig):

@@ -36,7 +36,7 @@ class StackedRNN(RecurrentModel):
     """
 
     positions_per_chunk: ClassVar[int] = 512
-    """Long strings are read in parts of so many symbols."""
+    """The number of symbols of the parts in which long strings are read."""
 
     config: StackedConfig
     readout: nn.Sequential

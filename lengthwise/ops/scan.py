@@ -6,7 +6,7 @@ Elements are tuples of tensors with time in dimension 1, as many leading and tra
     y_1 = x_1,   y_t = y_{t-1} * x_t
 
 is computed in T steps by the definition, and by `scan` in about 2 log_2 T steps with fewer than 2 T products: adjacent
-elements are combined, the half as long sequence is scanned, and every other prefix needs one product more. It asks for
+elements are combined, the half as long sequence is scanned, and every other prefix needs one product more. It needs
 associativity alone; T need not be a power of two.
 
 Source: Blelloch, "Prefix sums and their applications" (1990). Differs from Fan et al. (2024), section 3.4 and appendix

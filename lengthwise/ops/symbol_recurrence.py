@@ -35,16 +35,16 @@ Tokens = Int64[Tensor, "B T"]
 State = Float[Tensor, "B N S"]
 
 SMALL_PRODUCTS = 1 << 18
-"""Chunks pay, for long strings, if a step's products of matrices are at most so many multiplications."""
+"""The maximal number of multiplications of a step's products of matrices for which chunks pay on long strings."""
 
 FEW_POSITIONS = 1 << 10
-"""Of one-hot columns, maps of so many places (of all strings together) are composed faster than steps are started."""
+"""Up to this number of positions of a 1, over all strings, composing maps is faster than starting steps."""
 
 STEPS_TOGETHER = 1 << 9
-"""Of so many steps maps are composed at once, so that they stay small."""
+"""The number of steps whose maps are composed at once, so that they stay small."""
 
 MANY_SYMBOLS = 32
-"""From so many symbols on, gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
+"""The number of symbols from which on gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
 
 
 def symbol_recurrence_by_definition(
@@ -83,7 +83,7 @@ def symbol_final_state(
     """The last state alone, ``symbol_recurrence(...)[:, -1]``; without a gradient no other one is kept.
 
     Where all columns of A, and x_0, are one-hot vectors and v = 0, products add zeros to one 1: states are followed as
-    places of that 1, to the same bits, and of few strings, by maps of places that are composed two by two.
+    positions of that 1, to the same bits, and of few strings, by maps of positions that are composed two by two.
     """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial, overflow=overflow)[:, -1]
@@ -108,7 +108,7 @@ def _is_one_hot(columns: Float[Tensor, "*M S K"]) -> bool:
 
 
 def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> State:
-    """The last state where columns and first states are one-hot vectors: N places of a 1 in N S numbers."""
+    """The last state where columns and first states are one-hot vectors: N positions of a 1 in N S numbers."""
     _, blocks, width, _ = transitions.shape
     offsets = width * torch.arange(blocks, device=tokens.device)
     successors = (transitions.argmax(-2) + offsets[:, None]).flatten(1)
@@ -124,7 +124,7 @@ def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> 
 
 
 def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
-    """Where each of P places is after all T maps, two neighbors at a time: log T steps of what is twice the work."""
+    """Where each of P positions is after all T maps, two neighbors at a time: log T steps of what is twice the work."""
     while (length := maps.shape[1]) > 1:
         pairs = maps[:, 1::2].gather(2, maps[:, : length - 1 : 2])
         maps = torch.cat([pairs, maps[:, -1:]], 1) if length % 2 else pairs

@@ -37,12 +37,12 @@ from torch import Tensor
 PadRule = Literal["merged", "raw"]
 
 TABLE_ROWS = 1024
-"""Windows are tabled while there are at most so many of them, however small the batch."""
+"""Up to this number of windows they are tabled, however small the batch."""
 
 
 @runtime_checkable
 class TreeLayer(Protocol):
-    """A transformer layer taken apart around its attention, so that each form can place the pieces.
+    """A transformer layer taken apart around its attention, so that each form can arrange the pieces.
 
     Its value for the newest state y_0 and its window y_0 ... y_{C-1} is
     ``output(y_0, attend(query(n_0), keys, values, bias))`` with ``n_j = normalize(y_j)`` and

@@ -42,7 +42,7 @@ REASONS = (
     (r"(?:: |, and )with radius (\S+) ", r"; with radius \1: "),
     (r"representatives", "prototypes"),
 )
-"""Patterns in the reasons of certificates, and what is written in their place."""
+"""Patterns in the reasons of certificates, and their replacements."""
 
 WAY_OUT = "only whole files can be converted"
 
@@ -88,7 +88,7 @@ def convert_reason(reason: str) -> str:
 def convert_spec(old: Content) -> Content:
     """A specification with the present names of settings, and with the optimizer that ran.
 
-    Where a model names no hidden matrices, AdamW used to train it in place of Muon, and the specification said Muon.
+    Where a model names no hidden matrices, AdamW used to train it instead of Muon, and the specification said Muon.
     """
     new = old | {"model": renamed(old["model"], CONFIG_FIELDS)}
     optimizer = old["train"]["optimizer"]
@@ -118,7 +118,7 @@ FILES: Mapping[str, Callable[[Content], Content]] = {
 
 
 def convert_records(path: Path) -> bool:
-    """Convert a file of records in its place; whether anything changed."""
+    """Convert a file of records, and overwrite it; whether anything changed."""
     old = gzip.decompress(path.read_bytes()).decode()
     results = (convert_result(json.loads(line)) for line in old.splitlines())
     new = "".join(json.dumps(result, separators=(",", ":")) + "\n" for result in results)
@@ -128,7 +128,7 @@ def convert_records(path: Path) -> bool:
 
 
 def convert_file(path: Path, conversion: Callable[[Content], Content]) -> bool:
-    """Convert a file of JSON with a digest in its place; whether anything changed."""
+    """Convert a file of JSON with a digest, and overwrite it; whether anything changed."""
     old = read_json(path, WAY_OUT)
     new = conversion(old)
     if new != old:

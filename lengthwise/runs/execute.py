@@ -266,7 +266,7 @@ class _Clock:
 
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, a scheduler that wants its machine back, a connection that is lost."""
+"""Ctrl-C, a scheduler that takes its machine back, a connection that is lost."""
 
 
 @contextmanager

@@ -135,7 +135,7 @@ class RunFolder(NamedTuple):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run: a second process that wants it is refused with a ValueError."""
+        """Hold the run: a second process that claims it gets a ValueError."""
         with (self.path / ".lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -79,7 +79,7 @@ class Journal(Generic[E]):
             )
 
     def digest(self, steps: int) -> str:
-        """A hash of the entries up to `steps`, by which those of another run are told."""
+        """A hash of the entries up to `steps`, which tells those of another run apart."""
         return _hash(self._lines(steps)).hexdigest()
 
     def keep(self, steps: int) -> None:

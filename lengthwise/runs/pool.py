@@ -92,7 +92,7 @@ def _outcome(spec: RunSpec, future: "Future[RunResult]") -> Outcome:
 
 
 class _Pool(NamedTuple):
-    """Worker processes, and the pipes that ask all of them to stop after a step, or to end at once."""
+    """Worker processes, and the pipes that tell all of them to stop after a step, or to end at once."""
 
     executor: ProcessPoolExecutor
     stop: "Connection[None, None]"
@@ -124,9 +124,9 @@ def _pool(num_workers: int, listener: Listener) -> Iterator[_Pool]:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Start processes that never see the signals that ask a run to stop, which often go to a whole process group.
+    """Start processes that never see the signals that stop a run, which often go to a whole process group.
 
-    This process alone decides, and asks the others through a pipe. Signals that arrive meanwhile are handled after it.
+    This process alone decides, and stops the others through a pipe. Signals that arrive meanwhile are handled after it.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:

@@ -1,4 +1,4 @@
-"""Tasks: what a model is asked, how strings are drawn, and what the right answers are."""
+"""Tasks: what a model is to answer, how strings are drawn, and what the right answers are."""
 
 from typing import TYPE_CHECKING
 

@@ -15,10 +15,10 @@ from lengthwise.validation import truncate, validated
 
 
 class Batch(NamedTuple):
-    """Inputs and, position by position, what a model is asked there.
+    """Inputs and a target for every supervised position.
 
-    Symbols and classes are ids, `IGNORE` where nothing is asked. Strings that are shorter than others of their batch
-    end in `PAD`, where nothing is asked. Vectors come with numbers as targets, NaN where nothing is asked.
+    Symbols and classes are ids, `IGNORE` at unsupervised positions. Strings that are shorter than others of their batch
+    end in `PAD`, which is unsupervised. Vectors have numbers as targets, NaN at unsupervised positions.
     """
 
     inputs: Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
@@ -26,17 +26,17 @@ class Batch(NamedTuple):
 
     @property
     def supervised(self) -> Bool[Tensor, "B T"]:
-        """Where something is asked."""
+        """The positions that are supervised."""
         return ~self.targets.isnan() if self.targets.is_floating_point() else self.targets != IGNORE
 
     @property
     def last_supervised(self) -> Int64[Tensor, " B"]:
-        """Where each row is asked last; its last place if it is asked nothing."""
+        """The last supervised position of each row; the last position of a row without any."""
         return self.targets.shape[1] - 1 - self.supervised.flip(1).int().argmax(1)
 
 
 class Task(BaseModel, ABC):
-    """What a model is asked: a frozen, validated description that draws its own strings and knows the answers.
+    """What a model is to answer: a frozen, validated description that draws its own strings and knows the answers.
 
     A task is its own configuration: its fields are what `make_task` and the command line set.
     `length` is the task's own size parameter; unless a task says otherwise, it is the number of symbols.
@@ -96,7 +96,7 @@ class SymbolTask(Task):
         """Turn a text of `symbols` into ids; a symbol outside the alphabet is a ValueError that says where."""
         read, known = text.split() if self.separator else list(text), truncate(" ".join(self.symbols))
         if not read:
-            raise ValueError(f"text: {self.name} wants at least one of the symbols {known}, got {text!r}")
+            raise ValueError(f"text: {self.name} expected at least one of the symbols {known}, got {text!r}")
         ids = {symbol: index for index, symbol in enumerate(self.symbols)}
         for position, symbol in enumerate(read):
             if symbol not in ids:
@@ -116,7 +116,7 @@ class OracleTask(SymbolTask):
 
     @abstractmethod
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Answer every prefix; `IGNORE` where the prefix asks nothing or is malformed."""
+        """Answer every prefix; `IGNORE` where the prefix is malformed or has no answer."""
 
 
 class RegularTask(OracleTask):

@@ -11,9 +11,9 @@ from lengthwise.tasks.base import Batch
 def with_identity_padding(
     batch: Batch, generator: torch.Generator, *, max_per_symbol: float = 0.5, block: int = 1
 ) -> Batch:
-    """Insert pads into every string at places drawn again for each: 0 to `max_per_symbol` T, and what fills a block.
+    """Insert pads into every string at positions drawn again for each: 0 to `max_per_symbol` T, and what fills a block.
 
-    A pad is the identity: the last one of a block asks what the symbol before it asked (nothing where there is none).
+    A pad is the identity: the last one of a block has the target of the symbol before it (none where there is none).
     Every string is seen under many bracketings, so a tree model has to learn that merging is associative.
 
     Pads come in blocks of `block`, whose distance from the end is a multiple of `block`: a tree of chunks of that size

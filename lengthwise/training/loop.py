@@ -41,7 +41,7 @@ MIN_CLIP_NORM = 0.01
 class StepRecord(NamedTuple):
     """What one step reports: steps done so far, loss, length before padding, norm of the gradient, rate of Adam.
 
-    The loss is what was descended: that of the answers and, where it is asked for, that of inconsistent states.
+    The loss is what was minimized: that of the answers and, where the recipe says so, that of inconsistent states.
     """
 
     step: int
@@ -102,7 +102,7 @@ class TrainingState:
 
 @one_thread()
 def train(model: SequenceModel, task: Task, recipe: Recipe, *, seed: int = 0) -> list[StepRecord]:
-    """Train `model` in place by `recipe`, leave it with its final weights, and return what each step reported.
+    """Train `model` by `recipe`, leave it with its final weights, and return what each step reported.
 
     Data and noise come from `seed`; the initial weights are the model's own. Runs on one torch thread.
 
@@ -189,7 +189,7 @@ def _losses(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """The loss of a step, and the part of it that answers make.
 
-    The other part, where the recipe wants it: how far the states of suffixes of half of the strings are from those of
+    The other part, where the recipe has one: how far the states of suffixes of half of the strings are from those of
     the same suffixes with pads; the mean square over all numbers, where each state has noise of its own.
     """
     model, weight = state.model, recipe.consistency_at(state.step)

@@ -44,7 +44,7 @@ class OptimizerRecipe(_Section):
 class AugmentationRecipe(_Section):
     """What training does to strings and states.
 
-    `padding`: probability that a batch gets identity padding, 0 to `pads_per_symbol` T pads at random places of each
+    `padding`: probability that a batch gets identity padding, 0 to `pads_per_symbol` T pads at random positions of each
     string and, in front, what fills its first chunk.
     `leading_padding`: probability that, besides, a run of 1 to `leading_pads` pads is put in front (log-uniform).
     `state_noise`, `late_state_noise`: standard deviation of the Gaussian noise on hidden states in the first and in

@@ -26,7 +26,7 @@ def legal_lengths(task: Task) -> list[int]:
 
 
 def final_answers(targets: torch.Tensor) -> torch.Tensor:
-    """The last answer that each row asks for."""
+    """The last supervised answer of each row."""
     supervised = targets != IGNORE
     assert supervised.any(dim=1).all()
     last = targets.shape[1] - 1 - supervised.flip(1).to(torch.int64).argmax(dim=1)
@@ -110,7 +110,7 @@ def test_samples_are_symbols_and_classes(task: SymbolTask) -> None:
             assert targets.is_contiguous()
             assert inputs.min() >= PAD
             assert inputs.max() < len(task.symbols)
-            padded = inputs == PAD  # only at the end, which asks nothing, and as little as possible
+            padded = inputs == PAD  # only at the end, which is unsupervised, and as little as possible
             assert (padded[:, 1:] | ~padded[:, :-1]).all()
             assert not padded.all(dim=0).any()
             assert (targets[padded] == IGNORE).all()
@@ -156,7 +156,7 @@ def test_encode_and_decode_are_inverse(task: SymbolTask) -> None:
 
 @every_member(SymbolTask)
 def test_encode_says_what_is_wrong_and_where(task: SymbolTask) -> None:
-    with pytest.raises(ValueError, match=f"text: {task.name} wants at least one of the symbols"):
+    with pytest.raises(ValueError, match=f"text: {task.name} expected at least one of the symbols"):
         task.encode("")
     foreign = next(symbol for symbol in "?#~" if symbol not in task.symbols)
     with pytest.raises(ValueError, match=rf"text: '\{foreign}' at position 3 is no symbol of {task.name}"):

@@ -117,7 +117,7 @@ def test_texts_read_as_they_are_printed() -> None:
         ),
         ("knapsack", "3 | -1 | 2 <sep>", "'-1' at position 3 is no symbol of knapsack"),
         ("longest-common-subsequence", "ab | b <sep>", "'ab' at position 1 is no symbol"),
-        ("edit-distance", "  ", "edit-distance wants at least one of the symbols"),
+        ("edit-distance", "  ", "edit-distance expected at least one of the symbols"),
     ],
 )
 def test_foreign_symbols_are_refused(name: str, text: str, wrong: str) -> None:

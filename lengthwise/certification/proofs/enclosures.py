@@ -128,7 +128,7 @@ def check_parts(model: nn.Module, layer: MergeLayer, *others: nn.Module) -> None
 
 
 def check_usual(model: nn.Module, kinds: set[type[nn.Module]], *parts: nn.Module) -> None:
-    """Reject parts of a model that are of other kinds, a hook that may change a result, or a method put in its place.
+    """Reject parts of a model that are of other kinds, a hook that may change a result, or a replaced method.
 
     Raises:
         ValueError: as above.

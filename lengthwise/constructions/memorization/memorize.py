@@ -73,7 +73,7 @@ def memorize(
         (3, (1, 4), 'abacabadabacabad')
 
     Source: "update on rnn memorization", section "How small can we make d?".
-    Differs from the source: it asks only which orders W_h can have; here the word is also read out.
+    Differs from the source: it only determines which orders W_h can have; here the word is also read out.
     """
     word = parse_word(text)
     check_max_dimension(max_dimension)

@@ -147,7 +147,7 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
     |V_k| >= <G, V_k> for a few G of norm 1, and its value is a lower bound.
 
     Source: second-order cone program of the group lasso, Yuan and Lin (2006).
-    Differs from the source: constraints of a margin in place of a squared loss.
+    Differs from the source: constraints of a margin instead of a squared loss.
     """
     from scipy.optimize import linprog
 

@@ -22,7 +22,7 @@ LOSS_FLOOR = 1e-8
 """Smaller losses, which a logarithmic axis may not hold, are drawn here."""
 
 FEW = 4
-"""The maximal number of seeds that are told apart where they coincide: by widths of lines, by offsets of points."""
+"""The maximal number of seeds that are distinguished where they coincide: by widths of lines, by offsets of points."""
 
 Value = dict[str, Any]
 

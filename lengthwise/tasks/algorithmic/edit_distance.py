@@ -28,7 +28,7 @@ GAP, REPLACEMENT = 2, 3
 """What it costs to leave out or put in a letter, and to replace one."""
 
 MAX_PAIRS_PER_CHUNK = 1_024
-"""Tables are made for so many pairs at a time, whose antidiagonals fit a cache."""
+"""The number of pairs whose tables are made at a time, so that their antidiagonals fit a cache."""
 
 
 @TASKS.register("edit-distance")
@@ -39,8 +39,8 @@ class EditDistance(TwoStringsTask):
     number of letters of the first string drawn, s. Letters are uniform among k of the alphabet, with k uniform from 3.
     The other string is, with probability 0.4, unrelated, of a size uniform in ``length - 3`` ... ``length + 2``.
     Otherwise it is a copy of s after D edits, with D uniform in 1 ... `length`; each edit is, with equal odds, a letter
-    left out (unless two are left), replaced or put in, at a uniform place. What equals s or is too short or too long is
-    drawn again, with the same D; more than half of the pairs are unrelated for that.
+    left out (unless two are left), replaced or put in, at a uniform position. What equals s or is too short or too long
+    is drawn again, with the same D; more than half of the pairs are unrelated for that.
 
     With border ``"true"`` the answer is the distance. With ``"published"`` letters left out at the start of a string
     cost 1 each instead of 2, which changes two answers of three at 60 letters.

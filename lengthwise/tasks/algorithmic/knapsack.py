@@ -17,7 +17,7 @@ from lengthwise.tasks.algorithmic.single_answer import (
 from lengthwise.tasks.base import TASKS
 
 MAX_CELLS_PER_CHUNK = 1 << 17
-"""Tables are made for as many problems at a time as have about so many cells, which fit a cache."""
+"""The number of cells of the tables that are made at a time: about what fits a cache."""
 
 
 @TASKS.register("knapsack")

@@ -64,7 +64,7 @@ class LongestCommonSubsequence(TwoStringsTask):
         return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """How many letters the strings share, and in how many places they agree."""
+        """How many letters the strings share, and at how many positions they agree."""
         strings = read(inputs)
         return self.features_of(common_letters(*strings), aligned_letters(*strings))
 
@@ -73,7 +73,7 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
     """The length of the longest common subsequence of each two strings of letters 0, 1, ..., which may end in pads.
 
     Neighbors in a row of the table of prefixes differ by 0 or 1. A row's differences are bits V, set where there is
-    none, and the next row is made of all of them at once: with M the places of `first` that hold the next letter of
+    none, and the next row is made of all of them at once: with M the positions of `first` that hold the next letter of
     `second` and U = V & M, it is (V + U) | (V - U), where a sum carries from word to word.
 
     Raises:

@@ -16,7 +16,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, OracleTask
 
 SEP, BAR = 0, 1
-"""The ids of ``<sep>``, where the answer is asked, and of ``|``, which stands between the parts of a problem."""
+"""The ids of ``<sep>``, the supervised position, and of ``|``, which stands between the parts of a problem."""
 
 NUM_SPECIAL = 2
 """Letters and integers have the ids that follow: integer n is symbol ``NUM_SPECIAL + n``."""
@@ -31,7 +31,7 @@ MAX_NUMBERS = 50_000
 
 
 class SingleAnswerTask(OracleTask):
-    """A problem, written as ``part | part | ... <sep>``, and one answer, asked at ``<sep>`` and nowhere else.
+    """A problem, written as ``part | part | ... <sep>``, and one answer, at ``<sep>`` and nowhere else.
 
     Every integer is one symbol, so that `max_length` and the sizes of a task decide how many symbols and classes there
     are; with `num_range`, the integers are 0 ... num_range - 1. Problems shorter than the longest of their batch end in
@@ -39,7 +39,7 @@ class SingleAnswerTask(OracleTask):
 
     Differs from the source (Xu and Sato, arXiv 2410.01405, appendix C.1): there the answer follows ``<sep>``, an end
     symbol follows the answer, and a problem counts as solved when both are right, each the likeliest of all symbols.
-    The end symbol says nothing of the problem; here the answer alone is asked, and it is one of the classes.
+    The end symbol says nothing of the problem; here the answer alone is supervised, and it is one of the classes.
     """
 
     separator: ClassVar[str] = " "
@@ -104,7 +104,7 @@ class SingleAnswerTask(OracleTask):
         return self.shortest_length <= length <= self.max_length
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw problems; only `SEP` asks."""
+        """Draw problems; only `SEP` is supervised."""
         self.check_length(length)
         inputs, answers = self.draw(batch_size, length, generator)
         inputs = inputs[:, : int((inputs != PAD).sum(1).max())].contiguous()

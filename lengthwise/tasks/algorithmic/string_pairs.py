@@ -19,7 +19,7 @@ SHARE_OF_UNRELATED = 0.4
 DELETE, REPLACE, INSERT, NOTHING = range(4)
 
 MIN_SIZE = 2
-"""A string of so many letters loses none."""
+"""A string of this length loses no letter."""
 
 
 class Pools(NamedTuple):
@@ -104,8 +104,8 @@ def sizes_while_edited(kinds: Int64[Tensor, "D N"], length: int) -> Int64[Tensor
 def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Tensor, "N B"]:
     """Each string after its edits, cut or filled up with pads to `width`.
 
-    Every place of the result is followed back, edit by edit, to the letter that was written there or to its place in
-    the string; a letter that is found is kept as a negative number.
+    Every position of the result is traced back, edit by edit, to the letter that was written there or to its position
+    in the string; a letter that is found is kept as a negative number.
     """
     sizes = sizes_while_edited(edits.kinds, strings.shape[1])
     grown = sizes.diff(dim=0)

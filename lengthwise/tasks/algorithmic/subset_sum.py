@@ -23,7 +23,7 @@ WORD = 64
 """Bits of the words that sets of sums are kept in."""
 
 MAX_SUMS_PER_CHUNK = 1 << 22
-"""Problems are drawn in parts that have at most about so many sums, so that these fit a cache."""
+"""The number of sums of the problems that are drawn at a time: about what fits a cache."""
 
 FEWEST_HARD_ITEMS = 6
 MIN_HARD_VALUE = 64
@@ -40,11 +40,11 @@ class SubsetSum(SingleAnswerTask):
     the ends, so that a threshold on ``|target / sum - 1/2|`` answers 82 % of the problems of 10 items.
 
     Under ``"hard"`` sampling the answer is a fair coin. Both answers have targets in the middle half of the sums and
-    larger than any item: one that cannot be reached, the nearest to a uniform place, and one close by that can. Neither
-    it nor what it leaves of the sum is a sum of two items, nor is either found by taking the largest item that still
-    fits. Items tell nothing of the answer, and where the target lies next to nothing; sums of three items do: trying
-    them all answers 79 % of the problems of 10 items, and all of those of 6. Hard problems have at least 6 items,
-    ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
+    larger than any item: one that cannot be reached, the nearest to a uniform number, and one close by that can.
+    Neither it nor what it leaves of the sum is a sum of two items, nor is either found by taking the largest item that
+    still fits. Items tell nothing of the answer, and where the target lies next to nothing; sums of three items do:
+    trying them all answers 79 % of the problems of 10 items, and all of those of 6. Hard problems have at least 6
+    items, ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
 
     Raises:
         ValueError: a field out of its range; `num_range` too small; ``"hard"`` sampling with too small values.

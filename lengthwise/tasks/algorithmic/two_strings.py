@@ -15,7 +15,7 @@ from lengthwise.conventions import PAD
 from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SingleAnswerTask
 
 MAX_MOVED = 3
-"""How far one string is moved along the other to see in how many places they agree."""
+"""How far one string is moved along the other to see at how many positions they agree."""
 
 NO_LETTER = PAD - 1
 """What differs from all letters, and from `PAD`, too."""
@@ -88,7 +88,7 @@ def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) ->
 
 
 def aligned_letters(first: Int64[Tensor, "N T"], second: Int64[Tensor, "N T"]) -> Int64[Tensor, " N"]:
-    """In how many places two strings agree, when one is moved by up to `MAX_MOVED` places so that these are most."""
+    """At how many positions two strings agree, at most, when one is moved by up to `MAX_MOVED` positions."""
     padded = F.pad(first.to(torch.int8), (MAX_MOVED, MAX_MOVED), value=PAD)
     letters = torch.where(second == PAD, NO_LETTER, second).to(torch.int8)
     agreeing = [(moved == letters).sum(1) for moved in padded.unfold(1, first.shape[1], 1).unbind(1)]

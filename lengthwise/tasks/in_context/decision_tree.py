@@ -12,7 +12,7 @@ from lengthwise.tasks.base import TASKS, Batch, VectorTask
 
 
 class Trees(NamedTuple):
-    """Full binary trees: the coordinate that each inner node asks for, level by level, and the values of the leaves."""
+    """Full binary trees: the coordinate that each inner node compares, level by level, and the values of the leaves."""
 
     coordinates: Int64[Tensor, "B I"]
     leaves: Float[Tensor, "B L"]
@@ -47,8 +47,9 @@ class DecisionTree(VectorTask):
     Source: Garg et al., "What Can Transformers Learn In-Context? A Case Study of Simple Function Classes" (arXiv
         2208.01066), section 4, as used by Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical
         Analysis and Enhancement via Timestep Encoding" (arXiv 2410.01405), appendix C.3.
-    Differs from the source: the last y, after which nothing is asked, is left out. In the curriculum of Garg et al. the
-        nodes ask for any of the `dims` coordinates, so that those asking for one that is 0 always lead to the left; in
+    Differs from the source: the last y, after which nothing is predicted, is left out. In the curriculum of Garg et al.
+    the
+        nodes compare any of the `dims` coordinates, so that those of one that is 0 always lead to the left; in
         the code of the second paper inputs are never truncated.
     """
 
@@ -149,7 +150,7 @@ def nearest_neighbor_by_definition(inputs: Float[Tensor, "B T V"]) -> Float[Tens
 
 
 def _at_points(values: Float[Tensor, "B P"]) -> Float[Tensor, "B T"]:
-    """Numbers at the places of points in a sequence, NaN at those of values."""
+    """Numbers at the positions of points in a sequence, NaN at those of values."""
     answers = torch.full((len(values), 2 * values.shape[1] - 1), torch.nan)
     answers[:, ::2] = values
     return answers

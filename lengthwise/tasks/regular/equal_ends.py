@@ -61,7 +61,7 @@ class EqualEnds(RegularTask):
         return length >= 2
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent uniform digits; every prefix is asked."""
+        """Draw independent uniform digits; every prefix is supervised."""
         self.check_length(length)
         inputs = torch.randint(self.num_digits, (batch_size, length), generator=generator)
         return Batch(inputs, self.solve(inputs))

@@ -55,7 +55,7 @@ class EvenPairs(RegularTask):
         return length >= 2
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent fair symbols; every prefix is asked."""
+        """Draw independent fair symbols; every prefix is supervised."""
         self.check_length(length)
         inputs = torch.randint(2, (batch_size, length), generator=generator)
         return Batch(inputs, self.solve(inputs))

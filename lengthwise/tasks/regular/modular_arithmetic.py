@@ -17,9 +17,9 @@ from lengthwise.tasks.base import TASKS, Batch, RegularTask
 class ModularArithmetic(RegularTask):
     """The value modulo `modulus` of digits below it joined by `+`, `-` and `*`, where `*` binds before `+` and `-`.
 
-    Operands are at odd positions (counted from 1) and are asked the value of the expression that ends there;
-    operators ask nothing, nor does anything from the first symbol that stands where it may not. Operands are
-    independent and uniform over the digits, operators over the three. The classes are the remainders.
+    Operands are at odd positions (counted from 1) and supervised: the answer is the value of the expression that ends
+    there; operators are unsupervised, as is everything from the first symbol on that stands where it may not. Operands
+    are independent and uniform over the digits, operators over the three. The classes are the remainders.
 
     A prefix that ends in an operand is distributed as a sample of its length, so one pass over a long expression stands
     for every shorter one. With `leading_plus` every expression begins with a `+` that changes nothing but makes lengths
@@ -66,7 +66,7 @@ class ModularArithmetic(RegularTask):
         return length >= 1 and length % 2 == (0 if self.leading_plus else 1)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent operands and operators; every operand is asked."""
+        """Draw independent operands and operators; every operand is supervised."""
         self.check_length(length)
         inputs = torch.empty(batch_size, length, dtype=torch.int64)
         operands, operators = inputs[:, self.leading_plus :: 2], inputs[:, 1 + self.leading_plus :: 2]

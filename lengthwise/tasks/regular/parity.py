@@ -55,7 +55,7 @@ class Parity(RegularTask):
         return length >= 1
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent symbols; every prefix is asked."""
+        """Draw independent symbols; every prefix is supervised."""
         self.check_length(length)
         uniforms = torch.rand(batch_size, length, generator=generator, dtype=torch.float64)
         inputs = (uniforms < self.p).to(torch.int64)

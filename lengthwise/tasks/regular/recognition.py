@@ -17,7 +17,7 @@ from lengthwise.automata.sampling import StringSampler
 from lengthwise.tasks.base import Batch, RegularTask
 
 Edit = Callable[[Int64[Tensor, "N T"], int, torch.Generator], Int64[Tensor, "N T"]]
-"""A random change of strings over so many symbols that keeps their length."""
+"""A random change of strings, of their number of symbols, that keeps their length."""
 
 EDIT_ROUNDS = 8
 """How often an edit that leaves a string in the language is drawn again."""
@@ -32,11 +32,11 @@ Alphabet = Annotated[tuple[str, ...], BeforeValidator(lambda given: tuple(given)
 """Symbols in the order of their ids; a text is taken apart into its characters."""
 
 OUT, IN = 0, 1
-"""The classes, and the places of the complement and of the language itself in a task's joint sampler."""
+"""The classes, and the indices of the complement and of the language itself in a task's joint sampler."""
 
 
 class RecognitionTask(RegularTask):
-    """Whether a string is in a language; the classes are "out" and "in", and every prefix is asked.
+    """Whether a string is in a language; the classes are "out" and "in", and every prefix is supervised.
 
     A task needs no more than its `language`. A sampled batch is half inside and half outside (an extra string falls to
     either by chance), its rows shuffled. Where a length has no string of one class, the length is legal but not
@@ -45,7 +45,7 @@ class RecognitionTask(RegularTask):
     Strings inside are drawn from the language, or, where a task has `profiles` (languages that partition its own, say
     by depth), half of them from a uniformly drawn profile among those possible. Strings outside are near misses: a
     quarter is uniform, a quarter is a string inside with one or two substitutions, a quarter is a string inside with a
-    window of another in its place, and a quarter is drawn from `neighbor`, a language outside but close by; where
+    window of another instead, and a quarter is drawn from `neighbor`, a language outside but close by; where
     there is none, or none of the length, it is a string inside with two different symbols swapped. A draw from the
     language, a profile or the neighbor is by a fair coin uniform or persistent: every symbol that repeats the one
     before multiplies the odds of the string by `REPEAT_WEIGHT`. Long runs meet the bounds of a language often. An edit
@@ -102,7 +102,7 @@ class RecognitionTask(RegularTask):
         return 0.5 if self.is_balanced_length(length) else 1.0
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw strings of both classes; every prefix is asked."""
+        """Draw strings of both classes; every prefix is supervised."""
         self.check_length(length)
         inputs = self._draw_batch(batch_size, length, generator)
         return Batch(inputs, self.solve(inputs))

@@ -54,7 +54,7 @@ class Sum(RegularTask):
         return length >= 1
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent uniform digits; every prefix is asked."""
+        """Draw independent uniform digits; every prefix is supervised."""
         self.check_length(length)
         inputs = torch.randint(self.modulus, (batch_size, length), generator=generator)
         return Batch(inputs, self.solve(inputs))

@@ -25,12 +25,12 @@ class WordProblem(RegularTask):
     each of the letters a, b, ... is.
 
     `group` is a name of `lengthwise.automata.groups.permutation_group` (``"S5"``, ``"A5"``, ``"Z7"``), which says the
-    generators. `generators` puts others in their place, each listed as the images of the points 0 ... n-1; they must
+    generators. `generators` replaces them, each listed as the images of the points 0 ... n-1; they must
     generate the group of that name or, where `group` is empty or not given, any.
 
-    A length is balanced if every element is a product of so many generators: for a named group from some length on (3
-    for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` trains on shorter strings, too. Where all generators are odd
-    permutations no length is, since an even number of them multiplies to an even permutation.
+    A length is balanced if every element is a product of that number of generators: for a named group from some length
+    on (3 for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` trains on shorter strings, too. Where all generators
+    are odd permutations no length is, since an even number of them multiplies to an even permutation.
 
     Raises:
         ValueError: the group has no such name; the generators are no permutations of the same points, more than 52 or
@@ -96,11 +96,11 @@ class WordProblem(RegularTask):
         return length >= 1
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether every element is a product of so many generators."""
+        """Whether every element is a product of this number of generators."""
         return length >= 1 and bool(_reached(self.action, length).all())
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent uniform generators; every prefix is asked."""
+        """Draw independent uniform generators; every prefix is supervised."""
         self.check_length(length)
         inputs = torch.randint(len(self.symbols), (batch_size, length), generator=generator)
         return Batch(inputs, self.solve(inputs))
@@ -129,7 +129,7 @@ def _generated(generators: tuple[Permutation, ...]) -> PermutationGroup:
 
 @lru_cache(maxsize=2048)
 def _reached(group: PermutationGroup, length: int) -> Bool[np.ndarray, " M"]:
-    """Which elements are products of so many generators: those of one half times those of the other."""
+    """Which elements are products of this number of generators: those of one half times those of the other."""
     elements = np.arange(group.order)
     if length == 1:
         return np.isin(elements, group.generator_elements)
@@ -139,7 +139,7 @@ def _reached(group: PermutationGroup, length: int) -> Bool[np.ndarray, " M"]:
 
 @lru_cache(maxsize=2048)
 def _distribution(group: PermutationGroup, length: int) -> Float64[np.ndarray, " M"]:
-    """The probabilities of the products of so many uniform generators: a convolution of those of the halves."""
+    """The probabilities of the products of this number of uniform generators: a convolution of those of the halves."""
     if length == 1:
         return np.bincount(group.generator_elements, minlength=group.order) / len(group.generators)
     odds = np.outer(_distribution(group, length // 2), _distribution(group, length - length // 2))
