@@ -9,7 +9,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.counterexample import shortest_error, shrunk_error
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
 from lengthwise.certification.preconditions import check_model
-from lengthwise.certification.proofs.base import Prover, provers_of
+from lengthwise.certification.proofs.base import Prover, Unproved, provers_of
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
 from lengthwise.models.base import SequenceModel, eval_mode
@@ -70,10 +70,10 @@ def _certify(examination: Examination, seed: int) -> Certificate:
     reasons = []
     for radius in reader.radii(strings[0].subsample) if reader is not None else ():
         assert reader is not None
-        outcome = _attempt(examination, reader, radius, strings, is_right=wrong is None)
-        if isinstance(outcome, Certificate):
-            return outcome
-        reasons.append(f"with radius {radius:.3g}: {outcome}")
+        try:
+            return _attempt(examination, reader, radius, strings, is_right=wrong is None)
+        except (ValueError, Diverged) as problem:  # no machine, too many classes or merges, or an overflow
+            reasons.append(f"with radius {radius:.3g}: {problem}")
     if wrong is not None:
         return examination.refuted(shrunk_error(model, task, wrong), "as found")
     none = f"no reader reads a {type(model).__name__} (readers: {', '.join(READERS)})"
@@ -82,57 +82,46 @@ def _certify(examination: Examination, seed: int) -> Certificate:
 
 def _attempt(
     examination: Examination, reader: Reader[Any], radius: float, strings: drawn.AllStrings, *, is_right: bool
-) -> Certificate | str:
-    """A certificate from classes of this radius, or why there is none."""
-    try:
-        candidate = Candidate(reader.extract(radius), radius)
-        if missed := drawn.disagreement(drawn.compare_subsamples(strings, reader, candidate.extraction)):
-            return missed
-        if (error := examination.error_of(candidate)) is not None:
-            return error
-        if not is_right:
-            return "the machine is right, the model is not"
-        candidate = candidate._replace(trace_agreement=drawn.compare(strings, candidate.extraction))
-    except (ValueError, Diverged) as problem:  # too many classes, too many merges to compare, or an overflow
-        return str(problem)
-    if missed := drawn.disagreement(candidate.trace_agreement):
-        return missed
+) -> Certificate:
+    """A certificate from classes of this radius; a ValueError says why there is none."""
+    candidate = Candidate(reader.extract(radius), radius)
+    drawn.compare_subsamples(strings, reader, candidate.extraction)
+    if refuted := examination.refuted_by(candidate):
+        return refuted
+    if not is_right:
+        raise Unproved("the machine is right, the model is not")
+    candidate = candidate._replace(trace_agreement=drawn.compare(strings, candidate.extraction))
     reasons = []
     for prover in provers_of(reader.name):
-        outcome = _prove(examination, reader, prover(), candidate, strings)
-        if isinstance(outcome, Certificate):
-            return outcome
-        reasons.append(outcome)
+        try:
+            return _prove(examination, reader, prover(), candidate, strings)
+        except (ValueError, Diverged) as problem:
+            reasons.append(str(problem))
     reason = "; ".join(reasons) or f"no method of proof is registered for reader {reader.name!r}"
     return examination.certificate("extracted", reason, candidate=candidate)
 
 
 def _prove(
     examination: Examination, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: drawn.AllStrings
-) -> Certificate | str:
-    """A certificate of level ``proved`` for this machine or one of smaller classes, or why there is none."""
-    reason = ""
+) -> Certificate:
+    """A certificate from this machine or one of smaller classes; a ValueError says why there is none."""
+    reasons = []
     try:
         for extraction, radius in prover.candidates(reader, extracted.extraction, extracted.radius):
-            candidate, is_new = Candidate(extraction, radius), extraction is not extracted.extraction
-            error = examination.error_of(candidate) if is_new else None
-            if isinstance(error, Certificate):
-                return error
-            if error is not None:
-                continue
-            evidence = prover.prove(examination.model, supervised_only(extraction, examination.task.transducer))
-            if isinstance(evidence, str):
-                reason = reason or evidence
-                continue
-            agreement = drawn.compare(strings, extraction) if is_new else extracted.trace_agreement
-            if missed := drawn.disagreement(agreement):
-                reason = f"the proof is of smaller classes only, and {missed}"
-                continue
-            candidate = candidate._replace(trace_agreement=agreement)
-            return examination.certificate("proved", "", candidate=candidate, evidence=evidence)
+            is_new = extraction is not extracted.extraction
+            candidate = Candidate(extraction, radius) if is_new else extracted
+            try:
+                if is_new and (refuted := examination.refuted_by(candidate)):
+                    return refuted
+                evidence = prover.prove(examination.model, supervised_only(extraction, examination.task.transducer))
+                if is_new:
+                    candidate = candidate._replace(trace_agreement=drawn.compare(strings, extraction))
+                return examination.certificate("proved", "", candidate=candidate, evidence=evidence)
+            except Unproved as problem:
+                reasons.append(str(problem))
     except (ValueError, Diverged) as problem:
-        return f"{reason} ({problem})" if reason else str(problem)
-    return reason
+        raise Unproved(f"{reasons[0]} ({problem})" if reasons else str(problem)) from None
+    raise Unproved(reasons[0] if reasons else f"method {prover.name!r} has no classes to try")
 
 
 def _first_and_last(reasons: Sequence[str]) -> str:

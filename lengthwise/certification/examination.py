@@ -27,6 +27,7 @@ from lengthwise.certification.certificate import (
     first_error,
 )
 from lengthwise.certification.counterexample import grade
+from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.models.base import SequenceModel
@@ -81,18 +82,22 @@ class Examination(NamedTuple):
             versions={"lengthwise": __version__, "torch": torch.__version__},
         )
 
-    def error_of(self, candidate: Candidate) -> Certificate | str | None:
-        """What the machine's shortest error comes to: the model's (`refuted`) or its own; None: it makes no error."""
+    def refuted_by(self, candidate: Candidate) -> Certificate | None:
+        """Level ``refuted`` where the machine's shortest error is the model's, too; None where the machine is right.
+
+        Raises:
+            Unproved: the error is the machine's alone.
+        """
         extraction, transducer = candidate.extraction, self.task.transducer
         error = first_error(extraction.machine, transducer)
         if error is None:
             if first_error(extraction.fine, transducer) is None:
                 return None
-            return "the machine is right only once its classes are reduced to fewer"
+            raise Unproved("the machine is right only once its classes are reduced to fewer")
         string = self.task.encode("".join(error))
         if bool(grade(self.model, self.task, string[None]).wrong):
             return self.refuted(string, "of the machine", candidate)
-        return f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly"
+        raise Unproved(f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly")
 
     def refuted(
         self, string: Int64[Tensor, " T"], shortest: Shortest, candidate: Candidate | None = None

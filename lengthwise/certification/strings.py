@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lengthwise.certification.certificate import Tested, TraceAgreement
 from lengthwise.certification.counterexample import Graded, grade
+from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.evaluation.structured import STRUCTURED
@@ -105,28 +106,26 @@ def grade_all(
 
 
 def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement, ...]:
-    """How many of the model's states are in the classes that the extracted machine names."""
+    """How many of the model's states are in the classes that the extracted machine names: all of them.
+
+    Raises:
+        Unproved: some are not.
+    """
     return tuple(
         _agreement(traced.strings, traced.traces.compare(extraction)) for traced in strings if traced.traces is not None
     )
 
 
-def compare_subsamples(strings: AllStrings, reader: Reader[Any], extraction: Extraction) -> tuple[TraceAgreement, ...]:
+def compare_subsamples(strings: AllStrings, reader: Reader[Any], extraction: Extraction) -> None:
     """`compare` on few strings of the two shorter lengths, which rejects most extractions at little cost."""
-    samples = [traced.subsample for traced in strings[:2]]
-    return tuple(_agreement(sample, reader.traces(sample).compare(extraction)) for sample in samples)
-
-
-def disagreement(agreements: Sequence[TraceAgreement]) -> str:
-    """What speaks against the classes, or nothing."""
-    for agreement in agreements:
-        if agreement.num_disagreements:
-            return (
-                f"{agreement.num_disagreements:,} of {agreement.num_nodes:,} states on strings of "
-                f"{agreement.length:,} symbols are in another class than the machine says"
-            )
-    return ""
+    for sample in (traced.subsample for traced in strings[:2]):
+        _agreement(sample, reader.traces(sample).compare(extraction))
 
 
 def _agreement(strings: Int64[Tensor, "B T"], count: TraceCount) -> TraceAgreement:
+    if count.num_disagreements:
+        raise Unproved(
+            f"{count.num_disagreements:,} of {count.num_nodes:,} states on strings of {strings.shape[1]:,} symbols are "
+            "in another class than the machine says"
+        )
     return TraceAgreement(length=strings.shape[1], **count._asdict())

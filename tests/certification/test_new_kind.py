@@ -15,7 +15,7 @@ from torch import nn
 from lengthwise import certify, machine_model
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, PositiveCount, leads
-from lengthwise.certification.proofs.base import PROVERS, Prover
+from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved
 from lengthwise.certification.verify import check
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, reader_of
 from lengthwise.extraction.recurrent import states_of
@@ -110,7 +110,7 @@ class WindowProver(Prover):
 
     reader = "window"
 
-    def prove(self, model: Any, extraction: Extraction) -> Evidence | str:
+    def prove(self, model: Any, extraction: Extraction) -> Evidence:
         weight, bias = (parameter.double() for parameter in model.readout.parameters())
         logits = F.linear(extraction.prototypes.double(), weight, bias)
         needed = torch.tensor(extraction.fine.outputs) >= 0
@@ -118,7 +118,7 @@ class WindowProver(Prover):
         best = logits[needed].topk(2).values
         margin = float((best[:, 0] - best[:, 1]).min()) - 2 * rounding
         if margin <= 0:
-            return "rounding may decide an answer"
+            raise Unproved("rounding may decide an answer")
         return WindowEvidence(num_windows=len(extraction.prototypes), logit_margin=margin)
 
 

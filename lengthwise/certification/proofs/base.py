@@ -10,6 +10,10 @@ from lengthwise.extraction.base import Extraction, Reader
 from lengthwise.registry import Registry
 
 
+class Unproved(ValueError):
+    """Why these classes prove nothing of the model; others may."""
+
+
 class Prover(ABC):
     """A method of proof for the extractions of one reader: registered in a file of its own, made for one certificate.
 
@@ -29,10 +33,11 @@ class Prover(ABC):
         yield extraction, radius
 
     @abstractmethod
-    def prove(self, model: Any, extraction: Extraction) -> Evidence | str:
-        """The evidence, or why there is none.
+    def prove(self, model: Any, extraction: Extraction) -> Evidence:
+        """The evidence.
 
         Raises:
+            Unproved: these classes are no proof; the next candidates may be.
             ValueError: the model has parts that the method does not know, or the extraction is too large for it.
         """
 

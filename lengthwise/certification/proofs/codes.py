@@ -8,7 +8,7 @@ from torch import Tensor
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.evidence.codes import CodeEvidence
 from lengthwise.certification.proofs.affine import Affine
-from lengthwise.certification.proofs.base import PROVERS, Prover, finite_or_none
+from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.proofs.enclosures import MAX_WINDOWS_PER_CHUNK, check_parts, merge_bounds, smallest_margin
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.codebook import Codebook, QuantizingLayer
@@ -72,9 +72,11 @@ class CodeProver(Prover):
 
     reader = "codebook"
 
-    def prove(self, model: TreeModel, extraction: Extraction) -> CodeEvidence | str:
+    def prove(self, model: TreeModel, extraction: Extraction) -> CodeEvidence:
         evidence = enumerate_merges(model, extraction)
-        return evidence or "rounding may decide which code is the nearest to some merged state"
+        if evidence is None:
+            raise Unproved("rounding may decide which code is the nearest to some merged state")
+        return evidence
 
 
 def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int64[Tensor, " K"]:

@@ -12,7 +12,7 @@ from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_h
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.evidence.enclosures import EnclosureEvidence
 from lengthwise.certification.proofs.affine import ULPS, Affine, Inputs
-from lengthwise.certification.proofs.base import PROVERS, Prover, finite_or_none
+from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.extraction.base import Extraction, Reader
 from lengthwise.layers.codebook import Codebook
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
@@ -300,7 +300,9 @@ class EnclosureProver(Prover):
                 yield finer, smaller
             extraction = finer
 
-    def prove(self, model: TreeModel, extraction: Extraction) -> EnclosureEvidence | str:
+    def prove(self, model: TreeModel, extraction: Extraction) -> EnclosureEvidence:
         evidence, num_merges = invariant_enclosures(model, extraction, self.num_merges_left)
         self.num_merges_left -= num_merges
-        return evidence or "no enclosures were found that the model maps into one another, with a logit margin"
+        if evidence is None:
+            raise Unproved("no enclosures were found that the model maps into one another, with a logit margin")
+        return evidence

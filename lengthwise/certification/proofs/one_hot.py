@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.evidence.states import StateEvidence
 from lengthwise.certification.proofs.affine import ULPS, Affine
-from lengthwise.certification.proofs.base import PROVERS, Prover, finite_or_none
+from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.proofs.codes import exact_points
 from lengthwise.certification.proofs.enclosures import check_usual, layer_norm_bounds
 from lengthwise.conventions import IGNORE
@@ -26,8 +26,8 @@ UNCERTAIN_COLUMNS = "columns are not one-hot vectors, or rounding may decide whi
 
 
 @torch.no_grad()
-def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence | str:
-    """Show that an extraction has all states of the model, its steps and its answers, or say why not.
+def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence:
+    """Show that an extraction has all states of the model, its steps and its answers.
 
     If every column of every symbol's A is a one-hot vector, to the last bit, and v = 0, then so are all blocks of all
     states: a product with a matrix adds zeros to one number, exactly, in any order, and so does one of two matrices.
@@ -36,6 +36,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     Outputs `IGNORE` are not needed; every other one has to be that of the largest logit, whatever is rounded.
 
     Raises:
+        Unproved: the columns are no one-hot vectors beyond rounding, or the extraction is not the model's.
         ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has parts of its
             own.
 
@@ -56,19 +57,19 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
     if not all(slack > 0 for slack in slacks):  # not their minimum, which forgets one that is no number
-        return UNCERTAIN_COLUMNS
+        raise Unproved(UNCERTAIN_COLUMNS)
     if not extraction.exact:
-        return "the model's states, enumerated, do not answer as the task does, or are too many"
+        raise Unproved("the model's states, enumerated, do not answer as the task does, or are too many")
     states = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
     one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
     assert isinstance(extraction.fine, Transducer)
     bounded = (columns.center.argmax(-1), first.center.argmax(-1))
     if not (torch.equal(one_hot, extraction.prototypes) and _steps_agree(extraction.fine, states, *bounded)):
-        return "the steps between the states, as bounded, are not those of the machine"
+        raise Unproved("the steps between the states, as bounded, are not those of the machine")
     (points,) = exact_points(one_hot.double()[None])
     margin = _smallest_margin(_answers(model.readout, points), torch.tensor(extraction.fine.outputs))
     if not margin > 0:
-        return "rounding may decide the answer in some states"
+        raise Unproved("rounding may decide the answer in some states")
     return StateEvidence(
         num_states=len(states),
         num_steps=extraction.fine.semiautomaton.table.size,
@@ -83,7 +84,7 @@ class StateProver(Prover):
 
     reader = "one-hot"
 
-    def prove(self, model: RecurrentModel, extraction: Extraction) -> StateEvidence | str:
+    def prove(self, model: RecurrentModel, extraction: Extraction) -> StateEvidence:
         return prove_states(model, extraction)
 
 
