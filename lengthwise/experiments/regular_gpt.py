@@ -277,7 +277,7 @@ def ablation(scale: Scale = "small") -> Experiment:
         "averaged weights": {"ema_decay": 0.0},
     }
     return Experiment(
-        title="What preset `fast` owes to some of its ingredients",
+        title="Ablation of preset `fast`",
         about="even-pairs; the row says what is left out.",
         cells=[Cell(name, "C=2", specs("even-pairs", {"train": changes})) for name, changes in left_out.items()],
         plan=_our_plan(scale, certificate=True),
