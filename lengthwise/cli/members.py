@@ -167,12 +167,13 @@ def _construction_details(name: str, construct: Any, width: int) -> Iterator[lis
 
 
 def _experiment_details(name: str, make: Any, width: int) -> Iterator[list[str]]:
-    experiment = make("smoke")
+    experiment = make("small")
     yield _wrapped(experiment.title, width)
     yield _wrapped(experiment.about, width)
+    yield [line for note in experiment.notes for line in _wrapped(f"- {note}", width)]
     for axis, names in (("rows", [c.row for c in experiment.cells]), ("columns", [c.column for c in experiment.cells])):
         if names:  # a study without runs has no cells
-            yield _wrapped(f"{axis}: {', '.join(dict.fromkeys(names))}", width)
+            yield _wrapped(f"{axis}: {'; '.join(dict.fromkeys(names))}", width)
     yield [f"page: {_page(name)}"]
 
 

@@ -32,6 +32,8 @@ class Cell(NamedTuple):
 class Experiment(NamedTuple):
     """Cells to be filled, how their runs are measured, and what a reader has to know to compare the numbers.
 
+    `about`: what the page shows, in one to three sentences; `notes`: how the setting differs from the paper's, and what
+    else its numbers need.
     `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`); or, where
     answers are numbers, their squared `"error"`.
     `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
@@ -44,6 +46,7 @@ class Experiment(NamedTuple):
     about: str
     cells: Sequence[Cell]
     plan: EvaluationPlan
+    notes: Sequence[str] = ()
     scored: Literal["balanced", "legal", "error"] = "balanced"
     best_test: bool = False
     compared: Sequence[tuple[str, str]] = ()

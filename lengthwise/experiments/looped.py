@@ -120,22 +120,24 @@ def table_1(scale: Scale = "small") -> Experiment:
         title="Xu and Sato (2024), Table 1: looped transformers on dynamic programming",
         about=(
             "One layer applied R times. *Timestep*: gains and gates are functions of the loop. *Control*: the same "
-            "gains and gates, learned, but the same in all loops, so that the difference is time and what makes gains "
-            "and gates of it. *Plain loop*: the published code's, whose norm and activation are others; the paper's "
-            f"*looped TF*. {_parameters(rows[0])} The answer is one class, at `<sep>`; the paper also scores the "
-            "end symbol behind it, in the same accuracy. Strings are drawn again for every step, where the paper goes "
-            "100 times over a million.\n\n"
-            "At scale `small` the paper's entries, which stand in the last column, are for other problems: strings "
-            "of 60 letters of an alphabet of 26, subset sums that a threshold answers in 82 % of cases, 781,250 "
-            "steps of 128 strings, a width of 256, and 12 layers of the transformer. Here strings have 12 letters of "
-            "an alphabet of 4, edit distances are true ones (the paper's begin with costs of 1 at the border), "
-            "subset sums are hard (the shallow baselines below are no better than a coin; who tries all sums of three "
-            "items answers 79 %); the width is 64, the transformer has 5 layers, and nets take 1,500 (LCS), 4,000 "
-            "(ED) or 500 steps of 64 problems by preset `plain` and its optimizer Muon, at a constant rate. Their "
-            "positions are learned, where the paper's are sinusoids: with these, edit distances were learned far more "
-            "slowly. Pilot runs of seed 0 chose this, the rate, the steps and the alphabet; what they were measured "
-            "on are other strings than those of this page. Scale `paper` has the published sizes, steps, positions "
-            "and labels, by preset `xu2024`."
+            "gains and gates, learned, but the same in all loops. *Plain loop*: the published code's, with another "
+            "norm and activation; the paper's *looped TF*. At scale `small` the paper's entries are for larger "
+            "problems."
+        ),
+        notes=(
+            _parameters(rows[0]),
+            "Problems at scale `small`: strings of 12 letters of an alphabet of 4 (paper: 60 of 26); edit distances "
+            "are true ones (the paper's begin with costs of 1 at the border); subset sums are hard: the shallow "
+            "baselines below are no better than a coin, and trying all sums of three items answers 79 % (the paper's "
+            "are answered by a threshold in 82 % of cases).",
+            "Training at scale `small`: width 64 (paper: 256), a transformer of 5 layers (12), 1,500 steps (LCS), "
+            "4,000 (ED) or 500 of 64 problems (781,250 of 128), preset `plain` with Muon at a constant rate, learned "
+            "positions. With sinusoids, as in the paper, edit distances were learned far more slowly.",
+            "Selection: pilot runs of seed 0 chose positions, rate, steps and alphabet, measured on other strings than "
+            "those of this page.",
+            "The answer is one class, at `<sep>`; the paper also scores the end symbol behind it, in the same "
+            "accuracy. Strings are drawn again for every step; the paper repeats a million of them 100 times.",
+            "Scale `paper` has the published sizes, steps, positions and labels, by preset `xu2024`.",
         ),
         cells=[cell for row in rows for cell in row],
         # No task has a length above that of its row, at which it is therefore measured. Pilots saw strings of seed 0.
@@ -198,17 +200,21 @@ def table_2(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Xu and Sato (2024), Table 2: decision trees in context",
         about=(
-            "A tree is given by points and its values at them, one after another; the net says the value at each point "
-            "from those before. One layer applied R times, what was read added before each loop. *Timestep*: gains and "
-            "gates are functions of the loop. *Control*: the same gains and gates, learned, but the same in all loops. "
-            f"*Plain loop*: the published code's, with GPT-2's norm and activation. {_parameters(cells)}\n\n"
-            "The paper does not say which positions its numbers are over; a look at its code suggests the last ones, "
-            "and errors divided by the 20 dimensions. At scale `small` its entries are for other problems: trees of "
-            "depth 4 in 20 dimensions, 101 points, 12 loops or layers, a width of 256 and 200,000 steps of 64 prompts. "
-            "Here trees have depth 2 in 5 dimensions, prompts 26 points; nets have width 64 and take 3,000 steps of 16 "
-            "prompts by preset `plain` and its optimizer Muon. Scale `paper` has the published sizes, steps and "
-            "curriculum of points, by preset `xu2024-in-context` (the curriculum of dimensions does nothing in the "
-            "published code), and loops of 50 and 70 as well."
+            "A prompt is points and the values of a decision tree at them, in turn; the net predicts the value at each "
+            "point. One layer applied R times, with the input added before each loop. *Timestep*: gains and gates are "
+            "functions of the loop. *Control*: the same gains and gates, learned, but the same in all loops. *Plain "
+            "loop*: the published code's. At scale `small` the paper's entries are for larger problems."
+        ),
+        notes=(
+            _parameters(cells),
+            "Problems at scale `small`: trees of depth 2 in 5 dimensions (paper: 4 in 20), prompts of 26 points (101), "
+            "5 loops or layers (12).",
+            "Training at scale `small`: width 64 (paper: 256), 3,000 steps of 16 prompts (200,000 of 64), preset "
+            "`plain` with Muon.",
+            "The paper does not say which positions its numbers are of; its code suggests the last ones, and errors "
+            "divided by the 20 dimensions.",
+            "Scale `paper` has the published sizes, steps and curriculum of points, by preset `xu2024-in-context`, and "
+            "loops of 50 and 70 as well. The curriculum of dimensions has no effect in the published code.",
         ),
         cells=cells,
         plan=EvaluationPlan(

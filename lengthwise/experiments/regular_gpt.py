@@ -61,9 +61,12 @@ def ours(scale: Scale = "small") -> Experiment:
         title="RegularGPT on regular languages, our protocol",
         about=(
             "Preset `fast`, trained at lengths up to 40 on the final answer only, measured at 41-500 with final "
-            "weights; no seed, step or setting selected. Recognition tasks draw near misses. The paper's numbers "
-            "(max / mean over its three seeds) are for its own strings, which are easier to tell apart for D_n and "
-            "Tomita, and for lengths 51-100 there: no comparison, but what the reader will look for."
+            "weights; no seed, step or setting selected."
+        ),
+        notes=(
+            "Recognition tasks draw near misses. The paper's entries (max / mean over its three seeds) are for its own "
+            "strings, which are easier to distinguish for D_n and Tomita, and there for lengths 51-100: another "
+            "protocol, shown for orientation.",
         ),
         cells=_languages(specs),
         plan=_our_plan(scale, certificate=True),
@@ -77,11 +80,14 @@ def codebook(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
         about=(
-            "Model `codebook-gpt`, preset `fast`, everything else as in `regular-gpt/ours`, but for D_12 and modular "
-            "arithmetic, which that preset does not learn. Before the last tenth of the steps the states of the net as "
-            "it then is are closed into classes, without a look at the task's machine or answers; their prototypes "
-            "become codes, and from then on the nearest code replaces every merged state. The net's merges are then a "
-            "finite table, whose entries a certificate enumerates. Two seeds each."
+            "Model `codebook-gpt`, preset `fast`, two seeds; all else as in `regular-gpt/ours`. Its merges end as a "
+            "finite table, whose entries a certificate enumerates."
+        ),
+        notes=(
+            "Before the last tenth of the steps the states of the net are closed into classes, without the task's "
+            "machine or answers. Their prototypes become codes, and from then on every merged state is replaced by the "
+            "nearest code.",
+            "D_12 and modular arithmetic, which preset `fast` does not learn, are left out.",
         ),
         cells=_languages(specs, left_out=("D_12", "Modular Arithmetic")),
         plan=_our_plan(scale, certificate=True),
@@ -98,9 +104,12 @@ def groups(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT on groups that are not solvable",
         about=(
-            "Word problems of A_5 (60 elements) and S_5 (120), two generators each, from the final answer alone: the "
-            "position of a point would be less to learn than the element. Preset `fast`, and with D=128; one seed. "
-            "`lengthwise compile` writes down weights that solve A_5 at every length; here it is learned."
+            "Word problems of A_5 (60 elements) and S_5 (120), two generators each, from the final answer alone. "
+            "Preset `fast`, and with D=128; one seed."
+        ),
+        notes=(
+            "The answer is the element; the position of one point would be less to learn.",
+            "`lengthwise compile` writes down weights that solve A_5 at every length; here it is learned.",
         ),
         cells=[
             Cell(name, column, specs("word-problem", merge({"task": {"group": name}}, merge(common, changes))))
@@ -162,13 +171,16 @@ def table_1(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Chi et al. (2023), Table 1: RegularGPT on regular languages, the paper's protocol",
         about=(
-            "Preset `chi2023` on the published code's strings: its layer, Adam at a constant rate, nothing done to "
-            "strings or states. The paper's entries are max / mean over its three seeds at the best of three rates: "
-            "compare with *best run* and *mean*, here over all rates. At scale `small` a net has D=64 instead of 256 "
-            "and takes 5,000 steps instead of 100,000 (the code: up to 1,000,000). Lengths with only one answer count, "
-            "as in the paper: knowing whether the length is odd alone gives 75 % on D_n and Tomita 5. D_n and Tomita "
-            "are trained up to length 50 and scored at 51-100, the others up to 40 and at 41-500 (the code begins at "
-            "42). Expressions of modular arithmetic begin with a +, as in the code."
+            "Preset `chi2023` on the published code's strings. The paper's entries are max / mean over its three seeds "
+            "at the best of three rates: compare with *best run* and *mean*, here over all rates."
+        ),
+        notes=(
+            "Scale `small`: D=64 (paper: 256) and 5,000 steps (100,000; the code: up to 1,000,000).",
+            "Training: the published code's layer, Adam at a constant rate, no augmentation. D_n and Tomita are "
+            "trained up to length 50 and scored at 51-100, the others up to 40 and at 41-500 (the code begins at 42).",
+            "Lengths with only one answer count, as in the paper: knowing whether the length is odd alone gives 75 % "
+            "on D_n and Tomita 5.",
+            "Expressions of modular arithmetic begin with a +, as in the code.",
         ),
         cells=cells,
         plan=_published_plan(scale, (41, 60) if scale == "smoke" else (41, 500)),
@@ -295,7 +307,7 @@ def contraction(scale: Scale = "small") -> Experiment:
         "nor noisier late": merge(not_compared, {"train": {"augmentation": {"late_state_noise": 0.1}}}),
     }
     return Experiment(
-        title="What it costs to draw states together",
+        title="What contraction costs",
         about=(
             "In the second half of its steps preset `fast` raises the noise of states from 0.1 to 0.3 and compares the "
             "states of a string with and without pads. Neither uses any answer; states become "

@@ -95,7 +95,7 @@ def test_all_lengths_count_where_the_experiment_says_so() -> None:
     done = Outcome(spec, synthetic_run().result.model_copy(update={"run_id": spec.id, "dense": dense}))
     cells = {}
     for scored in ("balanced", "legal"):
-        header, (line,), _ = cell_table(Experiment("T", "A.", [Cell("D", "C", (spec,))], PLAN, scored), [done])
+        header, (line,), _ = cell_table(Experiment("T", "A.", [Cell("D", "C", (spec,))], PLAN, scored=scored), [done])
         cells[scored] = dict(zip(header, line, strict=True))
     assert (cells["balanced"]["mean"], cells["balanced"]["chance"]) == ("50.00 %", "50.00 %")
     assert (cells["legal"]["mean"], cells["legal"]["chance"]) == ("75.00 %", "75.00 %")

@@ -87,6 +87,7 @@ def markdown_page(
         definitions(about_columns(experiment, table)),
         listing,
         *_failures(outcomes),
+        *_notes(experiment),
         *study,
         *with_shallow_baselines(experiment, outcomes),
         *differences(experiment, outcomes),
@@ -121,6 +122,10 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
         *(["Why certificates are not higher (number of runs):", "\n".join(kept_back)] if kept_back else []),
         folded("Sizes of the machines", sizes),
     ]
+
+
+def _notes(experiment: Experiment) -> list[str]:
+    return ["## Notes", "\n".join(f"- {note}" for note in experiment.notes)] if experiment.notes else []
 
 
 def _failures(outcomes: Sequence[Outcome]) -> list[str]:
