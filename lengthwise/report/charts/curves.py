@@ -86,7 +86,7 @@ def loss_chart(losses: Mapping[int, Sequence[StepRecord]], change: Change | None
 def _change_rule(change: Change, x: alt.X) -> list[alt.Chart]:
     text = "\n".join(["from here on:", *change.additions])
     base = alt.Chart(alt.InlineData(values=[{"step": change.step, "text": text}]))
-    label = base.mark_text(align="left", baseline="top", dx=4, lineBreak="\n", fontSize=10, color=GRAY)
+    label = base.mark_text(align="right", baseline="top", dx=-4, lineBreak="\n", fontSize=10, color=GRAY)
     return [
         base.mark_rule(color=GRAY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, tooltip="text:N"),
         label.encode(x=x, y=alt.value(2), text="text:N"),
