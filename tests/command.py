@@ -1,4 +1,4 @@
-"""Commands run as their users run them, but in processes forked from one that has imported torch already."""
+"""Commands run as their users run them: in this process, or in processes forked from one that has imported torch."""
 
 import multiprocessing
 import os
@@ -8,7 +8,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from lengthwise.cli.app import main
+
+
+def exit_code(*arguments: str) -> int:
+    """Exit code of `lengthwise ARGUMENTS` in this process; any exception but SystemExit is raised."""
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
 
 
 class Command:

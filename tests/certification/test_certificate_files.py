@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import exit_code
 from planted import LabelsChange
 from table_model import table_model, with_separate_leaves
 
 from lengthwise.automata.tree_machine import tree_machine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
-from lengthwise.cli.app import main
 from lengthwise.tasks import make_task
 
 Content = dict[str, Any]
@@ -53,10 +53,8 @@ def text_of(content: Content) -> str:
 
 def verdict(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str]:
     """Exit code of `lengthwise certify --check`, and what it says."""
-    with pytest.raises(SystemExit) as stopped:
-        main(["certify", "--check", str(path), *more])
+    code = exit_code("certify", "--check", str(path), *more)
     captured = capsys.readouterr()
-    code = int(stopped.value.code or 0)
     if code == 2:
         assert not captured.out
         assert captured.err.startswith("lengthwise: ")

@@ -3,17 +3,15 @@
 import re
 
 import pytest
+from command import exit_code
 
-from lengthwise.cli.app import main
 from lengthwise.cli.members import FAMILIES, description, family_lines
 
 NAMES = sorted({name for family in FAMILIES.values() for name in family})
 
 
 def run(capsys, *arguments: str) -> str:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
-    assert not stopped.value.code
+    assert exit_code(*arguments) == 0
     return capsys.readouterr().out
 
 
@@ -87,7 +85,5 @@ def test_settings_within_settings_have_dotted_names(capsys) -> None:
     ],
 )
 def test_unknown_names_are_refused(arguments: list[str], sentence: str, capsys) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
+    assert exit_code(*arguments) == 2
     assert sentence in capsys.readouterr().err

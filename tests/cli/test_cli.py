@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+from command import exit_code
 
 from lengthwise import __version__
-from lengthwise.cli.app import main
 from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.folder import RunFolder
 
@@ -18,13 +18,6 @@ SMALL = [
     *("--set", "train.steps=12", "--set", "train.batch_size=4", "--set", "train.max_length=6"),
     *("--set", "model.d_model=8", "--set", "model.num_heads=2"),
 ]
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
-    assert isinstance(stopped.value.code, int)
-    return stopped.value.code
 
 
 @pytest.fixture
@@ -43,71 +36,71 @@ def small_plan(monkeypatch) -> None:
 
 @pytest.fixture
 def trained(tmp_path: Path, small_plan, capsys) -> Path:
-    assert run("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
+    assert exit_code("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
     capsys.readouterr()
     return next(tmp_path.glob("parity-*"))
 
 
 def test_help_lists_the_commands(capsys) -> None:
-    assert run("--help") == 0
+    assert exit_code("--help") == 0
     text = capsys.readouterr().out
     assert all(command in text for command in ("demo", "list", "train", "evaluate", "predict", "report", "analyze"))
-    assert run("--version") == 0
+    assert exit_code("--version") == 0
     assert capsys.readouterr().out.strip() == __version__
 
 
 def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, monkeypatch) -> None:
-    assert run("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
+    assert exit_code("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
     text = capsys.readouterr().out
     assert "already finished" in text
     assert str(trained) in text
-    assert run("evaluate", str(trained), "--lengths", "3-5,8", "--strings", "16") == 0
+    assert exit_code("evaluate", str(trained), "--lengths", "3-5,8", "--strings", "16") == 0
     text = capsys.readouterr().out
     assert len(re.findall(r"\d+/16", text)) == 4
-    assert run("resume", str(trained)) == 0
+    assert exit_code("resume", str(trained)) == 0
     assert "already finished" in capsys.readouterr().out
     points = str(tmp_path / "points.csv")
-    assert run("evaluate", str(trained), "--lengths", "0-70,90", "--strings", "2", "--csv", points) == 0
+    assert exit_code("evaluate", str(trained), "--lengths", "0-70,90", "--strings", "2", "--csv", points) == 0
     text = capsys.readouterr().out
     assert "of 71 points are shown" in text
     assert "1 lengths left out" in text
     assert re.search(r"^90 ", text, flags=re.MULTILINE)
     assert len(Path(points).read_text().splitlines()) == 72
-    assert run("predict", str(trained), "abba", "b") == 0
+    assert exit_code("predict", str(trained), "abba", "b") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["abba", "b"]
     for line, truth in zip(lines, ("0", "1"), strict=True):
         _, answer, _, verdict = line.split("\t")
         assert verdict == ("right" if answer == truth else f"wrong, it is {truth}")
     monkeypatch.setattr(sys, "stdin", io.StringIO("ab\r\nba\n"))
-    assert run("predict", str(trained), "-") == 0
+    assert exit_code("predict", str(trained), "-") == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
-    assert run("report", str(trained), "--out", str(tmp_path / "page.html")) == 0
+    assert exit_code("report", str(trained), "--out", str(tmp_path / "page.html")) == 0
     assert (tmp_path / "page.html").stat().st_size > 100_000
-    assert run("analyze", str(trained), "--length", "20", "--out", str(tmp_path / "inside.html")) == 0
+    assert exit_code("analyze", str(trained), "--length", "20", "--out", str(tmp_path / "inside.html")) == 0
     assert "random strings of 20 symbols" in (tmp_path / "inside.html").read_text(encoding="utf-8")
 
 
 def test_where_the_task_has_no_target(tmp_path: Path, capsys) -> None:
     """Half an expression has no value, and a single structured string need not be an expression."""
-    assert run("train", "modular-arithmetic", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
+    assert exit_code("train", "modular-arithmetic", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
     (folder,) = map(str, tmp_path.iterdir())
     capsys.readouterr()
-    assert run("predict", folder, "3+", "3+1") == 0
+    assert exit_code("predict", folder, "3+", "3+1") == 0
     unsupervised, supervised = capsys.readouterr().out.splitlines()
     assert unsupervised.endswith("the task has no answer here")
     assert supervised.endswith(("right", "wrong, it is 4"))
     for seed in range(5):
         structured = ("--lengths", "41", "--strings", "1", "--protocol", "structured", "--seed", str(seed))
-        assert run("evaluate", folder, *structured) == 0
+        assert exit_code("evaluate", folder, *structured) == 0
 
 
 def test_a_regular_expression_is_trained_on_from_the_command_line(tmp_path: Path, small_plan, capsys) -> None:
     words = ("train", "regex", "regular-gpt", "--set", "task.pattern=(a|b)*abb", *SMALL, "--runs", str(tmp_path))
-    assert run(*words) == 0
+    assert exit_code(*words) == 0
     (folder,) = tmp_path.glob("regex-*")
     capsys.readouterr()
-    assert run("predict", str(folder), "abb", "aba") == 0
+    assert exit_code("predict", str(folder), "abb", "aba") == 0
     for line, truth in zip(capsys.readouterr().out.splitlines(), ("in", "out"), strict=True):
         _, answer, _, verdict = line.split("\t")
         assert verdict == ("right" if answer == truth else f"wrong, it is {truth}")
@@ -117,20 +110,20 @@ def test_a_table_of_a_config_file_is_kept_whole_in_the_run(tmp_path: Path, small
     config = tmp_path / "machine.toml"
     config.write_text('[task]\nalphabet = "xy"\ntransitions = [[1, 0], [1, 2], [1, 0]]\naccepting = [2]\n')
     words = ("train", "dfa", "regular-gpt", "--config", str(config), *SMALL, "--runs", str(tmp_path / "runs"))
-    assert run(*words) == 0
+    assert exit_code(*words) == 0
     config.unlink()
     (folder,) = (tmp_path / "runs").iterdir()
-    assert run("resume", str(folder)) == 0
+    assert exit_code("resume", str(folder)) == 0
     assert "already finished" in capsys.readouterr().out
-    assert run("predict", str(folder), "yxy", "yx") == 0
+    assert exit_code("predict", str(folder), "yxy", "yx") == 0
     assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == ["yxy", "yx"]
-    assert run("report", str(folder), "--out", str(tmp_path / "page.html")) == 0
+    assert exit_code("report", str(folder), "--out", str(tmp_path / "page.html")) == 0
 
 
 def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> None:
     config = tmp_path / "machine.toml"
     config.write_text('[task]\nalphabet = "xy"\ntransitions = [[1, 0], [1]]\naccepting = [1]\n')
-    assert run("train", "dfa", "regular-gpt", "--config", str(config), "--runs", str(tmp_path / "runs")) == 2
+    assert exit_code("train", "dfa", "regular-gpt", "--config", str(config), "--runs", str(tmp_path / "runs")) == 2
     error = "lengthwise: task.transitions: expected a next state for each of the 2 symbols, got 1 for state 1; give one"
     assert capsys.readouterr().err.startswith(error)
     assert not (tmp_path / "runs").exists()
@@ -152,7 +145,7 @@ def test_compile_writes_a_model_that_is_right(arguments: list[str], tmp_path: Pa
     from lengthwise import load_compiled
 
     out = tmp_path / "folder" / "model"
-    assert run("compile", "--out", str(out), *arguments) == 0
+    assert exit_code("compile", "--out", str(out), *arguments) == 0
     text = capsys.readouterr().out
     assert f"wrote {out}" in text
     compiled = load_compiled(out)
@@ -167,7 +160,7 @@ def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) ->
     from lengthwise import load_compiled
     from lengthwise.automata.regex import dfa_from_regex
 
-    assert run("compile", "(a|b)*abb", "--to", "rnn", "--out", str(tmp_path)) == 0
+    assert exit_code("compile", "(a|b)*abb", "--to", "rnn", "--out", str(tmp_path)) == 0
     assert "states: 4" in capsys.readouterr().out
     compiled = load_compiled(tmp_path)
     assert compiled.task is not None
@@ -207,7 +200,7 @@ def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) ->
     ],
 )
 def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_path: Path, capsys) -> None:
-    assert run("compile", "--out", str(tmp_path / "out"), *arguments) == 2
+    assert exit_code("compile", "--out", str(tmp_path / "out"), *arguments) == 2
     error = capsys.readouterr().err
     assert sentence in error
     assert len(error.splitlines()) == 1
@@ -287,7 +280,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
 )
 def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(*arguments) == 2
+    assert exit_code(*arguments) == 2
     error = capsys.readouterr().err
     assert sentence in error
     assert error.startswith("lengthwise: ")
@@ -311,13 +304,13 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
     ],
 )
 def test_mistakes_about_a_run(arguments, sentence, trained, capsys) -> None:
-    assert run(*(word.format(run=trained) for word in arguments)) == 2
+    assert exit_code(*(word.format(run=trained) for word in arguments)) == 2
     assert sentence in capsys.readouterr().err
 
 
 def test_a_typo_in_a_config_file_is_found(tmp_path: Path, capsys) -> None:
     (tmp_path / "run.toml").write_text("[train]\nstepz = 3\n")
-    code = run(
+    code = exit_code(
         "train", "parity", "regular-gpt", "--config", str(tmp_path / "run.toml"), "--runs", str(tmp_path / "runs")
     )
     assert code == 2
@@ -357,7 +350,7 @@ def test_demo_at_smoke_scale(tmp_path: Path) -> None:
 
 def test_several_seeds_are_compared(tmp_path: Path, small_plan, capsys) -> None:
     words = ("train", "parity", "regular-gpt", *SMALL, "--seeds", "0-1,5", "--runs", str(tmp_path))
-    assert run(*words) == 0
+    assert exit_code(*words) == 0
     text = capsys.readouterr().out
     accuracies = [RunFolder(folder).read_result().dense.balanced().mean() for folder in tmp_path.glob("parity-*")]
     assert len(accuracies) == 3

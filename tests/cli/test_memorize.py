@@ -6,15 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from lengthwise.cli.app import main
+from command import exit_code
 
 
 def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(["memorize", *arguments])
-    assert isinstance(stopped.value.code, int)
-    return stopped.value.code
+    return exit_code("memorize", *arguments)
 
 
 def test_says_dimension_matrices_and_lifetimes_and_draws(tmp_path: Path, capsys) -> None:

@@ -8,20 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-from lengthwise.cli.app import main
+from command import exit_code
 
 TRAIN = [
     *("train", "parity", "gru", "--longest", "50", "--set", "train.steps=30", "--set", "train.batch_size=4"),
     *("--set", "train.max_length=40", "--set", "model.d_model=8"),
 ]
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
-    assert isinstance(stopped.value.code, int)
-    return stopped.value.code
 
 
 @pytest.fixture
@@ -36,31 +28,31 @@ def hang_up(monkeypatch) -> Iterator[Callable[[], None]]:
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["--version"], ["list"]])
 def test_a_reader_that_hangs_up_has_seen_enough(arguments: list[str], hang_up, capsys) -> None:
     hang_up()
-    assert run(*arguments) == 0
+    assert exit_code(*arguments) == 0
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_reader_that_hangs_up_stops_training_with_a_checkpoint(tmp_path: Path, hang_up, capsys) -> None:
     hang_up()
-    assert run(*TRAIN, "--runs", str(tmp_path)) == 1
+    assert exit_code(*TRAIN, "--runs", str(tmp_path)) == 1
     error = capsys.readouterr().err
     assert error.startswith("lengthwise: stopped at step 10 of 30; `lengthwise resume ")
     assert list(tmp_path.glob("*/checkpoint.safetensors"))
 
 
 def test_measurements_are_written_before_they_are_printed(tmp_path: Path, hang_up) -> None:
-    assert run(*TRAIN, "--runs", str(tmp_path)) == 0
+    assert exit_code(*TRAIN, "--runs", str(tmp_path)) == 0
     (folder,) = tmp_path.glob("parity-*")
     hang_up()
     points = tmp_path / "points.csv"
-    assert run("evaluate", str(folder), "--lengths", "3-5", "--strings", "4", "--csv", str(points)) == 0
+    assert exit_code("evaluate", str(folder), "--lengths", "3-5", "--strings", "4", "--csv", str(points)) == 0
     assert len(points.read_text().splitlines()) == 4
 
 
 def test_output_that_is_lost_is_a_failure(monkeypatch, capsys) -> None:
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stdout", full)
-        assert run("certify", "--help") == 1
+        assert exit_code("certify", "--help") == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -78,19 +70,19 @@ def test_a_closed_output_is_refused_at_once(closed: str, tmp_path: Path) -> None
 
 
 def test_a_closed_input_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
-    assert run(*TRAIN, "--runs", str(tmp_path)) == 0
+    assert exit_code(*TRAIN, "--runs", str(tmp_path)) == 0
     (folder,) = tmp_path.glob("parity-*")
     monkeypatch.setattr(sys, "stdin", None)
-    assert run("predict", str(folder), "-") == 2
+    assert exit_code("predict", str(folder), "-") == 2
     assert "standard input: expected an open stream, got a closed one" in capsys.readouterr().err
 
 
 def test_blank_lines_of_the_input_are_left_out(tmp_path: Path, monkeypatch, capsys) -> None:
-    assert run(*TRAIN, "--runs", str(tmp_path)) == 0
+    assert exit_code(*TRAIN, "--runs", str(tmp_path)) == 0
     (folder,) = tmp_path.glob("parity-*")
     capsys.readouterr()
     monkeypatch.setattr(sys, "stdin", io.StringIO("ab\n\nba\r\n \nx\n"))
-    assert run("predict", str(folder), "-") == 2
+    assert exit_code("predict", str(folder), "-") == 2
     output, error = capsys.readouterr()
     assert [line.split("\t")[0] for line in output.splitlines()] == ["ab", "ba"]
     assert "string 5: text: 'x' at position 1" in error, "lines are counted as an editor counts them"
@@ -99,5 +91,5 @@ def test_blank_lines_of_the_input_are_left_out(tmp_path: Path, monkeypatch, caps
 def test_symbols_that_an_encoding_lacks_are_escaped(tmp_path: Path, monkeypatch) -> None:
     output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", output)
-    assert run("memorize", "\u00e9a", "--out", str(tmp_path / "orbit.svg")) == 0
+    assert exit_code("memorize", "\u00e9a", "--out", str(tmp_path / "orbit.svg")) == 0
     assert output.buffer.getvalue().startswith(b"word: \\xe9a, period 2, symbols a \\xe9\n")

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from command import exit_code
 
-from lengthwise.cli.app import main
 from lengthwise.experiments import EXPERIMENTS, Scale
 from lengthwise.registry import UnknownName
 from lengthwise.report.pages.results import write_page
@@ -102,9 +102,7 @@ def test_a_misspelled_row_is_met_with_the_nearest() -> None:
 
 def reproduce(folder: Path, *words: str) -> int:
     arguments = ["regular-gpt/table-2", "--scale", "smoke", "--runs", str(folder / "runs"), "--pages", str(folder)]
-    with pytest.raises(SystemExit) as stopped:
-        main(["reproduce", *arguments, *words])
-    return int(stopped.value.code or 0)
+    return exit_code("reproduce", *arguments, *words)
 
 
 def test_one_cell_is_run_alone_and_a_second_time_everything_is_finished_already(tmp_path: Path) -> None:

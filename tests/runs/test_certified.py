@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from command import exit_code
 
 from lengthwise.certification.certificate import Certificate, Counterexample
 from lengthwise.certification.examination import weights_digest
-from lengthwise.cli.app import main
 from lengthwise.constructions import construct
 from lengthwise.models import make_model
 from lengthwise.runs.certified import check_is_of
@@ -17,10 +17,9 @@ from lengthwise.validation import dump_named
 
 
 def verdict(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    with pytest.raises(SystemExit) as stopped:
-        main(["certify", *arguments])
+    code = exit_code("certify", *arguments)
     captured = capsys.readouterr()
-    return int(stopped.value.code or 0), captured.out + captured.err
+    return code, captured.out + captured.err
 
 
 @pytest.fixture

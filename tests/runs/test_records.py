@@ -4,8 +4,8 @@ import gzip
 from pathlib import Path
 
 import pytest
+from command import exit_code
 
-from lengthwise.cli.app import main
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.records import read_records, restore, write_records
 from lengthwise.runs.spec import spec_from_json
@@ -14,9 +14,7 @@ from lengthwise.runs.spec import spec_from_json
 def reproduce(folder: Path, *more: str) -> int:
     """Exit code of a smoke run of `regular-gpt/table-2`: ten cells of five runs."""
     arguments = ["reproduce", "regular-gpt/table-2", "--scale", "smoke", "--pages", str(folder), *more]
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    return int(stopped.value.code or 0)
+    return exit_code(*arguments)
 
 
 def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path, capsys) -> None:
