@@ -22,11 +22,13 @@ LONG = {
     "tests/test_examples.py::test_python_of_a_page_runs_from_top_to_bottom": "trains and certifies several nets",
     "tests/test_examples.py::test_benchmarks_run": "compares forms at the lengths where they differ in speed",
     "tests/training/test_training.py::test_consistency_brings_the_states_of_one_string_together": "trains four nets",
+    "tests/cli/test_cli.py::test_demo_at_smoke_scale": "trains, measures and certifies three nets",
+    "tests/cli/test_cli.py::test_ctrl_c_keeps_the_checkpoint": STARTS_PROCESSES,
+    "tests/runs/test_runs.py::test_the_pool_gives_the_same_bits_as_one_process": STARTS_PROCESSES,
+    "tests/test_examples.py::test_python_of_the_readme_runs": "trains and certifies two nets",
+    "tests/contracts/test_experiment_contract.py::test_one_cell_is_run_alone_and_once": STARTS_PROCESSES,
     "tests/runs/test_records.py::test_a_page_is_made_of_records_alone_and_says_what_is_missing": (
         "runs an experiment, then makes its page twice from records alone"
-    ),
-    "tests/constructions/test_compiled_regular_gpt.py::test_a_compiled_word_problem_gets_a_certificate": (
-        "60 elements in the smallest such group that is not solvable"
     ),
     "tests/contracts/test_experiment_contract.py::test_runs_at_smoke_scale_and_writes_its_page": "trains two nets each",
 }

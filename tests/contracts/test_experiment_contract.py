@@ -105,7 +105,7 @@ def reproduce(folder: Path, *words: str) -> int:
     return exit_code("reproduce", *arguments, *words)
 
 
-def test_one_cell_is_run_alone_and_a_second_time_everything_is_finished_already(tmp_path: Path) -> None:
+def test_one_cell_is_run_alone_and_once(tmp_path: Path) -> None:
     (cell, *_) = EXPERIMENTS["regular-gpt/table-2"]("smoke").cells
     assert reproduce(tmp_path, "--row", cell.row, "--column", cell.column) == 0
     assert [path.name for path in tmp_path.glob("runs/*")] == [spec.id for spec in cell.specs]
