@@ -7,7 +7,9 @@ from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
 
 @PRESETS.register("chi2023")
 class Chi2023(Preset):
-    """The paper's settings at the middle one of its three learning rates; clipping at 1 is the published code's.
+    """RegularGPT as in Chi et al. (2023): Adam at a constant rate, neither pads nor noise.
+
+    The rate is the middle one of the paper's three; clipping at 1 is the published code's.
 
     Source: Chi et al. (2023), Table 4, and the published code.
     """

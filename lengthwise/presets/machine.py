@@ -7,9 +7,9 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 
 @PRESETS.register("machine")
 class Machine(Preset):
-    """Preset `recurrent` at a rate for logits that are learned directly.
+    """Preset `recurrent` for a `block-linear-rnn` that ends as a finite machine: 2,000 steps at a rate of 0.1.
 
-    They are those of one block of 128 states in `block-linear-rnn`, which answers as a mixture of its states.
+    The rate is for logits that are learned directly: those of one block of 128 states, a mixture of which answers.
 
     Source: ours.
     """

@@ -7,7 +7,7 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 
 @PRESETS.register("recurrent")
 class Recurrent(Preset):
-    """AdamW on all prefixes of strings of 39 and 40 symbols: any model can be trained by it.
+    """AdamW on all prefixes of strings of 39 and 40 symbols, for any model that reads symbols.
 
     Source: ours; the supervision of prefixes is that of the code of Fan et al. (2024).
     """

@@ -7,7 +7,9 @@ from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
 
 @PRESETS.register("xu2024")
 class Xu2024(Preset):
-    """100 passes over 1,000,000 strings, five of them warm-up; here strings are always drawn again.
+    """Looped transformers as in Xu and Sato (2024): AdamW, 781,250 steps, one warm-up in twenty.
+
+    These are 100 passes over 1,000,000 strings; here strings are always drawn again.
 
     The length is that of the problem and has to be given.
 

@@ -9,7 +9,7 @@ _SIZES = {"d_model": 256, "num_heads": 8, "learned_positions": 203, "initializat
 
 @PRESETS.register("xu2024-in-context")
 class Xu2024InContext(Preset):
-    """Prompts of 26 to 101 points, five more after every 5,000 of 200,000 steps.
+    """In-context regression as in Xu and Sato (2024): 26 to 101 points, five more after every 5,000 of 200,000 steps.
 
     Source: Xu and Sato (2024), Appendix C, for in-context learning; Garg et al. (2022) for the curriculum.
     """
