@@ -8,6 +8,7 @@ from typing import Any
 from safetensors.torch import load, save
 
 from lengthwise.automata import Transducer
+from lengthwise.certification.certificate import Part, PositiveCount, TransducerFields
 from lengthwise.constructions.base import Construction, Machine, Target
 from lengthwise.files import read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS, build_model
@@ -84,25 +85,46 @@ def load_compiled(folder: str | Path) -> Construction:
         name = Path(error.filename).name
         problem = f"there is no {name} in it" if path.is_dir() else "there is no such folder"
         raise ValueError(f"{path}: expected a compiled model, but {problem}; {_WAY_OUT}") from None
-    if description["weights"] != _digest(weights):
+    content = validated(_Description, description, path=str(path / DESCRIPTION))
+    if content.weights != _digest(weights):
         raise ValueError(f"{path / WEIGHTS}: damaged file (its contents have changed); {_WAY_OUT}")
-    machine = Transducer.from_json(description["machine"])
-    target = Target(machine, tuple(description["classes"]), _task(description["task"]))
-    settings = description["model"]
-    name = settings.pop("name")
+    target = Target(Transducer.from_json(content.machine), content.classes, _task(content.task))
+    name, settings = _named(content.model)
     model = build_model(name, validated(MODELS[name].Config, settings, path="model"), target, seed=0)
-    model.load_state_dict(load(weights))
-    return Construction(
-        model.eval(), target, description["max_length"], description["source"], tuple(description["about"])
-    )
+    try:
+        model.load_state_dict(load(weights))
+    except RuntimeError:
+        raise ValueError(f"{path / WEIGHTS}: expected the weights of its {name}, got others; {_WAY_OUT}") from None
+    return Construction(model.eval(), target, content.max_length, content.source, content.about)
 
 
-def _task(settings: dict[str, Any] | None) -> RegularTask | None:
-    if settings is None:
+class _Description(Part):
+    """What ``compiled.json`` says."""
+
+    model: dict[str, Any]
+    machine: TransducerFields
+    classes: tuple[str, ...]
+    task: dict[str, Any] | None
+    max_length: PositiveCount | None
+    source: str
+    about: tuple[str, ...]
+    weights: str
+    versions: dict[str, str]
+
+
+def _task(content: dict[str, Any] | None) -> RegularTask | None:
+    if content is None:
         return None
-    task = make_task(settings.pop("name"), **settings)
-    assert isinstance(task, RegularTask)
+    name, settings = _named(content)
+    task = make_task(name, **settings)
+    if not isinstance(task, RegularTask):
+        raise ValueError(f"task: expected one that a finite machine solves, got {name}; {_WAY_OUT}")
     return task
+
+
+def _named(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The inverse of `dump_named`."""
+    return str(content.get("name")), {key: value for key, value in content.items() if key != "name"}
 
 
 def _digest(weights: bytes) -> str:

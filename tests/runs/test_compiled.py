@@ -7,6 +7,7 @@ import torch
 
 from lengthwise.automata import library
 from lengthwise.constructions import CONSTRUCTIONS, construct
+from lengthwise.files import read_json, write_json
 from lengthwise.runs.compiled import load_compiled, save_compiled
 from lengthwise.tasks import make_task
 
@@ -54,4 +55,24 @@ def test_damage_is_found(tmp_path: Path) -> None:
     description = tmp_path / "compiled.json"
     description.write_text(description.read_text().replace('"start": 0', '"start": 1'))
     with pytest.raises(ValueError, match=r"compiled.json: damaged file .its contents have changed"):
+        load_compiled(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"max_length": 0}, r"compiled\.json\.max_length: expected a number greater than or equal to 1, got 0"),
+        ({"machine": {"table": [[0]]}}, r"compiled\.json\.machine\.symbols: expected a value, got none"),
+        ({"classes": 3}, r"compiled\.json\.classes: expected a valid tuple, got 3"),
+        ({"model": {}}, r"unknown model 'None'"),
+        ({"task": {"name": 3}}, r"unknown task '3'"),
+        ({"task": {"name": "subset-sum"}}, r"task: expected one that a finite machine solves, got subset-sum"),
+    ],
+)
+def test_a_description_that_was_edited_is_refused(change: dict, problem: str, tmp_path: Path) -> None:
+    """Also with a digest that is right: not damaged, but no description either."""
+    save_compiled(construct("rnn", make_task("parity")), tmp_path)
+    description = tmp_path / "compiled.json"
+    write_json(description, read_json(description, "") | change)
+    with pytest.raises(ValueError, match=problem):
         load_compiled(tmp_path)
