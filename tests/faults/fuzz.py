@@ -57,26 +57,26 @@ def execute(arguments: list[str], streams: str = "") -> Ending:
     _, status, usage = os.wait4(child, 0)
     errors = Path("errors").read_text(encoding="utf-8", errors="replace")
     code = os.waitstatus_to_exitcode(status)
-    found = finding(code, errors, is_silent="2>&-" in streams)
-    return Ending(code, found, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    problem = finding(code, errors, is_silent="2>&-" in streams)
+    return Ending(code, problem, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def finding(code: int, errors: str, *, is_silent: bool = False) -> str:
     """What is wrong with an ending, or nothing."""
-    found = ""
+    problem = ""
     if code < 0:
-        found = f"ended by {signal.Signals(-code).name}"
+        problem = f"ended by {signal.Signals(-code).name}"
     elif code not in (0, 1, 2):
-        found = f"exit code {code}"
+        problem = f"exit code {code}"
     elif "Traceback" in errors:
-        found = "a traceback"
+        problem = "a traceback"
     elif any(phrase in errors for phrase in ("allocate", "out of memory", "std::bad_alloc")):
-        found = "out of memory"
+        problem = "out of memory"
     elif code and not is_silent and not errors.rpartition("\n")[0].rpartition("\n")[2].startswith("lengthwise: "):
-        found = "no sentence"
+        problem = "no sentence"
     elif any(len(line) > MAX_LINE for line in errors.splitlines()):
-        found = "an endless sentence"
-    return f"{found}: {errors[-900:]}" if found else ""
+        problem = "an endless sentence"
+    return f"{problem}: {errors[-900:]}" if problem else ""
 
 
 def _become(arguments: list[str], streams: str) -> None:

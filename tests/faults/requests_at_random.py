@@ -247,6 +247,7 @@ def training(chance: random.Random) -> list[str]:
     """Two steps of a small net, most of which succeed."""
     model = chance.choice(list(MODELS))
     sizes = {"d_model": ["4", "8", "16"], "num_heads": ["1", "2"], "num_layers": ["1", "2"], "state_dim": ["4"]}
+    sizes |= {"max_codes": ["4", "8"]}
     own = MODELS[model].Config.model_fields
     words = [f"model.{name}={chance.choice(values)}" for name, values in sizes.items() if name in own]
     extra = assignment(chance) if chance.random() < 0.3 else []

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.unchecked
 
 
 def run(folder: Path) -> None:
-    with chdir(folder), (folder / "said").open("w", encoding="utf-8") as file:
+    with chdir(folder), (folder / "printed").open("w", encoding="utf-8") as file:
         fuzz(60, seed=0, say=lambda line: file.write(f"{line}\n"))
 
 
@@ -21,10 +21,10 @@ def test_requests_made_up_at_random_end_with_a_sentence(tmp_path: Path) -> None:
     process = context.Process(target=run, args=(tmp_path,))
     process.start()
     process.join()
-    said = (tmp_path / "said").read_text(encoding="utf-8")
+    printed = (tmp_path / "printed").read_text(encoding="utf-8")
     assert process.exitcode == 0
-    assert said.startswith("kind"), said
-    assert said.splitlines()[-1].split()[:2] == ["all", "60"]
+    assert printed.startswith("kind"), printed
+    assert printed.splitlines()[-1].split()[:2] == ["all", "60"]
 
 
 @pytest.mark.parametrize(
