@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from automaton_strategies import checked_strategies, semiautomata
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lengthwise.automata import Semiautomaton, library
 from lengthwise.automata.monoid import transition_monoid
@@ -102,3 +103,13 @@ def test_a_monoid_that_is_too_large_is_refused() -> None:
     assert transition_monoid(everything).size == 5**5
     with pytest.raises(ValueError, match=r"more than 3,000 elements \(5 states, 3 symbols\); raise"):
         transition_monoid(everything, maximum=3000)
+
+
+@given(small, st.lists(st.integers(0, 1), max_size=7))
+def test_elements_of_strings_are_products_of_those_of_their_symbols(machine: Semiautomaton, string: list[int]) -> None:
+    monoid = transition_monoid(machine)
+    string = [symbol % machine.num_symbols for symbol in string]
+    state = 0
+    for symbol in string:
+        state = int(monoid.graph[state, symbol])
+    assert monoid.element(string) == state

@@ -4,7 +4,7 @@ from automaton_strategies import all_strings, checked_strategies, semiautomata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.automata import Semiautomaton
+from lengthwise.automata import DFA, Semiautomaton, Transducer
 from lengthwise.automata.semiautomaton import explore
 
 pytestmark = checked_strategies
@@ -100,3 +100,25 @@ def test_bad_input_is_refused() -> None:
         FLIP.product(Semiautomaton(FLIP.table, ("b", "a")))
     with pytest.raises(ValueError, match=r"targets: expected one entry for each of the 2 states, got shape \(3,\)"):
         FLIP.shortest_string(0, np.array([True, False, True]))
+
+
+def test_machines_cannot_be_changed_from_outside() -> None:
+    """Their arrays are copies of what was given, and read-only."""
+    table, outputs, accepting = (
+        FLIP.table.copy(),
+        np.array([0, 1]),
+        np.array([True, False]),
+    )
+    machine = Semiautomaton(table, ("a", "b"))
+    transducer, dfa = Transducer(machine, 0, outputs), DFA(machine, 0, accepting)
+    for given_array, kept in ((table, machine.table), (outputs, transducer.outputs), (accepting, dfa.accepting)):
+        given_array[0] = given_array[1]
+        assert (kept[0] != kept[1]).any()
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = kept[1]
+
+
+def test_reachable_needs_a_state() -> None:
+    for start in (-1, 2):
+        with pytest.raises(ValueError, match="state"):
+            FLIP.reachable(start)

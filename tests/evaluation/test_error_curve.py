@@ -95,3 +95,11 @@ def test_training_on_numbers_lowers_their_error() -> None:
     before = error_curve(model, TREES, 9, num_prompts=400)
     train(model, TREES, recipe)
     assert error_curve(model, TREES, 9, num_prompts=400).mean < 0.9 * before.mean
+
+
+def test_one_prompt_is_enough() -> None:
+    (first, *_) = error_curve(constant(0.0), TREES, 2, num_prompts=1, seed=5).points
+    target = TREES.sample(1, 2, generator_for(5, "evaluation", 2)).targets[0, 0]
+    assert first.error == pytest.approx(float(target.square()), rel=1e-5)
+    with pytest.raises(ValueError, match="length"):
+        error_curve(constant(0.0), TREES, 10)

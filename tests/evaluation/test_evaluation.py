@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.length_curve import (
+    MAX_REPR_POINTS,
     LengthCurve,
     final_answers,
     length_curve,
@@ -228,6 +229,9 @@ def test_bad_requests_are_refused(lengths: list, num_strings: int, sentence: str
     task = make_task("parity")
     with pytest.raises(ValueError, match=sentence):
         length_curve(Oracle(task), task, lengths, num_strings=num_strings)
+    if lengths == [0]:
+        with pytest.raises(ValueError, match=sentence):
+            length_curve(Oracle(task), task, lengths, num_strings=num_strings, protocol="structured")
 
 
 def test_unknown_protocols_are_refused() -> None:
@@ -277,3 +281,10 @@ def test_a_curve_prints_as_a_short_table_and_becomes_rows() -> None:
     rows = curve.to_rows()
     assert [row["length"] for row in rows] == list(range(1, 31))
     assert [row["accuracy"] for row in rows] == [point.accuracy for point in curve.points]
+
+
+def test_one_string_is_enough_and_a_short_curve_prints_whole() -> None:
+    task = make_task("parity")
+    curve = length_curve(Oracle(task), task, range(1, MAX_REPR_POINTS + 1), num_strings=1)
+    assert [point.num_correct for point in curve.points] == [1] * MAX_REPR_POINTS
+    assert "..." not in repr(curve)
