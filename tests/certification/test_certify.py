@@ -42,6 +42,7 @@ def test_a_net_that_draws_its_states_to_fixed_points_is_proved(proved: Certifica
     assert all(part.num_strings == 1_000 for part in (*proved.tested, *proved.trace_agreement))
     assert proved.evidence.logit_margin > 0
     assert len(check(proved).verified) == 1
+    assert proved.closure.gap > proved.closure.radius
 
 
 def test_proved_means_right_everywhere(proved: Certificate) -> None:
@@ -274,6 +275,25 @@ def test_the_reason_is_that_nothing_can_be_read_off() -> None:
     assert certificate.level == "tested"
     assert certificate.reason.startswith("no reader reads a TransducerModel (readers: codebook, one-hot, recurrent, tr")
     assert all(tested.num_correct == tested.num_graded for tested in certificate.tested)
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.parametrize("num_radii", [1, 6])
+def test_the_reason_names_the_first_attempt_and_the_last(num_radii: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    radii = [2.0**-k for k in range(num_radii)]
+
+    def fail(self: tree_reader.TreeReader, radius: float) -> None:
+        raise ValueError(f"attempt {radii.index(radius) + 1}")
+
+    monkeypatch.setattr(tree_reader.TreeReader, "radii", lambda *given: radii)
+    monkeypatch.setattr(tree_reader.TreeReader, "extract", fail)
+    certificate = certify(last_symbol_net(), LastSymbol())
+    assert certificate.level == "tested"
+    assert certificate.reason == (
+        "with radius 1: attempt 1"
+        if num_radii == 1
+        else "of 6 attempts none gave the model's machine; with radius 1: attempt 1; with radius 0.0312: attempt 6"
+    )
 
 
 @pytest.mark.parametrize("settings", [{"thickness": 2}, {"variant": "code"}, {"variant": "paper"}, {"chunk_size": 4}])
