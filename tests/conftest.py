@@ -2,6 +2,7 @@
 
 import gc
 import os
+import subprocess
 from collections.abc import Generator
 
 import jaxtyping
@@ -9,9 +10,11 @@ import pytest
 import torch
 from cost import LIMIT, LONG, NOT_QUICK, cpu_seconds, deal, name_of, stop_fork_server
 from hypothesis import settings
+from one_renderer import OneRenderer
 
 import lengthwise.certification.strings as strings_module
 import lengthwise.certification.verify as verify_module
+import lengthwise.report.charts.pictures as pictures_module
 
 torch.set_num_threads(1)
 settings.register_profile("lengthwise", deadline=None, derandomize=True)
@@ -86,6 +89,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if seconds[nodeid] > LIMIT and name_of(nodeid) not in LONG:
             terminalreporter.write_line(f"{nodeid} took {seconds[nodeid]:.1f} CPU s; give a reason in tests/cost.py")
     terminalreporter.write_line(f"tests took {cpu_seconds():.0f} CPU s")
+
+
+@pytest.fixture(scope="session")
+def renderer() -> Generator[OneRenderer]:
+    renderer = OneRenderer()
+    yield renderer
+    renderer.close()
+
+
+@pytest.fixture(autouse=True)
+def one_renderer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module whose tests start processes for pictures as users do replaces this fixture by its own."""
+
+    def render(requests: str) -> subprocess.CompletedProcess[str]:
+        return request.getfixturevalue("renderer")(requests)
+
+    monkeypatch.setattr(pictures_module, "_run_renderer", render)
 
 
 @pytest.fixture

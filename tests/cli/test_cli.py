@@ -49,6 +49,13 @@ def test_help_lists_the_commands(capsys) -> None:
     assert capsys.readouterr().out.strip() == __version__
 
 
+def test_completion_is_installed_for_a_shell(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert exit_code("--install-completion", "--shell", "bash") == 0
+    installed = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert all(word in installed for word in ("lengthwise", "certify", "--lengths"))
+
+
 def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, monkeypatch) -> None:
     assert exit_code("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
     text = capsys.readouterr().out
@@ -301,6 +308,7 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
         (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
         (["evaluate", "{run}", "--strings", "0"], "--strings: expected 1 to 1,000,000, got 0"),
         (["evaluate", "{run}", "--strings", "9" * 20], "--strings: expected 1 to 1,000,000, got 999"),
+        (["evaluate", "{run}", "--csv", "{run}"], "expected a file to write, got a folder"),
     ],
 )
 def test_mistakes_about_a_run(arguments, sentence, trained, capsys) -> None:

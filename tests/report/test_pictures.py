@@ -20,6 +20,11 @@ main(json.loads(sys.argv[1]))
 """
 
 
+@pytest.fixture
+def one_renderer() -> None:
+    """Each picture is drawn by a process of its own, as users have it."""
+
+
 def test_charts_become_svg_png_and_a_library_for_pages() -> None:
     svg, png = pictures([("svg", BARS), ("png", BARS)]) or [b"", b""]
     assert svg.startswith(b"<svg")

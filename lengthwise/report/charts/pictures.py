@@ -31,8 +31,7 @@ def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
     Raises:
         RuntimeError: a chart is invalid.
     """
-    command = [sys.executable, "-m", "lengthwise.report.charts.renderer"]
-    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, check=False, text=True)
+    done = _run_renderer(json.dumps(requests))
     if done.returncode == 0:
         return [base64.b64decode(content) for content in json.loads(done.stdout)]
     if done.returncode > 0:  # an exception in Python
@@ -43,6 +42,11 @@ def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
         stacklevel=2,
     )
     return None
+
+
+def _run_renderer(requests: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lengthwise.report.charts.renderer"]
+    return subprocess.run(command, input=requests, capture_output=True, check=False, text=True)
 
 
 def write_picture(chart: Chart, path: Path) -> bool:
