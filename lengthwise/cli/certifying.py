@@ -6,6 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.streams import say
+
 
 def certify(
     run: Annotated[Path | None, Parameter(help="Folder of a trained run or of a compiled model.")] = None,
@@ -44,7 +46,9 @@ def certify(
             "certify: expected a run to certify or, with --check, a certificate to verify; give one of them"
         )
     sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in sentences)
-    return 0 if certificate.reaches(minimum) else 1
+    if certificate.reaches(minimum):
+        return 0
+    return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
 
 
 COMMANDS = {"certify": certify}

@@ -72,7 +72,9 @@ def test_whole_ones_are_verified(level: str, contents, tmp_path: Path, capsys) -
     levels = ["refuted", "tested", "extracted", "bounded", "proved"]
     for minimum in levels:
         expected = 0 if levels.index(level) >= levels.index(minimum) else 1
-        assert verdict(path, capsys, "--min-level", minimum)[0] == expected
+        code, text = verdict(path, capsys, "--min-level", minimum)
+        assert code == expected
+        assert (f"lengthwise: --min-level: expected {minimum} or higher, got {level}\n" in text) == bool(code)
     code, text = verdict(path, capsys, "--min-level", "extrated")
     assert code == 2
     assert "did you mean 'extracted'?" in text
