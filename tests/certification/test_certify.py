@@ -11,6 +11,7 @@ import lengthwise.extraction.tree as tree_module
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.certification.examination import _map
 from lengthwise.certification.preconditions import check_model
 from lengthwise.certification.proofs.enclosures import invariant_enclosures
 from lengthwise.certification.strings import TracedStrings
@@ -222,6 +223,14 @@ def test_a_state_that_overflows_answers_nothing() -> None:
     assert Certificate.from_text(certificate.to_text()) == certificate
     check(certificate)
     assert "the model overflows, right is" in dict(certificate_lines(certificate))["counterexample"]
+
+
+def test_the_map_is_around_the_mean_of_the_prototypes() -> None:
+    extraction = extract_tree(last_symbol_net(), LastSymbol().symbols, radius=1.0)
+    shifted = extraction._replace(prototypes=extraction.prototypes + 5)
+    for one, other in zip(_map(extraction), _map(shifted), strict=True):
+        assert one == pytest.approx(other, abs=2e-3)
+    assert sum(x for x, _, _ in _map(extraction)) == pytest.approx(0, abs=1e-2)
 
 
 @pytest.mark.usefixtures("fewer_strings")

@@ -149,6 +149,13 @@ def test_the_extraction_of_another_model_is_refused() -> None:
     model = with_random_codes(0, 6)
     with pytest.raises(ValueError, match="extraction: its prototypes are not the model's leaves and codes"):
         enumerate_merges(model, extracted(with_random_codes(1, 6)))
+    leaves_alone, codes_alone = with_random_codes(0, 6), with_random_codes(0, 6)
+    with torch.no_grad():
+        codes_alone.embedding.weight += 1
+    leaves_alone.codebook.fill(model.codebook.known + 1)
+    for other in (leaves_alone, codes_alone):
+        with pytest.raises(ValueError, match="extraction: its prototypes are not"):
+            enumerate_merges(other, extracted(model))
 
 
 def test_of_one_code_there_is_no_slack() -> None:

@@ -73,6 +73,16 @@ def test_holds_what_float32_computes(name: str, seed: int, enclosure_radius: flo
     )
 
 
+@given(seed=seeds, count=st.integers(1, 64), enclosure_radius=widths)
+@settings(max_examples=30)
+def test_the_slack_of_a_sum_holds_its_rounding_error(seed: int, count: int, enclosure_radius: float) -> None:
+    """n u sum |w_i x_i|, u = 2^-24, holds the error of n products and their sum in any order (Higham, 2002, 3.1)."""
+    generator = torch.Generator().manual_seed(seed)
+    weight, center = (torch.randn(size, generator=generator).double() for size in ((3, count), (count,)))
+    largest = weight.abs() @ (center.abs() + enclosure_radius)
+    assert bool((enclosure(center, enclosure_radius).linear(weight).remainder >= count * 2.0**-24 * largest).all())
+
+
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "own inputs"])
 def test_small_enclosures_have_tight_bounds(name: str) -> None:
     bounded, computed = OPERATIONS[name]
