@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.conventions import IGNORE, PAD
-from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.evaluation.interval import mean_interval, wilson_interval
 from lengthwise.evaluation.length_curve import (
     MAX_REPR_POINTS,
     LengthCurve,
@@ -181,6 +181,19 @@ def test_wilson_interval_contains_the_share(right: int, more: int) -> None:
     fewer, greater = wilson_interval(4 * right, 4 * (right + more))
     assert greater - fewer < spread
     assert abs(center - 0.5) <= abs(right / (right + more) - 0.5) + 1e-9
+
+
+def test_two_values_have_an_interval_and_one_has_none() -> None:
+    """With one degree of freedom t = tan(0.475 pi), the quantile of Cauchy's distribution."""
+    low, high = mean_interval([1.0, 3.0])
+    assert (low + high) / 2 == pytest.approx(2)
+    assert (high - low) / 2 == pytest.approx(math.tan(0.475 * math.pi))
+    assert all(map(math.isnan, mean_interval([1.0])))
+
+
+def test_a_range_may_be_one_length() -> None:
+    assert parse_lengths("5-5,10000000") == [5, 10_000_000]
+    assert EvaluationPlan(dense=(5, 5)).dense == (5, 5)
 
 
 def test_wilson_interval_solves_its_equation() -> None:
