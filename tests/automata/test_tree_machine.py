@@ -18,6 +18,12 @@ small = transducers(symbols=("a", "b"), max_states=3)
 chunks = st.integers(2, 3)
 
 
+@pytest.mark.parametrize("chunk", [2, 3])
+@pytest.mark.parametrize(("power", "more", "levels"), [(0, 0, 1), (1, 0, 1), (1, 1, 2), (3, 0, 3), (3, 1, 4)])
+def test_trees_are_as_deep_as_their_strings_need(chunk: int, power: int, more: int, levels: int) -> None:
+    assert tree_machine(library.even_pairs(), chunk).num_levels(chunk**power + more) == levels
+
+
 @given(small, chunks, st.integers(1, 9))
 @settings(max_examples=60)
 def test_elements_of_the_monoid_answer_as_the_transducer(transducer: Transducer, chunk: int, length: int) -> None:
