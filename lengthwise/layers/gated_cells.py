@@ -5,10 +5,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_uniformly
-from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.recurrent_layer import BoundedLayer
+from lengthwise.ops.intervals import Intervals
 
 
-class GRULayer(RecurrentLayer):
+class GRULayer(BoundedLayer):
     """torch's gated recurrent unit.
 
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014). Differs from the
@@ -30,8 +31,18 @@ class GRULayer(RecurrentLayer):
         outputs, after = self.cell(features, state[None].contiguous())
         return outputs, after[0]
 
+    def bounds(self, features: Intervals, state: Intervals) -> tuple[Intervals, Intervals]:
+        """r, z = sigmoid(W x + U h + b); n = tanh(W x + b + r (U h + b)); h' = (1 - z) n + z h."""
+        from_features, from_state = gates_of(self.cell, features, state)
+        reset, update = (
+            (one + another).sigmoid() for one, another in zip(from_features[:2], from_state[:2], strict=True)
+        )
+        new = (from_features[2] + reset * from_state[2]).tanh()
+        after = new.mixed(state, update)
+        return after, after
 
-class LSTMLayer(RecurrentLayer):
+
+class LSTMLayer(BoundedLayer):
     """torch's long short-term memory.
 
     Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997). Differs from the source:
@@ -53,3 +64,20 @@ class LSTMLayer(RecurrentLayer):
         hidden, cell = (part[None].contiguous() for part in state.chunk(2, 1))
         outputs, after = self.cell(features, (hidden, cell))
         return outputs, torch.cat([part[0] for part in after], 1)
+
+    def bounds(self, features: Intervals, state: Intervals) -> tuple[Intervals, Intervals]:
+        """i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b); c' = f c + i g, h' = o tanh(c')."""
+        hidden, before = state.split(self.d_model)
+        gates = [one + another for one, another in zip(*gates_of(self.cell, features, hidden), strict=True)]
+        enter, forget, leave = (gates[index].sigmoid() for index in (0, 1, 3))
+        content = forget * before + enter * gates[2].tanh()
+        output = leave * content.tanh()
+        return output, Intervals.joined([output, content])
+
+
+def gates_of(cell: nn.RNNBase, features: Intervals, state: Intervals) -> tuple[list[Intervals], list[Intervals]]:
+    """Bounds on W x + b and on U h + b, gate by gate."""
+    (w_x, b_x), (w_h, b_h) = (
+        (cell.get_parameter(f"weight_{kind}_l0"), cell.get_parameter(f"bias_{kind}_l0")) for kind in ("ih", "hh")
+    )
+    return features.linear(w_x, b_x).split(cell.hidden_size), state.linear(w_h, b_h).split(cell.hidden_size)

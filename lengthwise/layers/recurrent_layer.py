@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
+from lengthwise.ops.intervals import Intervals
 
 MIN_PROBABILITY = 1e-30
 """What a mixture's smaller probabilities are taken for: logarithms stay finite."""
@@ -34,6 +35,14 @@ class RecurrentLayer(nn.Module, ABC):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]: ...
+
+
+class BoundedLayer(RecurrentLayer):
+    """A recurrent layer that says what a step makes of features and states that are known up to intervals."""
+
+    @abstractmethod
+    def bounds(self, features: Intervals, state: Intervals) -> tuple[Intervals, Intervals]:
+        """Intervals that hold the outputs [*N, D] and the states [*N, Z] after one step from such intervals."""
 
 
 class Gated(RecurrentLayer):

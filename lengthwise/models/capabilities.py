@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import PAD
 from lengthwise.layers.codebook import Codebook
+from lengthwise.ops.intervals import Intervals
 
 Perturbation = Callable[[Tensor], Tensor]
 """What training does to hidden states (adding noise, for example); returns a tensor of the same shape."""
@@ -54,6 +55,17 @@ class AcceptsVectors:
             )
         if not inputs.isfinite().all():
             raise ValueError("inputs: expected finite numbers, got others; find the vectors that are not finite")
+
+
+class BoundsSteps(ABC):
+    """A recurrent model that says what a step makes of states that are known up to intervals.
+
+    Proofs bound its steps by this, and training can make it contract.
+    """
+
+    @abstractmethod
+    def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
+        """Intervals [*N, D] that hold the states after a symbol, given some that hold those before it."""
 
 
 class HasHiddenMatrices(ABC):

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from lengthwise.layers.gated_cells import GRULayer
-from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.recurrent_layer import BoundedLayer
 from lengthwise.models.base import MODELS
-from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+from lengthwise.models.stacked_rnn import BoundedStackedRNN, StackedConfig
 
 
 @MODELS.register("gru")
-class GRU(StackedRNN):
+class GRU(BoundedStackedRNN):
     """Gated recurrent units, torch's own cell: a recurrence that is not linear.
 
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014).
@@ -18,5 +18,5 @@ class GRU(StackedRNN):
 
     Config = StackedConfig
 
-    def make_layers(self) -> Sequence[RecurrentLayer]:
+    def make_layers(self) -> Sequence[BoundedLayer]:
         return [GRULayer(d_model=self.config.d_model)]

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from lengthwise.layers.gated_cells import LSTMLayer
-from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.recurrent_layer import BoundedLayer
 from lengthwise.models.base import MODELS
-from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+from lengthwise.models.stacked_rnn import BoundedStackedRNN, StackedConfig
 
 
 @MODELS.register("lstm")
-class LSTM(StackedRNN):
+class LSTM(BoundedStackedRNN):
     """Long short-term memory, torch's own cell: a recurrence that is not linear.
 
     Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997).
@@ -18,5 +18,5 @@ class LSTM(StackedRNN):
 
     Config = StackedConfig
 
-    def make_layers(self) -> Sequence[RecurrentLayer]:
+    def make_layers(self) -> Sequence[BoundedLayer]:
         return [LSTMLayer(d_model=self.config.d_model)]

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, Width
-from lengthwise.models.capabilities import HasHiddenMatrices
+from lengthwise.models.capabilities import BoundsSteps, HasHiddenMatrices
+from lengthwise.ops.intervals import Intervals
 
 MAX_POSITIONS_PER_CHUNK = 1024
 """The number of positions whose states are held at a time where only the last state is needed."""
@@ -24,7 +25,7 @@ class RNNConfig(ModelConfig):
 
 
 @MODELS.register("rnn")
-class RNN(HasHiddenMatrices, RecurrentModel):
+class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
     """Elman's simple recurrent network: x_t = f(W_h x_{t-1} + W_x e_t), logits W_o x_t + b_o.
 
     e_t is the one-hot vector of symbol t, f is ReLU or tanh, and x_0 is learned. `step` is the definition; `forward`
@@ -80,6 +81,11 @@ class RNN(HasHiddenMatrices, RecurrentModel):
         between = {"tanh": torch.tanh, "relu": torch.relu}[self.config.activation]
         state = between(state @ self.hidden_weight.T + self.input_weight.T[token])
         return self.readout(state), state
+
+    def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
+        inputs = Intervals.around(self.input_weight.T[token].to(states.low.dtype))
+        between = states.linear(self.hidden_weight) + inputs
+        return between.tanh() if self.config.activation == "tanh" else between.relu()
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """The states at every position, some positions at a time."""

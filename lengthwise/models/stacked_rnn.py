@@ -10,8 +10,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.layers.recurrent_layer import RecurrentLayer, hidden_layer_readout
+from lengthwise.layers.recurrent_layer import BoundedLayer, RecurrentLayer, hidden_layer_readout
 from lengthwise.models.base import MAX_WIDTH, Depth, ModelConfig, RecurrentModel, Width
+from lengthwise.models.capabilities import BoundsSteps
+from lengthwise.ops.intervals import Intervals
 
 
 class StackedConfig(ModelConfig):
@@ -110,3 +112,22 @@ class StackedRNN(RecurrentModel):
 
     def _layers(self) -> Sequence[RecurrentLayer]:
         return list(self.layers)  # type: ignore[arg-type]
+
+
+class BoundedStackedRNN(BoundsSteps, StackedRNN):
+    """A stack of layers that bound their steps."""
+
+    @abstractmethod
+    def make_layers(self) -> Sequence[BoundedLayer]: ...
+
+    def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
+        features = Intervals.around(self.embedding(token).to(states.low.dtype))
+        layers: list[BoundedLayer] = list(self.layers)  # type: ignore[arg-type]
+        *before, _ = states.split([*(layer.state_size for layer in layers), self.config.d_model])
+        after = []
+        for norm, layer, state in zip(self.norms, layers, before, strict=True):
+            assert isinstance(norm, nn.LayerNorm)
+            outputs, latest = layer.bounds(features.normed(norm), state)
+            features = features + outputs
+            after.append(latest)
+        return Intervals.joined([*after, features])

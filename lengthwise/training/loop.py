@@ -11,8 +11,13 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.conventions import IGNORE, Diverged
-from lengthwise.models.base import SequenceModel
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, FollowsTraining, HasHiddenMatrices
+from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.models.capabilities import (
+    AcceptsNoise,
+    AcceptsPads,
+    FollowsTraining,
+    HasHiddenMatrices,
+)
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask, Task
 from lengthwise.threads import one_thread
@@ -22,6 +27,7 @@ from lengthwise.training.augmentation import (
     with_identity_padding,
     with_leading_pads,
 )
+from lengthwise.training.contraction import excess_growth
 from lengthwise.training.muon import Muon
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.recipe import Recipe
@@ -189,8 +195,9 @@ def _losses(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """The loss of a step, and the part of it that answers make.
 
-    The other part, where the recipe has one: how far the states of suffixes of half of the strings are from those of
-    the same suffixes with pads; the mean square over all numbers, where each state has noise of its own.
+    The other parts, where the recipe has them: how much intervals grow in a step, and how far the states of suffixes of
+    half of the strings are from those of the same suffixes with pads (the mean square over all numbers, where each
+    state has noise of its own).
     """
     model, weight = state.model, recipe.consistency_at(state.step)
     block = model.pad_block if isinstance(model, AcceptsPads) else 1
@@ -205,10 +212,14 @@ def _losses(
     if isinstance(model, AcceptsNoise) and (deviation := recipe.state_noise_at(state.step)):
         model = model.perturbed(gaussian_noise(deviation, generator))
     answers, states = _loss_and_states(model, augmented, recipe.supervision, compared)
+    loss = answers
+    if contraction := recipe.contraction_at(state.step):
+        assert isinstance(model, RecurrentModel), "check_model rejects others"
+        loss = answers + excess_growth(model, augmented.inputs, contraction)
     if not states:
-        return answers, answers
+        return loss, answers
     without, with_pads = states
-    return answers + weight * (without - with_pads).square().mean(), answers
+    return loss + weight * (without - with_pads).square().mean(), answers
 
 
 def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Float[Tensor, ""]:

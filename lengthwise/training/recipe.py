@@ -67,6 +67,20 @@ class RiseRecipe(_Section):
     every: int = Field(5_000, ge=1, le=MAX_STEPS)
 
 
+class ContractionRecipe(_Section):
+    """What makes a recurrent model draw its states to fixed points: a penalty on the growth of intervals in a step.
+
+    From the fraction `after` of training on, `weight` times the mean of max(0, g - `max_growth`) is added to the loss,
+    where g is how uncertain a number of a state is, relative to `radius`, when all numbers of the state before it are
+    known up to `radius`.
+    """
+
+    weight: float = Field(0.5, gt=0)
+    radius: float = Field(0.1, gt=0)
+    max_growth: float = Field(0.7, ge=0)
+    after: float = Field(0.3, ge=0, lt=1)
+
+
 class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
@@ -89,6 +103,7 @@ class Recipe(_Section):
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
       training, where h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no
       label. From the first step on it can hold all states together, and nothing is learned.
+    - `contraction`: makes models contract that bound their steps (`ContractionRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     """
 
@@ -103,6 +118,7 @@ class Recipe(_Section):
     late_consistency: float = Field(1.0, ge=0)
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
+    contraction: ContractionRecipe | None = Field(None, exclude_if=lambda contraction: contraction is None)
     ema_decay: float = Field(0.99, ge=0, lt=1)
     checkpoint_every: int = Field(500, ge=1, le=MAX_STEPS)
 
@@ -144,6 +160,11 @@ class Recipe(_Section):
     def consistency_at(self, step: int) -> float:
         """What the inconsistency of states is multiplied by at a step."""
         return self.late_consistency if self._is_late(step) else 0.0
+
+    def contraction_at(self, step: int) -> ContractionRecipe | None:
+        """How the growth of intervals is penalized at a step."""
+        contraction = self.contraction
+        return contraction if contraction and step >= contraction.after * self.steps else None
 
     def _is_late(self, step: int) -> bool:
         """Whether a step is in the second half of training."""

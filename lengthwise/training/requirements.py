@@ -1,7 +1,7 @@
 """What a recipe requires of a task and of a model, checked before anything is trained."""
 
 from lengthwise.models.base import SequenceModel
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices
 from lengthwise.tasks.base import Task, VectorTask
 from lengthwise.training.recipe import Recipe
 
@@ -32,6 +32,8 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         raise ValueError(
             f"train.augmentation: {model.name} accepts no noise; set state_noise and late_state_noise to 0"
         )
+    if recipe.contraction is not None and not issubclass(model, BoundsSteps):
+        raise ValueError(f"train.contraction: {model.name} does not bound its steps, which it needs; leave it out")
     if recipe.optimizer.name == "muon" and not issubclass(model, HasHiddenMatrices):
         raise ValueError(
             f"train.optimizer.name: expected 'adamw' or 'adam', as {model.name} names no hidden matrices for Muon to "

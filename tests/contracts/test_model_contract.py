@@ -6,7 +6,15 @@ from pydantic import ValidationError
 
 from lengthwise.conventions import PAD
 from lengthwise.models import MODELS, RecurrentModel, SequenceModel, make_model
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, AcceptsVectors, FollowsTraining, HasHiddenMatrices
+from lengthwise.models.capabilities import (
+    AcceptsNoise,
+    AcceptsPads,
+    AcceptsVectors,
+    BoundsSteps,
+    FollowsTraining,
+    HasHiddenMatrices,
+)
+from lengthwise.ops.intervals import Intervals
 from lengthwise.presets import PRESETS
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
@@ -151,6 +159,22 @@ def test_one_position_of_each_row_is_what_forward_has_there(name: str, length: i
     model, inputs = make(name).double(), draw(length)
     indices = torch.tensor([0, length - 1, length // 2, length // 3])
     torch.testing.assert_close(model.logits_at(inputs, indices), model(inputs)[torch.arange(4), indices])
+
+
+@that_are(BoundsSteps)
+@pytest.mark.parametrize("radius", [0.0, 0.1])
+@torch.no_grad()
+def test_steps_lie_within_their_bounds_and_reach_far_into_them(name: str, radius: float) -> None:
+    model, token, generator = make(name).double(), torch.arange(2).repeat(3), torch.Generator().manual_seed(0)
+    state = model.initial_state(6) + torch.randn(model.initial_state(6).shape, generator=generator)
+    bounds = model.bounds_after(Intervals.around(state, radius), token)
+    inside = [model.step(token, state + radius * (2 * torch.rand_like(state) - 1).sign())[1] for _ in range(64)]
+    low, high = torch.stack(inside).amin(0), torch.stack(inside).amax(0)
+    assert bool(((bounds.low <= low) & (high <= bounds.high)).all())
+    if radius:
+        assert float(((high - low) / (bounds.high - bounds.low)).nan_to_num(0).max()) > 0.5
+    else:
+        assert float(bounds.radius.max()) < 1e-3
 
 
 @that_are(AcceptsNoise)

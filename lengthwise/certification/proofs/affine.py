@@ -13,18 +13,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-UNIT = 2.0**-23
-"""Twice the unit roundoff of float32: what one operation of the network may be wrong by, relative to its result."""
-
-SMALLEST = 1e-30
-"""Numbers of this size are rounded no finer: far below it float32 has no digits left, and then nothing but zero."""
-
-LARGEST = 1e15
-"""Of larger numbers nothing is claimed: their squares, added up, may leave float32's range, and kernels then go on with
-finite numbers that are wrong (a variance that is infinite makes LayerNorm return its bias)."""
-
-ULPS = 8
-"""The largest error, in units, that an elementwise function of PyTorch (tanh, erf, exp, rsqrt) is taken to have."""
+from lengthwise.ops.intervals import LARGEST, SMALLEST, ULPS, UNIT
 
 
 class Inputs:

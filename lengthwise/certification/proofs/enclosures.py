@@ -11,7 +11,7 @@ from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_h
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.evidence.enclosures import EnclosureEvidence
-from lengthwise.certification.proofs.affine import ULPS, Affine, Inputs
+from lengthwise.certification.proofs.affine import Affine, Inputs
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.extraction.base import Extraction, Reader
 from lengthwise.layers.codebook import Codebook
@@ -20,6 +20,7 @@ from lengthwise.models.base import TreeModel
 from lengthwise.models.capabilities import AcceptsNoise
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
+from lengthwise.ops.intervals import ULPS
 
 MAX_WINDOWS_PER_CHUNK = 24
 MAX_BOUNDED = 1_000

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.evidence.states import StateEvidence
-from lengthwise.certification.proofs.affine import ULPS, Affine
+from lengthwise.certification.proofs.affine import Affine
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.proofs.codes import exact_points
 from lengthwise.certification.proofs.enclosures import check_usual, layer_norm_bounds
@@ -18,6 +18,7 @@ from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.recurrent_layer import MIN_PROBABILITY, MixtureReadout, Topmost
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
+from lengthwise.ops.intervals import ULPS
 
 NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
 """A softmax gives exactly 0 to a logit that is so far below the largest one."""

@@ -1,0 +1,142 @@
+"""Bounds on the steps and the answers of recurrent models whose parts are known."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor, nn
+
+from lengthwise.certification.proofs.enclosures import check_usual
+from lengthwise.layers.gated_cells import GRULayer, LSTMLayer
+from lengthwise.layers.recurrent_layer import Topmost
+from lengthwise.models.base import MODELS, RecurrentModel
+from lengthwise.models.rnn import RNN
+from lengthwise.models.stacked_rnn import BoundedStackedRNN
+from lengthwise.ops.intervals import UNIT, Intervals
+from lengthwise.registry import Registry
+
+
+class Steps(ABC):
+    """What one kind of recurrent model makes of intervals: registered under the model's name.
+
+    `parts`: the kinds of modules whose formulas are bounded; a model with others is rejected.
+    """
+
+    name: ClassVar[str]
+    parts: ClassVar[set[type[nn.Module]]]
+
+    def __init__(self, model: Any) -> None:
+        check_usual(model, self.parts | {type(model)}, model)
+        self.model = model
+
+    def after(self, states: Intervals, symbol: int) -> Intervals:
+        """The states after a symbol."""
+        after: Intervals = self.model.bounds_after(states, torch.full(states.low.shape[:-1], symbol))
+        return after
+
+    @abstractmethod
+    def features(self, states: Intervals) -> Intervals:
+        """What the last linear map of the read-out is given."""
+
+    @property
+    @abstractmethod
+    def logits(self) -> nn.Linear:
+        """That map."""
+
+    def margin(self, states: Intervals, outputs: Int64[Tensor, " K"]) -> float:
+        """By how much the logit of each state's answer exceeds every other one, at least; infinite for one answer."""
+        features, weight = self.features(states), self.logits.weight.double()
+        bias = self.logits.bias.double()
+        lead = weight[outputs][:, None] - weight
+        ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
+        ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
+        slack = (weight.shape[1] + 2) * UNIT * (features.size @ weight.abs().T + bias.abs())
+        margins = ahead - slack - slack.gather(1, outputs[:, None])
+        return float(margins.scatter(1, outputs[:, None], torch.inf).min())
+
+
+STEPS: Registry[type[Steps]] = Registry("steps", "lengthwise.certification.proofs")
+
+
+def steps_of(model: RecurrentModel) -> Steps:
+    """Bounds on this model's steps; a ValueError where its kind has none, or it has parts of its own."""
+    name = getattr(model, "name", "")
+    if name not in STEPS or type(model) is not MODELS[name]:  # a subclass may compute something else
+        raise ValueError(f"model: bounds on steps are known for {', '.join(STEPS)}, got a {type(model).__name__}")
+    return STEPS[name](model)
+
+
+def check_core(core: nn.RNNBase, **expected: object) -> None:
+    """Reject a cell of torch with other settings than these, or with weights other than its parameters."""
+    usual = {"num_layers": 1, "bidirectional": False, "batch_first": True, "proj_size": 0, **expected}
+    for setting, value in usual.items():
+        if (got := getattr(core, setting)) != value:
+            raise ValueError(f"model: bounds are known for a cell with {setting}={value}, got {got}")
+    names = [name for layer in core._all_weights for name in layer]
+    if any(used is not getattr(core, name) for used, name in zip(core._flat_weights, names, strict=True)):
+        raise ValueError("model: bounds are known for cells that use their parameters, got one with other weights")
+
+
+@STEPS.register("rnn")
+class ElmanSteps(Steps):
+    """Elman's network and its linear read-out."""
+
+    parts: ClassVar = {nn.RNN, nn.Linear}
+    model: RNN
+
+    def __init__(self, model: RNN) -> None:
+        super().__init__(model)
+        check_core(model.recurrence, bias=False, nonlinearity=model.config.activation)
+
+    def features(self, states: Intervals) -> Intervals:
+        return states
+
+    @property
+    def logits(self) -> nn.Linear:
+        return self.model.readout
+
+
+READOUT = [Topmost, nn.LayerNorm, nn.Linear, nn.ReLU, nn.Linear]
+
+
+class StackedSteps(Steps):
+    """Residual layers, each after a norm, and a read-out with a hidden layer of ReLU."""
+
+    parts: ClassVar = {
+        *READOUT,
+        *(nn.Embedding, nn.ModuleList, nn.Sequential, GRULayer, nn.GRU, LSTMLayer, nn.LSTM),
+    }
+    model: BoundedStackedRNN
+
+    def __init__(self, model: BoundedStackedRNN) -> None:
+        super().__init__(model)
+        kinds = [type(part) for part in model.readout]
+        if kinds != READOUT or model.embedding.max_norm is not None:
+            names = ", ".join(kind.__name__ for kind in kinds)
+            raise ValueError(f"model: bounds are known for its usual embedding and read-out, got a read-out of {names}")
+        for layer in model.layers:
+            check_core(layer.cell, bias=True)  # type: ignore[arg-type]  # a module's attributes have no types
+
+    def features(self, states: Intervals) -> Intervals:
+        topmost, norm, hidden, *_ = self.model.readout
+        assert isinstance(topmost, Topmost)
+        assert isinstance(norm, nn.LayerNorm)
+        assert isinstance(hidden, nn.Linear)
+        return states[:, -topmost.width :].normed(norm).linear(hidden.weight, hidden.bias).relu()
+
+    @property
+    def logits(self) -> nn.Linear:
+        last = self.model.readout[-1]
+        assert isinstance(last, nn.Linear)
+        return last
+
+
+@STEPS.register("gru")
+class GRUSteps(StackedSteps):
+    """Those of `GRU`."""
+
+
+@STEPS.register("lstm")
+class LSTMSteps(StackedSteps):
+    """Those of `LSTM`."""

@@ -1,0 +1,146 @@
+"""Interval arithmetic: values known between two ends, sound for what float32 computes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+UNIT = 2.0**-23
+"""Twice the unit roundoff of float32: what one operation of the network may be wrong by, relative to its result."""
+
+SMALLEST = 1e-30
+"""Numbers of this size are rounded no finer: far below it float32 has no digits left, and then nothing but zero."""
+
+LARGEST = 1e15
+"""Of larger numbers nothing is claimed: their squares, added up, may leave float32's range, and kernels then go on with
+finite numbers that are wrong (a variance that is infinite makes LayerNorm return its bias)."""
+
+ULPS = 8
+"""The largest error, in units, that an elementwise function of PyTorch (tanh, erf, exp, rsqrt) is taken to have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """All values between `low` and `high`, number by number.
+
+    For proofs the ends are held in float64; training measures with those of a model's own precision. Every operation
+    returns intervals that hold what the operation makes of any member in real numbers and what float32 arithmetic makes
+    of it, in any order of summation: the ends are moved outwards by twice the error that float32 can make, which covers
+    the rounding of bounds in float64, a billion times smaller. Numbers that float32 could not square have infinite
+    ends.
+
+    Source: Moore, "Interval Analysis" (1966). Differs from the source: ends are moved outwards by an error bound, and
+        not by directed rounding.
+    """
+
+    low: Float[Tensor, "*N D"]
+    high: Float[Tensor, "*N D"]
+
+    @classmethod
+    def around(cls, values: Tensor, radius: float = 0.0) -> "Intervals":
+        """Values that are known up to `radius`."""
+        return cls(values - radius, values + radius)
+
+    @property
+    def _ends(self) -> tuple[Tensor, Tensor]:
+        return self.low, self.high
+
+    @property
+    def center(self) -> Float[Tensor, "*N D"]:
+        return (self.low + self.high) / 2
+
+    @property
+    def radius(self) -> Float[Tensor, "*N D"]:
+        return (self.high - self.low) / 2
+
+    @property
+    def size(self) -> Float[Tensor, "*N D"]:
+        """The largest absolute values."""
+        return torch.maximum(self.low.abs(), self.high.abs())
+
+    def rounded(self, size: Tensor, units: int = 1) -> "Intervals":
+        """The same with slack for rounding errors of `units` units of `size`; infinite slack above `LARGEST`."""
+        slack = torch.where(size < LARGEST, units * UNIT * (size + SMALLEST), torch.inf)
+        return Intervals(self.low - slack, self.high + slack)
+
+    def __getitem__(self, index: Any) -> "Intervals":
+        return Intervals(self.low[index], self.high[index])
+
+    def split(self, sizes: int | list[int]) -> "list[Intervals]":
+        """Parts of the last axis, of these sizes."""
+        return [Intervals(*ends) for ends in zip(*(end.split(sizes, -1) for end in self._ends), strict=True)]
+
+    @staticmethod
+    def joined(parts: "Sequence[Intervals]") -> "Intervals":
+        """One after another along the last axis."""
+        return Intervals(*(torch.cat([part._ends[end] for part in parts], -1) for end in (0, 1)))
+
+    def __add__(self, other: "Intervals") -> "Intervals":
+        return Intervals(self.low + other.low, self.high + other.high).rounded(self.size + other.size)
+
+    def __mul__(self, other: "Intervals") -> "Intervals":
+        corners = torch.stack([one * another for one in self._ends for another in other._ends])
+        return Intervals(corners.amin(0), corners.amax(0)).rounded(self.size * other.size)
+
+    def linear(self, weight: Tensor, bias: Tensor | None = None) -> "Intervals":
+        """``weight @ x + bias``."""
+        weight = weight.to(self.low.dtype)
+        center, radius, size = self.center @ weight.T, self.radius @ weight.abs().T, self.size @ weight.abs().T
+        if bias is not None:
+            center, size = center + bias, size + bias.abs()
+        return Intervals(center - radius, center + radius).rounded(size, weight.shape[1] + 2)
+
+    def monotone(self, f: Callable[[Tensor], Tensor]) -> "Intervals":
+        """An elementwise function of PyTorch that does not fall."""
+        image = Intervals(f(self.low), f(self.high))
+        return image.rounded(image.size, ULPS)
+
+    def tanh(self) -> "Intervals":
+        return self.monotone(torch.tanh)
+
+    def sigmoid(self) -> "Intervals":
+        return self.monotone(torch.sigmoid)
+
+    def relu(self) -> "Intervals":
+        """max(0, x), which is exact."""
+        return Intervals(self.low.clamp(min=0), self.high.clamp(min=0))
+
+    def mixed(self, other: "Intervals", share: "Intervals") -> "Intervals":
+        """(1 - s) x + s y for x in these intervals, y in the others and shares s, all of which are in [0, 1].
+
+        It does not fall in x and y and is linear in s, so that its extremes are at ends.
+        """
+        ends = [s.clamp(0, 1) for s in share._ends]
+        low = torch.minimum(*((1 - s) * self.low + s * other.low for s in ends))
+        high = torch.maximum(*((1 - s) * self.high + s * other.high for s in ends))
+        # Kernels differ in the order of operations, as in n + s (h - n); shares that float32 rounds may leave [0, 1].
+        return Intervals(low, high).rounded(self.size + other.size, 4 + ULPS)
+
+    def layer_norm(self, epsilon: float) -> "Intervals":
+        """(x - mean) / sqrt(variance + epsilon) over the last axis."""
+        width = self.low.shape[-1]
+        center, radius = self.center, self.radius
+        # The kernel may subtract after it has scaled, so that rounding is relative to x, not to its deviation.
+        largest = self.size.amax(-1, keepdim=True)
+        middle = center - center.mean(-1, keepdim=True)
+        # x_i has weight 1 - 1/n in its own deviation, and 1/n in every other.
+        spread = (1 - 2 / width) * radius + radius.mean(-1, keepdim=True)
+        deviation = Intervals(middle - spread, middle + spread).rounded(largest, width + ULPS)
+        least = torch.where(
+            (deviation.low <= 0) & (deviation.high >= 0),
+            0.0,
+            torch.minimum(deviation.low.abs(), deviation.high.abs()),
+        )
+        variance = Intervals(*((end**2).mean(-1, keepdim=True) for end in (least, deviation.size)))
+        variance = variance.rounded(variance.size, width + ULPS)
+        low, high = (end.clamp(min=0) + epsilon for end in variance._ends)
+        scale = Intervals(high**-0.5, low**-0.5)
+        return deviation * scale.rounded(scale.size, ULPS)
+
+    def normed(self, norm: nn.LayerNorm) -> "Intervals":
+        """What a LayerNorm makes of them, with its weights and biases."""
+        weight, bias = (Intervals.around(parameter.to(self.low.dtype)) for parameter in (norm.weight, norm.bias))
+        return self.layer_norm(norm.eps) * weight + bias

@@ -1,0 +1,29 @@
+"""What makes recurrent models contract in training: a penalty on the growth of intervals in a step."""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.models.base import RecurrentModel
+from lengthwise.models.capabilities import BoundsSteps
+from lengthwise.ops.intervals import Intervals
+from lengthwise.training.recipe import ContractionRecipe
+
+
+def growth(model: RecurrentModel, inputs: Int64[Tensor, "B T"], radius: float) -> Float[Tensor, "B T D"]:
+    """How uncertain each number of the states is where those before them are known up to `radius`, relative to it.
+
+    Where it is at most 1 everywhere, a step maps intervals of this radius around these states into such intervals.
+    States count as given: the gradient is that of the last step alone.
+    """
+    assert isinstance(model, BoundsSteps)
+    with torch.no_grad():
+        after = torch.cat(list(model.states(inputs)), 1)
+        before = torch.cat([model.initial_state(len(inputs))[:, None], after[:, :-1]], 1)
+    return model.bounds_after(Intervals.around(before, radius), inputs).radius / radius
+
+
+def excess_growth(model: RecurrentModel, inputs: Int64[Tensor, "B T"], recipe: ContractionRecipe) -> Float[Tensor, ""]:
+    """The mean over all numbers of max(0, g - max_growth), times the recipe's weight."""
+    excess = growth(model, inputs, recipe.radius) - recipe.max_growth
+    return recipe.weight * excess.clamp(min=0).mean()

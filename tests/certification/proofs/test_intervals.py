@@ -1,0 +1,191 @@
+"""Proofs for torch's own cells: bounds hold what float32 computes, and no net that errs far out is proved."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from last_symbol import LastSymbol
+from slow_nets import slow_net
+
+from lengthwise.automata import Transducer
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certify import certify
+from lengthwise.certification.examination import supervised_only
+from lengthwise.certification.proofs.base import Unproved
+from lengthwise.certification.proofs.intervals import IntervalProver, growth, invariant_intervals
+from lengthwise.certification.proofs.steps import STEPS, steps_of
+from lengthwise.certification.verify import check
+from lengthwise.extraction.base import Extraction
+from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.models.base import RecurrentModel, make_model
+from lengthwise.ops.intervals import Intervals
+from lengthwise.tasks import make_task
+
+KINDS = ["gru", "lstm", "rnn"]
+TASK = LastSymbol()
+
+
+def shaken(kind: str, seed: int, factor: float, layers: int = 1) -> RecurrentModel:
+    """A net whose weights are larger than training begins with, so that some of its units are saturated."""
+    settings = {"activation": "tanh"} if kind == "rnn" else {"num_layers": layers}
+    model = make_model(kind, TASK, seed=seed, d_model=6, **settings)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= factor
+    return model
+
+
+def test_every_kind_of_step_is_tried_here() -> None:
+    assert sorted(STEPS) == KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    seed=st.integers(0, 10**6),
+    factor=st.sampled_from([0.3, 1.0, 4.0]),
+    radius=st.sampled_from([0.0, 1e-3, 0.1, 1.0]),
+    layers=st.integers(1, 2),
+)
+@settings(max_examples=25)
+def test_steps_stay_within_their_bounds(kind: str, seed: int, factor: float, radius: float, layers: int) -> None:
+    model, generator = shaken(kind, seed, factor, layers), torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        centers = next(iter(model.states(torch.randint(2, (4, 5), generator=generator))))[:, -1].double()
+        offsets = 2 * torch.rand(32, *centers.shape, generator=generator, dtype=torch.float64) - 1
+        offsets[:16] = offsets[:16].sign()
+        points = (centers + 0.99 * radius * offsets).float()
+        enclosures = Intervals.around(centers, radius + 1e-5)
+        steps = steps_of(model)
+        for symbol in range(2):
+            bounds = steps.after(enclosures, symbol)
+            _, after = model.step(torch.full((128,), symbol), points.flatten(0, 1))
+            after = after.unflatten(0, (32, 4)).double()
+            assert bool(((bounds.low <= after) & (after <= bounds.high)).all())
+            for answer in range(2):
+                leads = model.readout(after.float()).double() * (1.0 if answer else -1.0)
+                lead = float((leads[..., 1] - leads[..., 0]).min())
+                assert steps.margin(bounds, torch.full((4,), answer)) <= lead
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_strings_stay_in_the_enclosures(kind: str) -> None:
+    """`forward` leaves the steps to torch's fused kernels, which round otherwise."""
+    model = slow_net(kind, None, pace=0.3)
+    extraction = extract_recurrent(model, TASK.symbols, radius=1.0)
+    table = torch.tensor(extraction.fine.semiautomaton.table)
+    enclosures = invariant_intervals(steps_of(model), table, extraction.prototypes.double())
+    assert enclosures is not None
+    strings = torch.randint(2, (16, 300), generator=torch.Generator().manual_seed(0))
+    classes = torch.from_numpy(extraction.fine.semiautomaton.run(strings.numpy(), 0))
+    with torch.no_grad():
+        states = torch.cat(list(model.states(strings)), 1).double()
+    assert bool(((enclosures.low[classes] <= states) & (states <= enclosures.high[classes])).all())
+
+
+def candidates(model: RecurrentModel) -> list[Extraction]:
+    return [extract_recurrent(model, TASK.symbols, radius=radius) for radius in (4.0, 1.0, 0.3, 0.1)]
+
+
+def is_proved(model: RecurrentModel, extraction: Extraction) -> bool:
+    try:
+        IntervalProver().prove(model, supervised_only(extraction, TASK.transducer))
+    except Unproved:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(8))
+def test_nets_that_err_after_25_to_60_symbols_are_never_proved_right(kind: str, seed: int) -> None:
+    check_never_proved(kind, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_many_nets_that_err_far_out_none_is_proved_right(kind: str) -> None:
+    for seed in range(8, 80):
+        check_never_proved(kind, seed)
+
+
+def check_never_proved(kind: str, seed: int) -> None:
+    chance = torch.Generator().manual_seed(seed)
+    num_right = int(torch.randint(24, 60, (), generator=chance))
+    pace = 0.02 + 0.06 * float(torch.rand((), generator=chance))
+    model = slow_net(kind, num_right, pace)
+    with torch.no_grad():
+        says = model(torch.zeros(1, num_right + 1, dtype=torch.long))[0].argmax(-1)
+    assert says.tolist() == [0] * num_right + [1], "planted"
+    for extraction in candidates(model):
+        machine = extraction.machine
+        assert isinstance(machine, Transducer)
+        is_right = machine.difference_string(TASK.transducer) is None
+        assert not (is_right and is_proved(model, extraction))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nets_that_never_err_are_proved(kind: str) -> None:
+    """So that the tests above could fail."""
+    assert any(is_proved(slow_net(kind, None, pace=0.3), one) for one in candidates(slow_net(kind, None, pace=0.3)))
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.parametrize("kind", KINDS)
+def test_certificates_say_so(kind: str) -> None:
+    certificate = certify(slow_net(kind, None, pace=0.3), TASK)
+    assert certificate.level == "proved"
+    assert certificate.evidence.method == "intervals"
+    again = Certificate.from_text(certificate.to_text())
+    assert "the model maps the intervals around its prototypes into one another" in check(again).taken_on_trust
+    assert certify(slow_net(kind, 40), TASK).level == "refuted"
+
+
+def test_a_map_of_one_number_grows_by_its_slope() -> None:
+    """x' = tanh(w x + u) at its fixed point 0 has slope w."""
+    model = make_model("rnn", TASK, d_model=1, activation="tanh")
+    for slope in (0.5, 2.0):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.zero_()
+            model.hidden_weight.fill_(slope)
+        table, points = torch.zeros(1, 2, dtype=torch.long), torch.zeros(1, 1, dtype=torch.float64)
+        assert growth(steps_of(model), table, points) == pytest.approx(slope, rel=0.05)
+        enclosures = invariant_intervals(steps_of(model), table, points)
+        assert enclosures is not None, "tanh is bounded"
+        assert (float(enclosures.radius.max()) < 1e-4) == (slope < 1)
+
+
+def test_the_reason_is_the_growth() -> None:
+    model = make_model("rnn", make_task("parity"), d_model=4, activation="tanh", seed=1)
+    with torch.no_grad():
+        model.hidden_weight.copy_(torch.eye(4) * 3)
+        model.input_weight.zero_()
+        model.first_state.zero_()
+    extraction = extract_recurrent(model, ("a", "b"), radius=1.0)
+    with pytest.raises(Unproved, match=r"hold states of different answers; short ones grow 3-fold a step"):
+        IntervalProver().prove(model, extraction)
+
+
+class Further(type(make_model("gru", TASK))):  # type: ignore[misc]
+    """A subclass, which may compute something else."""
+
+
+def test_parts_of_a_models_own_are_refused() -> None:
+    further = Further(make_model("gru", TASK, d_model=8).config, vocab_size=2, num_classes=2)
+    linear = make_model("s4d", TASK, d_model=8)
+    two_layers = make_model("rnn", TASK, d_model=8)
+    two_layers.recurrence = torch.nn.RNN(2, 8, num_layers=2, bias=False, batch_first=True)
+    renormed, read = make_model("gru", TASK, d_model=8), make_model("lstm", TASK, d_model=8)
+    renormed.embedding.max_norm = 1.0
+    read.readout = torch.nn.Sequential(*list(read.readout)[:3])
+    stale = make_model("gru", TASK, d_model=8)
+    stale.layers[0].cell._flat_weights[0] = stale.layers[0].cell._flat_weights[0].clone()
+    for model, sentence in (
+        (further, "bounds on steps are known for gru, lstm, rnn, got a Further"),
+        (linear, "bounds on steps are known for gru, lstm, rnn, got a S4D"),
+        (two_layers, "known for a cell with num_layers=1, got 2"),
+        (renormed, "usual embedding and read-out"),
+        (read, "usual embedding and read-out, got a read-out of Topmost, LayerNorm, Linear"),
+        (stale, "got one with other weights"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            steps_of(model)
