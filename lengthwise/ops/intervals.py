@@ -79,7 +79,9 @@ class Intervals:
         return Intervals(*(torch.cat([part._ends[end] for part in parts], -1) for end in (0, 1)))
 
     def __add__(self, other: "Intervals") -> "Intervals":
-        return Intervals(self.low + other.low, self.high + other.high).rounded(self.size + other.size)
+        total = Intervals(self.low + other.low, self.high + other.high)
+        size = self.size + other.size
+        return total if self.is_sum_exact(size, self, other) else total.rounded(size)
 
     def __mul__(self, other: "Intervals") -> "Intervals":
         corners = torch.stack([one * another for one in self._ends for another in other._ends])
@@ -91,7 +93,22 @@ class Intervals:
         center, radius, size = self.center @ weight.T, self.radius @ weight.abs().T, self.size @ weight.abs().T
         if bias is not None:
             center, size = center + bias, size + bias.abs()
-        return Intervals(center - radius, center + radius).rounded(size, weight.shape[1] + 2)
+        image = Intervals(center - radius, center + radius)
+        terms = [Intervals.around(weight), *([] if bias is None else [Intervals.around(bias.to(weight.dtype))])]
+        return image if self.is_sum_exact(size, self, *terms) else image.rounded(size, weight.shape[1] + 2)
+
+    @staticmethod
+    def is_sum_exact(size: Tensor, *terms: "Intervals") -> bool:
+        """Whether float32 makes no error in sums, or sums of products, of known numbers, given bounds on their size.
+
+        All partial sums, in any order, are then multiples of one power of two, and fewer than 2^24 times that.
+        """
+        digits = 0
+        for term in terms:
+            if not torch.equal(term.low, term.high) or (own := _binary_digits(term.low)) is None:
+                return False
+            digits += own
+        return bool((size * 2.0**digits < 2**22).all())  # another such sum may be added before it is rounded
 
     def monotone(self, f: Callable[[Tensor], Tensor]) -> "Intervals":
         """An elementwise function of PyTorch that does not fall."""
@@ -144,3 +161,15 @@ class Intervals:
         """What a LayerNorm makes of them, with its weights and biases."""
         weight, bias = (Intervals.around(parameter.to(self.low.dtype)) for parameter in (norm.weight, norm.bias))
         return self.layer_norm(norm.eps) * weight + bias
+
+
+MAX_DIGITS = 12
+
+
+def _binary_digits(numbers: Tensor) -> int | None:
+    """The number of binary digits that these numbers have after the point, None for more than `MAX_DIGITS`."""
+    for digits in range(MAX_DIGITS + 1):
+        scaled = numbers * 2.0**digits
+        if torch.equal(scaled, scaled.round()):
+            return digits
+    return None

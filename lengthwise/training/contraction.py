@@ -14,12 +14,11 @@ def growth(model: RecurrentModel, inputs: Int64[Tensor, "B T"], radius: float) -
     """How uncertain each number of the states is where those before them are known up to `radius`, relative to it.
 
     Where it is at most 1 everywhere, a step maps intervals of this radius around these states into such intervals.
-    States count as given: the gradient is that of the last step alone.
+    The gradient is also that of the states: units saturate where sums grow, and not only where weights shrink.
     """
     assert isinstance(model, BoundsSteps)
-    with torch.no_grad():
-        after = torch.cat(list(model.states(inputs)), 1)
-        before = torch.cat([model.initial_state(len(inputs))[:, None], after[:, :-1]], 1)
+    after = torch.cat(list(model.states(inputs)), 1)
+    before = torch.cat([model.initial_state(len(inputs))[:, None], after[:, :-1]], 1)
     return model.bounds_after(Intervals.around(before, radius), inputs).radius / radius
 
 

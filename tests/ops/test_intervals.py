@@ -84,3 +84,22 @@ def test_numbers_that_float32_cannot_square_have_infinite_ends() -> None:
     image = Intervals.around(torch.tensor([1e16], dtype=torch.float64)) + Intervals.around(torch.zeros(1).double())
     assert image.high.tolist() == [float("inf")]
     assert image.low.tolist() == [-float("inf")]
+
+
+def test_sums_that_float32_makes_without_an_error_have_no_slack() -> None:
+    """Multiples of 1/4 and integers; thirds and numbers of 23 binary digits leave a rest, and so do intervals."""
+    weight, point = torch.tensor([[3.0, -2.0, 0.5]]), torch.tensor([1.25, 7.0, -3.0], dtype=torch.float64)
+    exact = Intervals.around(point).linear(weight, torch.tensor([0.125]))
+    assert torch.equal(exact.low, exact.high)
+    assert exact.low.tolist() == [3 * 1.25 - 14 - 1.5 + 0.125]
+    total = exact + Intervals.around(torch.tensor([2.5], dtype=torch.float64))
+    assert torch.equal(total.low, total.high)
+    for inexact in (
+        Intervals.around(point / 3).linear(weight),
+        Intervals.around(point, 0.25).linear(weight),
+        Intervals.around(point).linear(weight * 2.0**22),
+        Intervals.around(point).linear(weight, torch.tensor([0.1])),
+        Intervals.around(point) + Intervals.around(point / 3),
+        Intervals.around(point * 2.0**21) + Intervals.around(point),
+    ):
+        assert bool((inexact.high > inexact.low).all())

@@ -15,6 +15,7 @@ from lengthwise.certification.proofs.base import Unproved
 from lengthwise.certification.proofs.intervals import IntervalProver, growth, invariant_intervals
 from lengthwise.certification.proofs.steps import STEPS, steps_of
 from lengthwise.certification.verify import check
+from lengthwise.constructions import construct
 from lengthwise.extraction.base import Extraction
 from lengthwise.extraction.recurrent import extract_recurrent
 from lengthwise.models.base import RecurrentModel, make_model
@@ -189,3 +190,13 @@ def test_parts_of_a_models_own_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=sentence):
             steps_of(model)
+
+
+@pytest.mark.parametrize("name", ["parity", "even-pairs", "cycle-navigation"])
+def test_compiled_elman_nets_are_proved_as_points(name: str) -> None:
+    """Their states are whole numbers, of which float32 makes no error."""
+    task = make_task(name)
+    model = construct("rnn", task).model
+    extraction = extract_recurrent(model, task.symbols, radius=0.5)
+    evidence = IntervalProver().prove(model, supervised_only(extraction, task.transducer))
+    assert evidence.radius == 0
