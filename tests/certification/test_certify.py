@@ -14,7 +14,7 @@ from lengthwise.certification.certify import certify
 from lengthwise.certification.examination import _map
 from lengthwise.certification.preconditions import check_model
 from lengthwise.certification.proofs.enclosures import invariant_enclosures
-from lengthwise.certification.strings import TracedStrings
+from lengthwise.certification.strings import SUBSAMPLE_SIZE, TracedStrings
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.extraction.base import reader_of
@@ -223,6 +223,12 @@ def test_a_state_that_overflows_answers_nothing() -> None:
     assert Certificate.from_text(certificate.to_text()) == certificate
     check(certificate)
     assert "the model overflows, right is" in dict(certificate_lines(certificate))["counterexample"]
+
+
+def test_the_subsample_is_spread_over_the_strings() -> None:
+    strings = torch.arange(10 * SUBSAMPLE_SIZE)[:, None]
+    assert TracedStrings(strings, None).subsample[:, 0].tolist() == list(range(0, 10 * SUBSAMPLE_SIZE, 10))
+    assert len(TracedStrings(strings[:3], None).subsample) == 3
 
 
 def test_the_map_is_around_the_mean_of_the_prototypes() -> None:

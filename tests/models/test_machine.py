@@ -174,5 +174,6 @@ def test_a_certified_machine_replaces_its_model(name: str) -> None:
 def test_a_machine_that_is_not_proved_replaces_nothing() -> None:
     task = make_task("parity")
     refuted = certify(TransducerModel(task.transducer, task.classes[::-1]), make_task("even-pairs"))
-    with pytest.raises(ValueError, match="expected level extracted or higher, got refuted; no machine is proved"):
-        machine_model(refuted)
+    for replace in (machine_model, streamed_machine_model):
+        with pytest.raises(ValueError, match="expected level extracted or higher, got refuted; no machine is proved"):
+            replace(refuted)
