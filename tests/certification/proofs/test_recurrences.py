@@ -10,6 +10,7 @@ from slow_nets import slow_net
 from lengthwise.automata import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.certification.evidence.intervals import KINDS as KINDS_OF_EVIDENCE
 from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.certification.proofs.intervals import IntervalProver, growth, invariant_intervals
@@ -37,7 +38,7 @@ def shaken(kind: str, seed: int, factor: float, layers: int = 1) -> RecurrentMod
 
 
 def test_every_kind_of_step_is_tried_here() -> None:
-    assert sorted(STEPS) == KINDS
+    assert sorted(STEPS) == KINDS == sorted(KINDS_OF_EVIDENCE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -47,7 +48,7 @@ def test_every_kind_of_step_is_tried_here() -> None:
     radius=st.sampled_from([0.0, 1e-3, 0.1, 1.0]),
     layers=st.integers(1, 2),
 )
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_steps_stay_within_their_bounds(kind: str, seed: int, factor: float, radius: float, layers: int) -> None:
     model, generator = shaken(kind, seed, factor, layers), torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -96,7 +97,7 @@ def is_proved(model: RecurrentModel, extraction: Extraction) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_nets_that_err_after_25_to_60_symbols_are_never_proved_right(kind: str, seed: int) -> None:
     check_never_proved(kind, seed)
 
@@ -104,7 +105,7 @@ def test_nets_that_err_after_25_to_60_symbols_are_never_proved_right(kind: str, 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_many_nets_that_err_far_out_none_is_proved_right(kind: str) -> None:
-    for seed in range(8, 80):
+    for seed in range(3, 80):
         check_never_proved(kind, seed)
 
 

@@ -1,0 +1,31 @@
+"""Preset recurrent for nets that are to be proved right at every length."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
+
+
+@PRESETS.register("contracting")
+class Contracting(Preset):
+    """Preset `recurrent` for an `rnn`, `gru` or `lstm` of 32 units that contracts, so that it can be proved.
+
+    Lengths grow from 1 to 40 as they are learned, over 4,000 steps at a rate of 0.003. From 1,200 steps on a penalty
+    holds back the growth of intervals in a step (`ContractionRecipe`).
+
+    Source: ours.
+    """
+
+    source = "ours"
+    train = MappingProxyType(
+        {
+            **EVERY_PREFIX,
+            "steps": 4_000,
+            "min_length": 1,
+            "length_sampling": "growing",
+            "contraction": {"weight": 0.5},
+            "optimizer": {"name": "adamw", "learning_rate": 3e-3, "weight_decay": 0.0},
+        }
+    )
+    models = MappingProxyType(
+        {"rnn": {"d_model": 32, "activation": "tanh"}, "gru": {"d_model": 32}, "lstm": {"d_model": 32}}
+    )
