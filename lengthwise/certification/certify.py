@@ -92,7 +92,7 @@ def _attempt(
         raise Unproved("the machine is right, the model is not")
     candidate = candidate._replace(trace_agreement=drawn.compare(strings, candidate.extraction))
     reasons = []
-    for prover in provers_of(reader.name):
+    for prover in provers_of(reader.name, examination.model):
         try:
             return _prove(examination, reader, prover(), candidate, strings)
         except (ValueError, Diverged) as problem:

@@ -46,6 +46,27 @@ def test_tasks_of_short_strings_are_tested_at_their_longest() -> None:
     assert length_of_tests(make_task("modular-arithmetic")) == 499
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "lengths"),
+    [
+        ("parity", {}, [48, 100, 200, 300, 400, 500]),
+        ("modular-arithmetic", {}, [47, 99, 199, 299, 399, 499]),
+        ("bounded-dyck", {}, [48, 100, 200, 300, 400, 500]),
+        ("regex", {"pattern": "((a|b)(a|b)(a|b))*"}, [48, 100, 200, 300, 400, 500]),  # of no length both classes
+    ],
+)
+def test_probes_are_taken_at_lengths_that_the_task_has(name: str, fields: dict, lengths: list, monkeypatch) -> None:
+    task, seen = make_task(name, **fields), []
+
+    def curve(model, task, lengths, **others):
+        seen.extend(lengths)
+        return length_curve(model, task, lengths[:1], num_strings=1)
+
+    monkeypatch.setattr("lengthwise.evaluation.probe.length_curve", curve)
+    probe_accuracy(make_model("rnn", task, d_model=4), task)
+    assert seen == lengths
+
+
 def test_states_that_overflow_are_errors() -> None:
     spec = make_spec("parity", "linear-rnn", {"model": {"d_model": 4, "d_state": 4}})
     model = spec.make_model()

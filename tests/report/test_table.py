@@ -125,8 +125,9 @@ def test_variations_name_the_settings_that_differ() -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_file_of_a_configuration_repeats_it(preset: str) -> None:
     settings = {"train": {"optimizer": {"learning_rate": 1e-5}}, "task": {"p": 0.3}}
-    spec = make_spec("parity", "regular-gpt", settings, preset=preset, seed=3)
-    again = make_spec("parity", "regular-gpt", tomllib.loads(as_toml(spec.to_json())), seed=3)
+    model = next(iter(PRESETS[preset].models), "regular-gpt")
+    spec = make_spec("parity", model, settings, preset=preset, seed=3)
+    again = make_spec("parity", model, tomllib.loads(as_toml(spec.to_json())), seed=3)
     assert again.id == spec.id
 
 

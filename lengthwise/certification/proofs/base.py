@@ -26,6 +26,11 @@ class Prover(ABC):
     reader: ClassVar[str]
     """The registered name of the reader whose extractions it proves."""
 
+    @classmethod
+    def applies_to(cls, model: Any) -> bool:
+        """Whether this model, one that the reader reads, is of the kind that the method is for."""
+        return True
+
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float
     ) -> Iterator[tuple[Extraction, float]]:
@@ -45,9 +50,9 @@ class Prover(ABC):
 PROVERS: Registry[type[Prover]] = Registry("prover", "lengthwise.certification.proofs")
 
 
-def provers_of(reader: str) -> list[type[Prover]]:
-    """The provers of a reader's extractions."""
-    return [prover for prover in PROVERS.values() if prover.reader == reader]
+def provers_of(reader: str, model: object) -> list[type[Prover]]:
+    """The provers of a reader's extractions that are for this kind of model."""
+    return [prover for prover in PROVERS.values() if prover.reader == reader and prover.applies_to(model)]
 
 
 def finite_or_none(number: float) -> float | None:

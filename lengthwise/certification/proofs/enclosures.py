@@ -15,7 +15,7 @@ from lengthwise.certification.proofs.affine import Affine, Inputs
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.extraction.base import Extraction, Reader
 from lengthwise.layers.codebook import Codebook
-from lengthwise.layers.tree_layers import FeedForward, MergeLayer
+from lengthwise.layers.tree_layers import BareLayer, FeedForward, MergeLayer
 from lengthwise.models.base import TreeModel
 from lengthwise.models.capabilities import AcceptsNoise
 from lengthwise.models.codebook_gpt import CodebookGPT
@@ -286,6 +286,10 @@ class EnclosureProver(Prover):
     """Looks for enclosures (`invariant_enclosures`) around the prototypes, or around those of smaller classes."""
 
     reader = "tree"
+
+    @classmethod
+    def applies_to(cls, model: TreeModel) -> bool:
+        return type(model.tree.layers[0]) is not BareLayer  # whose merges are followed exactly
 
     def __init__(self) -> None:
         self.num_merges_left = MAX_BOUNDED

@@ -45,15 +45,19 @@ class Steps(ABC):
         """That map."""
 
     def margin(self, states: Intervals, outputs: Int64[Tensor, " K"]) -> float:
-        """By how much the logit of each state's answer exceeds every other one, at least; infinite for one answer."""
-        features, weight = self.features(states), self.logits.weight.double()
-        bias = self.logits.bias.double()
-        lead = weight[outputs][:, None] - weight
-        ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
-        ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
-        slack = (weight.shape[1] + 2) * UNIT * (features.size @ weight.abs().T + bias.abs())
-        margins = ahead - slack - slack.gather(1, outputs[:, None])
-        return float(margins.scatter(1, outputs[:, None], torch.inf).min())
+        """By how much the logit of each state's answer exceeds every other one, at least."""
+        return margin(self.logits, self.features(states), outputs)
+
+
+def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
+    """By how much the logit of each one's answer exceeds every other one, at least; infinite for one answer."""
+    weight, bias = logits.weight.double(), logits.bias.double()
+    lead = weight[outputs][:, None] - weight
+    ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
+    ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
+    slack = (weight.shape[1] + 2) * UNIT * (features.size @ weight.abs().T + bias.abs())
+    margins = ahead - slack - slack.gather(1, outputs[:, None])
+    return float(margins.scatter(1, outputs[:, None], torch.inf).min())
 
 
 STEPS: Registry[type[Steps]] = Registry("steps", "lengthwise.certification.proofs")

@@ -1,0 +1,103 @@
+"""Merges that float32 computes without an error, as those of compiled trees."""
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor, nn
+
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.evidence.exact import ExactEvidence
+from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
+from lengthwise.certification.proofs.enclosures import check_usual
+from lengthwise.certification.proofs.one_hot import NEVER_SEEN
+from lengthwise.certification.proofs.steps import margin
+from lengthwise.conventions import IGNORE
+from lengthwise.extraction.base import Extraction
+from lengthwise.layers.tree_layers import BareLayer, FeedForward
+from lengthwise.models.base import TreeModel
+from lengthwise.models.regular_gpt import RegularGPT
+from lengthwise.ops.intervals import LARGEST, Intervals
+
+MAX_NUMBERS = 1 << 24
+"""Hidden units of all merges at a time."""
+
+
+def exact_merges(layer: BareLayer, windows: Float64[Tensor, "M C D"]) -> Float64[Tensor, "M D"]:
+    """What float32 makes of windows of states, oldest first, where it makes no error.
+
+    Keys that are 0 leave the scores r[h, j] of positions alone. Where one of them leads by more than the exponential
+    can show, its weight is 1 and the others are 0, and the head passes that part on; all else are sums of whole
+    numbers.
+
+    Raises:
+        Unproved: keys are not 0, no position leads so far, or a sum is rounded.
+    """
+    num_heads = layer.num_heads
+    keys, values = (part.double() for part in layer.to_key_value.weight.chunk(2))
+    if layer.to_key_value.bias is not None:
+        key_bias, value_bias = (part.double() for part in layer.to_key_value.bias.chunk(2))
+    else:
+        key_bias = value_bias = torch.zeros(len(keys), dtype=torch.float64)
+    ahead = layer.bias.double().topk(2, 1)
+    leads = bool((ahead.values[:, 0] - ahead.values[:, 1] > NEVER_SEEN[layer.bias.dtype]).all())
+    queries = Intervals.around(windows).linear(layer.to_query.weight, layer.to_query.bias)
+    is_finite = bool((queries.size < LARGEST).all())  # 0 times infinity is no number
+    if bool(keys.any()) or bool(key_bias.any()) or not (leads and is_finite):
+        raise Unproved("a head does not look at one position alone, so that its merges are rounded")
+    projected = Intervals.around(windows.flip(1)).linear(values, value_bias)  # newest first, as scores are
+    parts = projected.split(values.shape[0] // num_heads)
+    heads = [part[:, index] for part, index in zip(parts, ahead.indices[:, 0].tolist(), strict=True)]
+    attended = Intervals.joined(heads).linear(layer.to_output.weight, layer.to_output.bias)
+    (feed_forward,) = layer.feed_forwards
+    assert isinstance(feed_forward, FeedForward)
+    hidden = attended.linear(feed_forward.widen.weight, feed_forward.widen.bias).relu()
+    merged = hidden.linear(feed_forward.narrow.weight, feed_forward.narrow.bias)
+    if not torch.equal(merged.low, merged.high):
+        raise Unproved("merges are rounded")
+    return merged.low
+
+
+@PROVERS.register("exact")
+class ExactProver(Prover):
+    """Goes through all merges of a RegularGPT of variant bare (`exact_merges`)."""
+
+    reader = "tree"
+
+    @classmethod
+    def applies_to(cls, model: TreeModel) -> bool:
+        return type(model.tree.layers[0]) is BareLayer
+
+    @torch.no_grad()
+    def prove(self, model: TreeModel, extraction: Extraction) -> ExactEvidence:
+        layer, readout = model.tree.layers[0], getattr(model, "readout", None)
+        # A subclass may compute something else than what is followed here.
+        if type(model) is not RegularGPT or type(layer) is not BareLayer or len(model.tree.layers) > 1:
+            names = f"{type(model).__name__} with a {type(layer).__name__}"
+            raise ValueError(f"model: exact merges are those of a RegularGPT of variant bare, got a {names}")
+        assert isinstance(layer, BareLayer)
+        assert isinstance(readout, nn.Sequential)
+        kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear}
+        check_usual(model, kinds, layer, readout)
+        if [type(part) for part in readout] != [nn.Identity, nn.Linear]:
+            raise ValueError("model: exact merges are known with a linear read-out, got another one")
+        machine, points = extraction.fine, extraction.prototypes.double()
+        assert isinstance(machine, TreeMachine)
+        windows = torch.from_numpy(np.argwhere(machine.table >= 0))
+        targets = torch.from_numpy(machine.table[tuple(windows.T.numpy())])
+        self._check_merges(layer, points, windows, targets)
+        outputs = torch.tensor(machine.outputs)
+        answered = outputs != IGNORE
+        linear = readout[1]
+        assert isinstance(linear, nn.Linear)
+        lead = margin(linear, Intervals.around(points[answered]), outputs[answered])
+        if lead <= 0:
+            raise Unproved("the logits of a state are too near to each other")
+        return ExactEvidence(num_prototypes=len(points), num_merges=len(windows), logit_margin=finite_or_none(lead))
+
+    def _check_merges(
+        self, layer: BareLayer, points: Tensor, windows: Int64[Tensor, "M C"], targets: Int64[Tensor, " M"]
+    ) -> None:
+        size = max(1, MAX_NUMBERS // layer.feed_forwards[0].widen.out_features)  # type: ignore[union-attr, operator]
+        for chunk, classes in zip(windows.split(size), targets.split(size), strict=True):
+            if not torch.equal(exact_merges(layer, points[chunk]), points[classes]):
+                raise Unproved("a merge gives another state than the prototype of its class")
