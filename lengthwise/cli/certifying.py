@@ -35,7 +35,7 @@ def certify(
         if run is not None:
             from lengthwise.runs.certified import check_is_of
 
-            sentences.insert(1, ("verified", check_is_of(certificate, run)))
+            sentences[1:1] = [("verified", sentence) for sentence in check_is_of(certificate, run)]
     elif run is not None:
         from lengthwise.runs.certified import certify_folder
 

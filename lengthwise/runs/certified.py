@@ -7,6 +7,7 @@ import torch
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.certification.confirm import confirm
 from lengthwise.certification.examination import weights_digest
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
@@ -28,8 +29,12 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
     return write_certificate(model, task, path, **about), path
 
 
-def check_is_of(certificate: Certificate, folder: Path) -> str:
-    """The sentence that a certificate is about the model and the task in a folder; a ValueError where it is not."""
+def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
+    """That a certificate is about the model and the task in a folder, and what of it was found again (`confirm`).
+
+    Raises:
+        ValueError: it is not about them, or says what is not so.
+    """
     model, task, _ = _load(folder)
     assert isinstance(task, RegularTask)  # others have no certificate
     pairs: dict[str, tuple[Any, Any]] = {
@@ -49,7 +54,8 @@ def check_is_of(certificate: Certificate, folder: Path) -> str:
         answer = task.classes[index] if index >= 0 else None
         if answer != certificate.counterexample.got:
             raise ValueError(f"{folder}: its model answers the counterexample with {answer!r}; certify {folder} again")
-    return f"the certificate is about the model and the task in {folder}"
+    about = f"the certificate is about the model and the task in {folder}"
+    return [about, *(confirm(certificate, model, task) if certificate.level != "refuted" else [])]
 
 
 def _load(folder: Path) -> tuple[SequenceModel, Task, dict[str, str]]:

@@ -5,8 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 from command import exit_code
+from last_symbol import LastSymbol
+from slow_nets import slow_net
 
 from lengthwise.certification.certificate import Certificate, Counterexample
+from lengthwise.certification.certify import certify
+from lengthwise.certification.confirm import confirm
 from lengthwise.certification.examination import weights_digest
 from lengthwise.constructions import construct
 from lengthwise.models import make_model
@@ -70,21 +74,47 @@ def test_every_part_of_a_certificate_is_compared_with_the_folder(tmp_path: Path)
     folder = tmp_path / "parity"
     save_compiled(construct("rnn", make_task("parity")), folder)
     own = certificate_of(folder)
-    assert "about the model and the task" in check_is_of(own, folder)
+    assert "about the model and the task" in check_is_of(own, folder)[0]
     constant = {"symbols": ["a", "b"], "start": 0, "table": [[0, 0]], "outputs": [0]}
     wrong = Counterexample(string=("b",), expected="1", got="0", shortest="as found")
     right = wrong.model_copy(update={"got": "1"})
-    assert check_is_of(certificate_of(folder, counterexample=right), folder)
+    assert len(check_is_of(certificate_of(folder, level="refuted", counterexample=right), folder)) == 1
     for changes, what in (
         ({"weights": "other"}, "expected the weights"),
         ({"model": own.model | {"activation": "tanh"}}, "expected the model"),
         ({"task": own.task | {"p": 0.3}}, "expected the task"),
         ({"classes": ("zero", "one")}, "expected the classes"),
         ({"transducer": constant}, "expected the transducer"),
-        ({"counterexample": wrong}, "answers the counterexample with '1'"),
+        ({"level": "refuted", "counterexample": wrong}, "answers the counterexample with '1'"),
     ):
         with pytest.raises(ValueError, match=what):
             check_is_of(certificate_of(folder, **changes), folder)
+
+
+def test_a_certificate_that_was_forged_for_another_model_is_refused() -> None:
+    """Someone puts the digest of a net that errs, or one that cannot be proved, into a good certificate."""
+    task = make_task("even-pairs")
+    good = construct("regular-gpt", task).model
+    certificate = certify(good, task)
+    assert certificate.level == "proved"
+    assert confirm(certificate, good, task) == [
+        "the model answers all short strings rightly",
+        "a machine read off the model again answers every string as the transducer does",
+        "method 'exact' proves the model again",
+    ]
+    turned, rounded = (construct("regular-gpt", task).model for _ in range(2))
+    with torch.no_grad():
+        turned.readout[1].weight.neg_()
+        rounded.layers[0].to_output.weight += 1e-6
+    forged = certificate.model_copy(update={"weights": weights_digest(turned)})
+    with pytest.raises(ValueError, match="its model answers 'a' wrongly; it was edited"):
+        confirm(forged, turned, task)
+    with pytest.raises(ValueError, match="its model was not proved again: merges are rounded; certify again"):
+        confirm(certificate.model_copy(update={"weights": weights_digest(rounded)}), rounded, task)
+    late = slow_net("rnn", 40)  # wrong from 41 symbols on
+    forged = certify(slow_net("rnn", None, pace=0.3), LastSymbol())
+    with pytest.raises(ValueError, match="certificate: "):
+        confirm(forged, late, LastSymbol())
 
 
 def test_a_digest_knows_names_and_shapes() -> None:

@@ -1,0 +1,61 @@
+"""What a certificate says of a model, found again with the model at hand."""
+
+from typing import Any
+
+from lengthwise.certification.certificate import Certificate, first_error
+from lengthwise.certification.counterexample import shortest_error
+from lengthwise.certification.examination import supervised_only
+from lengthwise.certification.preconditions import check_model
+from lengthwise.certification.proofs.base import PROVERS, Unproved
+from lengthwise.conventions import Diverged
+from lengthwise.extraction.base import Extraction, reader_of
+from lengthwise.models.base import SequenceModel, eval_mode
+from lengthwise.tasks.base import RegularTask
+from lengthwise.threads import one_thread
+
+
+@one_thread()
+def confirm(certificate: Certificate, model: SequenceModel, task: RegularTask) -> list[str]:
+    """The sentences of a certificate that is not refuted which hold of this model, found again without the file.
+
+    All short strings are answered again; a machine is read off the model with the certificate's radius and compared
+    with the task for every length; and what is said to be proved of the model is proved again. Traces along long
+    strings are not taken again.
+
+    Raises:
+        ValueError: one of them was not found; or the model is one that cannot be certified.
+    """
+    with eval_mode(model):
+        check_model(model, task)
+        if (error := shortest_error(model, task)) is not None:
+            string = task.decode(error)
+            raise ValueError(f"certificate: its model answers {string!r} wrongly; it was edited, certify again")
+        sentences = ["the model answers all short strings rightly"]
+        if certificate.closure is None:
+            return sentences
+        extraction = _read_again(certificate.closure.requested_radius, model, task)
+        sentences.append("a machine read off the model again answers every string as the transducer does")
+        if certificate.evidence is not None:
+            _prove_again(certificate.evidence.method, model, task, extraction)
+            sentences.append(f"method {certificate.evidence.method!r} proves the model again")
+    return sentences
+
+
+def _read_again(radius: float, model: SequenceModel, task: RegularTask) -> Extraction:
+    reader = reader_of(model, task.symbols)
+    if reader is None:
+        raise ValueError(f"certificate: no reader reads a {type(model).__name__}; it was edited, certify again")
+    try:
+        extraction = reader.extract(radius)
+    except (ValueError, Diverged) as problem:
+        raise ValueError(f"certificate: no machine was read off its model: {problem}; certify again") from None
+    if first_error(extraction.machine, task.transducer) is not None:
+        raise ValueError("certificate: the machine read off its model is not right; it was edited, certify again")
+    return extraction
+
+
+def _prove_again(method: str, model: Any, task: RegularTask, extraction: Extraction) -> None:
+    try:
+        PROVERS[method]().prove(model, supervised_only(extraction, task.transducer))
+    except Unproved as problem:
+        raise ValueError(f"certificate: its model was not proved again: {problem}; certify again") from None
