@@ -181,3 +181,44 @@ class Counter(AcceptsPads, TreeModel):
 
     def last_state(self, inputs):
         return last_state(inputs + 1, self.tree)
+
+
+class DoublingLayer(CountingLayer):
+    """A merge that keeps the first number of the newest part, and adds the second of all."""
+
+    def output(self, newest, attended):
+        return torch.cat([newest[..., :1], 2 * attended[..., 1:]], -1)
+
+
+class Turns(nn.Module):
+    """The sign of the first number, until the second is above 1."""
+
+    def forward(self, states):
+        sign = states[..., 0] * torch.where(states[..., 1] > 1, -1.0, 1.0)
+        return torch.stack([-sign, sign], -1)
+
+
+class Doubling(AcceptsPads, TreeModel):
+    """Says whether the last symbol is b, up to about `length` symbols, with which an idle number of its state grows."""
+
+    name = "doubling"
+    Config = ModelConfig
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.config = ModelConfig()
+        self.length = length
+        self.readout = Turns()
+
+    @property
+    def tree(self):
+        return Tree(torch.tensor([[-1.0, 0.0], [-1.0, 1 / self.length], [1.0, 1 / self.length]]), [DoublingLayer()], 2)
+
+    def reset_parameters(self, generator):
+        """There are none."""
+
+    def forward(self, inputs):
+        return self.readout(prefix_states(inputs + 1, self.tree))
+
+    def last_state(self, inputs):
+        return last_state(inputs + 1, self.tree)

@@ -27,7 +27,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        a part of them structured, are answered, up to the first length with a wrong answer, which ends in level
        ``refuted``.
     2. The reader of the model's kind (`extraction.base.READERS`) closes its states into classes, from the largest of a
-       few radii on, until the states at all nodes over these strings are in the classes that the machine names.
+       few radii on, until the states at all nodes over these strings, and over powers of words where a tree shows
+       them, are in the classes that the machine names.
     3. The machine is compared with the task's transducer for all lengths. Where they differ the model is run on the
        shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``extracted``.
     4. The provers of that reader (`proofs.base.PROVERS`) try to show that the float32 model itself cannot leave the
@@ -86,6 +87,7 @@ def _attempt(
     """A certificate from classes of this radius; a ValueError says why there is none."""
     candidate = Candidate(reader.extract(radius), radius)
     drawn.compare_subsamples(strings, reader, candidate.extraction)
+    drawn.compare_powers(reader, candidate.extraction)
     if refuted := examination.refuted_by(candidate):
         return refuted
     if not is_right:

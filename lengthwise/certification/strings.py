@@ -122,6 +122,17 @@ def compare_subsamples(strings: AllStrings, reader: Reader[Any], extraction: Ext
         _agreement(sample, reader.traces(sample).compare(extraction))
 
 
+def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:
+    """Raise an `Unproved` where states along powers of words are in another class than the machine says."""
+    traces = reader.power_traces()
+    count = None if traces is None else traces.compare(extraction)
+    if count is not None and count.num_disagreements:
+        raise Unproved(
+            f"{count.num_disagreements:,} of {count.num_nodes:,} states on powers of words are in another class than "
+            "the machine says"
+        )
+
+
 def _agreement(strings: Int64[Tensor, "B T"], count: TraceCount) -> TraceAgreement:
     if count.num_disagreements:
         raise Unproved(

@@ -138,6 +138,10 @@ class Reader(ABC, Generic[Kind]):
     def traces(self, strings: Int64[Tensor, "B T"]) -> Traces:
         """The model's states along these strings."""
 
+    def power_traces(self) -> Traces | None:
+        """The states along powers of words, far longer than any string that is drawn, where the model shows them."""
+        return None
+
 
 READERS: Registry[type[Reader[Any]]] = Registry("reader", "lengthwise.extraction")
 

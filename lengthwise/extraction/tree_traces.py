@@ -19,6 +19,10 @@ MAX_SYMBOLS_PER_CHUNK = 1 << 21
 """Trees are built over chunks of strings with no more symbols."""
 
 
+MAX_WORDS = 1024
+NUM_POWERS = 60
+
+
 class TreeLevel(NamedTuple):
     """The merged nodes of one level of some trees, first one over pads only; equal windows are one where they are many.
 
@@ -65,6 +69,32 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"]) -> Trees:
         counts[0].clamp_(min=1)  # the pads, which fill chunks up at higher levels
         levels.append(TreeLevel(windows, rows, counts))
     return Trees(levels, codes[:, 0])
+
+
+@torch.no_grad()
+def power_trees(model: TreeModel, num_symbols: int) -> Trees:
+    """The trees over powers of words, w^(C^k) for w of C or C^2 symbols and k up to 60, at one merge a level.
+
+    Of words there are at most 1,024 of each length, spread evenly over all. What grows slowly with the depth of a tree
+    shows here, and on no string that could be written down.
+
+    Raises:
+        ValueError: as `build_trees`.
+    """
+    check_tree(tree := model.tree)
+    rows, levels = tree.leaves, []
+    words = torch.arange(1, num_symbols + 1)
+    for level in range(NUM_POWERS):
+        chunk = tree.chunk_size
+        windows = words[:, None].expand(-1, chunk)
+        if level < 2:
+            numbers = torch.linspace(0, len(words) ** chunk - 1, min(len(words) ** chunk, MAX_WORDS)).long()
+            digits = len(words) ** torch.arange(chunk - 1, -1, -1)
+            windows = words[numbers[:, None] // digits % len(words)]
+        rows = torch.cat([merge_windows(tree.layers[0], rows[part]) for part in windows.split(MAX_MERGES_PER_CHUNK)])
+        words = torch.arange(len(rows))
+        levels.append(TreeLevel(windows, rows, torch.ones_like(words)))
+    return Trees(levels, words)
 
 
 @torch.no_grad()

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from automaton_strategies import all_strings
-from planted import Attention, Counter, LabelsChange, MultiplesOf3, WithoutTree, WrongInBatches
+from last_symbol import LastSymbol
+from planted import Attention, Counter, Doubling, LabelsChange, MultiplesOf3, WithoutTree, WrongInBatches
 from table_model import right_machine, table_model
 
 import lengthwise.extraction.base as extraction_module
@@ -288,7 +289,7 @@ def test_states_that_leave_the_table_on_long_strings() -> None:
     assert len(string) > 4_096
 
 
-@pytest.mark.parametrize(("level", "seen_at"), [(8, "500"), (13, "10,000")])
+@pytest.mark.parametrize(("level", "seen_at"), [(8, "strings of 500 symbols"), (13, "powers of words")])
 def test_inner_states_that_leave_the_table_where_answers_stay_right(level: int, seen_at: str, monkeypatch) -> None:
     """Modulo 3, a number and its negative change places from a level on: the same numbers are multiples of 3."""
     monkeypatch.setattr(extraction_module, "RELATIVE_RADII", extraction_module.RELATIVE_RADII[:1])
@@ -299,7 +300,7 @@ def test_inner_states_that_leave_the_table_where_answers_stay_right(level: int, 
     model = table_model(machine, drift=1e-3, fault_level=level, fault=lambda classes: negative[classes])
     certificate, _ = checked(model, task)
     assert certificate.level == "tested"
-    assert f"on strings of {seen_at} symbols are in another class than the machine says" in certificate.reason
+    assert f"on {seen_at} are in another class than the machine says" in certificate.reason
     assert all(tested.num_correct == tested.num_graded for tested in certificate.tested)
 
 
@@ -310,3 +311,13 @@ def test_errors_that_only_batches_have_are_a_doubt() -> None:
         certificate, _ = checked(WrongInBatches(right_model(task), length), task)
         assert certificate.level == "tested"
         assert "answered wrongly in a batch and rightly when it is alone" in certificate.reason
+
+
+@pytest.mark.parametrize("power", [17, 25, 40])
+def test_a_number_that_doubles_at_every_level_is_seen(power: int) -> None:
+    """Its first error is far beyond all strings that are drawn, and beyond those that could be."""
+    model, task = Doubling(2**power), LastSymbol()
+    assert not errs(model, task, torch.zeros(10_000, dtype=torch.long))
+    certificate, _ = checked(model, task)
+    assert certificate.level == "tested"
+    assert "states on powers of words are in another class" in certificate.reason

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import torch
 from automaton_strategies import checked_strategies, transducers
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from lengthwise.automata import Semiautomaton, Transducer, library
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
 from lengthwise.extraction.prototypes import NotFinite
 from lengthwise.extraction.tree import extract_tree
+from lengthwise.extraction.tree_traces import MAX_WORDS, power_trees
 from lengthwise.models import make_model
 from lengthwise.tasks import make_task
 
@@ -91,3 +93,25 @@ def test_an_untrained_model_is_no_machine_of_its_task() -> None:
     model = make_model("regular-gpt", task, d_model=16, num_heads=2)
     extraction = extract_tree(model, task.symbols, radius=20.0)
     assert extraction.machine.difference_string(task.transducer) is not None
+
+
+@pytest.mark.parametrize(("chunk", "num_symbols"), [(2, 2), (2, 3), (3, 2)])
+def test_trees_over_powers_are_those_over_the_strings(chunk: int, num_symbols: int) -> None:
+    task = make_task("cycle-navigation") if num_symbols == 3 else make_task("parity")
+    model = make_model("regular-gpt", task, d_model=8, num_heads=2, chunk_size=chunk)
+    trees = power_trees(model, num_symbols)
+    assert [len(level.states) for level in trees.levels[:3]] == [num_symbols**chunk] + [num_symbols ** (chunk**2)] * 2
+    assert len(trees.levels) == 60
+    words = torch.cartesian_prod(*[torch.arange(num_symbols)] * chunk**2)
+    with torch.no_grad():
+        for level, strings in ((1, words), (2, words.repeat(1, chunk)), (3, words.repeat(1, chunk**2))):
+            torch.testing.assert_close(trees.levels[level].states, model.last_state(strings), rtol=1e-4, atol=1e-4)
+
+
+def test_of_many_words_some_are_spread_over_all() -> None:
+    task = make_task("modular-arithmetic")
+    model = make_model("regular-gpt", task, d_model=8, num_heads=2)
+    assert len(task.symbols) ** 2 <= MAX_WORDS < len(task.symbols) ** 4
+    trees = power_trees(model, len(task.symbols))
+    assert len(trees.levels[1].windows) == MAX_WORDS
+    assert trees.levels[1].windows[-1].tolist() == [len(trees.levels[0].states) - 1] * 2

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, radii_of
 from lengthwise.extraction.tree import extract_tree, is_traceable
-from lengthwise.extraction.tree_traces import Trees, build_trees, compare_traces, root_answers, tree_chunks
+from lengthwise.extraction.tree_traces import Trees, build_trees, compare_traces, power_trees, root_answers, tree_chunks
 from lengthwise.models.base import SequenceModel, TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
@@ -43,6 +43,17 @@ class TreeTraces(Traces):
         return root_answers(self.model, self.trees)
 
 
+class PowerTraces(Traces):
+    """The states of all nodes of the trees over powers of words (`power_trees`)."""
+
+    def __init__(self, model: TreeModel, num_symbols: int) -> None:
+        self.model = model
+        self._trees = power_trees(model, num_symbols)
+
+    def compare(self, extraction: Extraction) -> TraceCount:
+        return compare_traces(self.model, extraction, [self._trees])
+
+
 @READERS.register("tree")
 class TreeReader(Reader[TreeModel]):
     """Reads trees of one layer a level (`extract_tree`)."""
@@ -59,3 +70,6 @@ class TreeReader(Reader[TreeModel]):
 
     def traces(self, strings: Int64[Tensor, "B T"]) -> TreeTraces:
         return TreeTraces(self.model, strings)
+
+    def power_traces(self) -> PowerTraces:
+        return PowerTraces(self.model, len(self.symbols))
