@@ -265,7 +265,7 @@ EDITS = [
     (
         "proved",
         set_to(4, "evidence", "num_prototypes"),
-        "one enclosure for each prototype, got another",
+        "one set around each prototype, got another",
     ),
     ("proved", the_transducer_as_machine, "expected enclosures of a RegularGPT of variant merge"),
     ("proved", with_codes(slack=None), "got no slack"),

@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import torch
+
 from lengthwise.certification.certificate import Evidence
 from lengthwise.extraction.base import Extraction, Reader
 from lengthwise.registry import Registry
@@ -53,6 +55,18 @@ PROVERS: Registry[type[Prover]] = Registry("prover", "lengthwise.certification.p
 def provers_of(reader: str, model: object) -> list[type[Prover]]:
     """The provers of a reader's extractions that are for this kind of model."""
     return [prover for prover in PROVERS.values() if prover.reader == reader and prover.applies_to(model)]
+
+
+def finer_extractions(
+    reader: Reader[Any], extraction: Extraction, radius: float, max_halvings: int
+) -> Iterator[tuple[Extraction, float]]:
+    """The extraction and those of classes of half the radius, a quarter, ..., each once, with their radii."""
+    yield extraction, radius
+    for smaller in (radius / 2**halvings for halvings in range(1, max_halvings + 1)):
+        finer = reader.extract(smaller)
+        if not torch.equal(finer.prototypes, extraction.prototypes):
+            yield finer, smaller
+        extraction = finer
 
 
 def finite_or_none(number: float) -> float | None:

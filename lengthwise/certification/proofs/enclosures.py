@@ -12,7 +12,7 @@ from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_h
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.evidence.enclosures import EnclosureEvidence
 from lengthwise.certification.proofs.affine import Affine, Inputs
-from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
+from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finer_extractions, finite_or_none
 from lengthwise.extraction.base import Extraction, Reader
 from lengthwise.layers.codebook import Codebook
 from lengthwise.layers.tree_layers import BareLayer, FeedForward, MergeLayer
@@ -297,13 +297,8 @@ class EnclosureProver(Prover):
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float
     ) -> Iterator[tuple[Extraction, float]]:
-        """The extraction and those of smaller classes, each once."""
-        yield extraction, radius
-        for smaller in (radius / 2**halvings for halvings in range(1, MAX_HALVINGS + 1)):
-            finer = reader.extract(smaller)
-            if not torch.equal(finer.prototypes, extraction.prototypes):
-                yield finer, smaller
-            extraction = finer
+        """The extraction and those of smaller classes."""
+        return finer_extractions(reader, extraction, radius, MAX_HALVINGS)
 
     def prove(self, model: TreeModel, extraction: Extraction) -> EnclosureEvidence:
         evidence, num_merges = invariant_enclosures(model, extraction, self.num_merges_left)

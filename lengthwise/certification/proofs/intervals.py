@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.evidence.intervals import IntervalEvidence
-from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
+from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finer_extractions, finite_or_none
 from lengthwise.certification.proofs.steps import Steps, steps_of
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction, Reader
@@ -99,13 +99,8 @@ class IntervalProver(Prover):
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float
     ) -> Iterator[tuple[Extraction, float]]:
-        """The extraction and those of smaller classes, each once."""
-        yield extraction, radius
-        for smaller in (radius / 2**halvings for halvings in range(1, MAX_HALVINGS + 1)):
-            finer = reader.extract(smaller)
-            if not torch.equal(finer.prototypes, extraction.prototypes):
-                yield finer, smaller
-            extraction = finer
+        """The extraction and those of smaller classes."""
+        return finer_extractions(reader, extraction, radius, MAX_HALVINGS)
 
     @torch.no_grad()
     def prove(self, model: RecurrentModel, extraction: Extraction) -> IntervalEvidence:
