@@ -7,11 +7,13 @@ import sys
 import warnings
 from pathlib import Path
 
+from lengthwise.runs.pool import PRELOADED
+
 
 def run_script(script: Path, *arguments: str, folder: Path) -> str:
     """What `python -W error script arguments` prints, run in `folder`; a status other than 0 fails the test."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `lengthwise.runs.pool` does: there is one server
+    context.set_forkserver_preload(PRELOADED)  # there is one server
     printed = folder / f"{script.stem}.printed"
     process = context.Process(target=_run, args=(script, arguments, folder, printed))
     process.start()

@@ -1,7 +1,7 @@
 """Ordinary recurrent networks, trained so that they can be proved right at every length."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 
 _TASKS = {
     "Parity": ("parity", {}),
@@ -16,6 +16,7 @@ _TASKS = {
 def proved(scale: Scale = "small") -> Experiment:
     """Elman networks of preset `contracting`, three seeds, with their certificates."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="rnn")
+    plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
     return Experiment(
         title="Elman networks, proved right at every length",
         about=(
@@ -29,5 +30,5 @@ def proved(scale: Scale = "small") -> Experiment:
         cells=[
             Cell(row, "", specs(task, {"task": fields}, preset="contracting")) for row, (task, fields) in _TASKS.items()
         ],
-        plan=EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)), certificate=True),
+        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
     )

@@ -25,6 +25,8 @@ from lengthwise.runs.spec import RunSpec, Settings, spec_from_json
 
 MAX_NOTE = 500
 """Characters of a note that are passed on, so that a message with all its names stays below `select.PIPE_BUF`."""
+PRELOADED = ["lengthwise.runs.execute", "torch._dynamo"]
+"""What the process imports that all workers are forked from; an optimizer imports the second, in a second of time."""
 
 
 class Outcome(NamedTuple):
@@ -103,7 +105,7 @@ class _Pool(NamedTuple):
 def _pool(num_workers: int, listener: Listener) -> Iterator[_Pool]:
     """Processes forked from one that has imported torch already, and a thread that passes on their progress."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lengthwise.runs.execute"])
+    context.set_forkserver_preload(PRELOADED)
     (messages, to_parent), (on_stop, stop), (on_end, end) = (context.Pipe(duplex=False) for _ in range(3))
 
     def pass_on() -> None:

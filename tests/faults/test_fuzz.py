@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from fuzz import finding, fuzz
 
+from lengthwise.runs.pool import PRELOADED
+
 pytestmark = pytest.mark.unchecked
 
 
@@ -17,7 +19,7 @@ def run(folder: Path) -> None:
 
 def test_requests_made_up_at_random_end_with_a_sentence(tmp_path: Path) -> None:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `lengthwise.runs.pool` does: one server
+    context.set_forkserver_preload(PRELOADED)  # there is one server
     process = context.Process(target=run, args=(tmp_path,))
     process.start()
     process.join()
