@@ -11,7 +11,7 @@ from torch import Tensor, nn
 UNIT = 2.0**-23
 """Twice the unit roundoff of float32: what one operation of the network may be wrong by, relative to its result."""
 
-SMALLEST = 1e-30
+SMALLEST = 1e-25
 """Numbers of this size are rounded no finer: far below it float32 has no digits left, and then nothing but zero."""
 
 LARGEST = 1e15

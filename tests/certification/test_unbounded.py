@@ -65,7 +65,7 @@ def test_what_overflows_in_float32_is_never_bounded() -> None:
 
 def test_large_numbers_are_never_bounded() -> None:
     center = torch.tensor([[1e16, 0.0, 1.0, -1e16]], dtype=torch.float64)
-    large = Affine(center, center.new_zeros(1, 4, 1), center.new_zeros(1, 4))
+    large = Affine(center, torch.zeros(1, 4, 1), center.new_zeros(1, 4))
     for image in (large.scaled(torch.ones(4).double()), large.shifted(1.0), large.layer_norm(), large + large):
         assert not bool(image.radius.isfinite().all())
 

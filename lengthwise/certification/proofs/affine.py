@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float32, Float64
 from torch import Tensor
 
 from lengthwise.ops.intervals import LARGEST, SMALLEST, ULPS, UNIT
+
+ROUNDING = 0.501 * UNIT
+"""The unit roundoff of float32, and a little for the rounding of float64 and for products of roundings."""
 
 
 class Inputs:
@@ -27,26 +30,27 @@ class Inputs:
 class Affine:
     """All values ``center + slope @ d + e`` with ``|d_p| <= 1`` for every input p and ``|e| <= remainder``.
 
-    Held in float64. Every operation returns a set that holds what the operation makes of any member in real numbers
-    and what float32 arithmetic makes of it, in any order of summation: rounding goes into the remainder, with twice
-    its size, which covers the rounding of these bounds themselves, a billion times smaller. Numbers that float32 could
-    not square have an infinite remainder.
+    Slopes are float32, which halves the time of a computation, the rest is float64. Every operation returns a set that
+    holds what the operation makes of any member in real numbers and what float32 arithmetic makes of it, in any order
+    of summation: rounding goes into the remainder, that of the network and that of the slopes. Numbers that float32
+    could not square have no finite remainder.
 
-    The remainder of a smooth function is Lagrange's, half the largest second derivative times the radius squared; that
-    of a product is the product of the radii. A remainder grows with the absolute values of every later matrix;
-    `with_remainder_as_inputs` gives each number of it an input of its own, which later matrices can cancel. Slopes are
-    padded with zeros: an input that a form does not know does not move it.
+    The remainder of a smooth function is Lagrange's, half the largest second derivative times the radius squared, and
+    half of that, around another center, where the function bends one way only; that of a product is the product of the
+    radii. A remainder grows with the absolute values of every later matrix; `with_remainder_as_inputs` gives each
+    number of it an input of its own, which later matrices can cancel. Slopes are padded with zeros: an input that a
+    form does not know does not move it.
     """
 
     center: Float64[Tensor, "*N D"]
-    slope: Float64[Tensor, "*N D P"]
+    slope: Float32[Tensor, "*N D P"]
     remainder: Float64[Tensor, "*N D"]
 
     @cached_property
     def reach(self) -> Float64[Tensor, "*N D"]:
         """How far the slope leads from the center: the most costly sum, so that forms of one slope share it."""
-        reach: Tensor = torch.linalg.vector_norm(self.slope, 1, -1)
-        return reach
+        reach: Tensor = self.slope.abs().sum(-1).double()
+        return reach * (1 + 2 * self.slope.shape[-1] * ROUNDING) + SMALLEST
 
     @property
     def radius(self) -> Float64[Tensor, "*N D"]:
@@ -55,7 +59,7 @@ class Affine:
 
     def rounded(self, size: Tensor, units: int = 1) -> "Affine":
         """The same with slack for rounding errors of `units` units of `size`; infinite slack above `LARGEST`."""
-        slack = torch.where(size < LARGEST, units * UNIT * (size + SMALLEST), torch.inf)
+        slack = torch.where(size < LARGEST, units * ROUNDING * (size + SMALLEST), torch.inf)
         return self._moved(self.center, self.remainder + slack)
 
     def _moved(self, center: Tensor, remainder: Tensor) -> "Affine":
@@ -70,16 +74,17 @@ class Affine:
         width, known = self.center.shape[-1], self.slope.shape[-1]
         slope = self.slope.new_zeros(*self.slope.shape[:-1], inputs.count + width)
         slope[..., :known] = self.slope
-        slope[..., inputs.count :].diagonal(dim1=-2, dim2=-1).copy_(self.remainder)
+        remainder = self.remainder * (1 + 2 * ROUNDING)  # as float32 no smaller than it is
+        slope[..., inputs.count :].diagonal(dim1=-2, dim2=-1).copy_(remainder)
         inputs.count += width
         whole = Affine(self.center, slope, torch.zeros_like(self.remainder))
-        vars(whole)["reach"] = self.reach + self.remainder
+        vars(whole)["reach"] = self.reach + remainder
         return whole
 
     def __add__(self, other: "Affine") -> "Affine":
         own, others = _aligned(self.slope, other.slope)
         total = Affine(self.center + other.center, own + others, self.remainder + other.remainder)
-        return total.rounded(total.center.abs() + total.radius)
+        return total.rounded(total.center.abs() + total.radius + total.reach)
 
     def __sub__(self, other: "Affine") -> "Affine":
         return self + Affine(-other.center, -other.slope, other.remainder)
@@ -87,16 +92,18 @@ class Affine:
     def __mul__(self, other: "Affine") -> "Affine":
         center = self.center * other.center
         own, others = _aligned(self.slope, other.slope)
-        slope = torch.addcmul(self.center.unsqueeze(-1) * others, other.center.unsqueeze(-1), own)
+        slope = torch.addcmul(self.center.float().unsqueeze(-1) * others, other.center.float().unsqueeze(-1), own)
         one, another = self.center.abs(), other.center.abs()
         remainder = one * other.remainder + another * self.remainder + self.radius * other.radius
-        return Affine(center, slope, remainder).rounded((one + self.radius) * (another + other.radius))
+        of_slopes = 3 * (one * other.reach + another * self.reach)  # two factors, their product and a sum
+        return Affine(center, slope, remainder).rounded((one + self.radius) * (another + other.radius) + of_slopes)
 
     def scaled(self, factor: Tensor) -> "Affine":
         """Each number times one that is known exactly."""
-        scaled = Affine(self.center * factor, self.slope * factor.unsqueeze(-1), self.remainder * factor.abs())
-        vars(scaled)["reach"] = self.reach * factor.abs()
-        return scaled.rounded(scaled.center.abs() + scaled.radius)
+        slope = self.slope * factor.float().unsqueeze(-1)
+        scaled = Affine(self.center * factor, slope, self.remainder * factor.abs())
+        vars(scaled)["reach"] = self.reach * factor.abs() * (1 + 4 * ROUNDING)
+        return scaled.rounded(scaled.center.abs() + scaled.radius + 2 * scaled.reach)
 
     def shifted(self, by: Tensor | float) -> "Affine":
         """Each number plus one that is known exactly."""
@@ -105,19 +112,18 @@ class Affine:
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> "Affine":
         """``weight @ x + bias``."""
-        weight = weight.double()
+        slope, weight = weight.float() @ self.slope, weight.double()
         center = self.center @ weight.T
         remainder = self.remainder @ weight.abs().T
-        size = (self.center.abs() + self.radius) @ weight.abs().T
+        size = (self.center.abs() + self.radius + self.reach) @ weight.abs().T
         if bias is not None:
             center, size = center + bias.double(), size + bias.double().abs()
-        return Affine(center, weight @ self.slope, remainder).rounded(size, weight.shape[1] + 2)
+        return Affine(center, slope, remainder).rounded(size, weight.shape[1] + 2)
 
     def unflatten(self, sizes: tuple[int, ...]) -> "Affine":
         """The last axis D as several."""
-        return Affine(
-            self.center.unflatten(-1, sizes), self.slope.unflatten(-2, sizes), self.remainder.unflatten(-1, sizes)
-        )
+        center, remainder = (a.unflatten(-1, sizes) for a in (self.center, self.remainder))
+        return Affine(center, self.slope.unflatten(-2, sizes), remainder)
 
     def flatten(self) -> "Affine":
         """The last two axes as one."""
@@ -127,23 +133,42 @@ class Affine:
         """The sum over an axis of the center, counted from the end (-1 is D), which stays with length 1."""
         center, remainder = (a.sum(dim, keepdim=True) for a in (self.center, self.remainder))
         total = Affine(center, self.slope.sum(dim - 1, keepdim=True), remainder)
-        size = (self.center.abs() + self.radius).sum(dim, keepdim=True)
+        size = (self.center.abs() + self.radius + self.reach).sum(dim, keepdim=True)
         return total.rounded(size, self.center.shape[dim] + 1)
+
+    def squared_norm(self) -> "Affine":
+        """The sum of the squares of the last axis, which stays with length 1.
+
+        Of ``|c + v|^2 = |c|^2 + 2 c.v + |v|^2`` the last term is between 0 and the sum of the squares of the radii.
+        """
+        half = self.radius.square().sum(-1, keepdim=True) / 2
+        center = self.center.square().sum(-1, keepdim=True) + half
+        slope = 2 * (self.center.float().unsqueeze(-2) @ self.slope)
+        remainder = 2 * (self.center.abs() * self.remainder).sum(-1, keepdim=True) + half
+        size = (self.center.abs() + self.radius).square().sum(-1, keepdim=True)
+        # Kernels of a variance have other orders than a sum's; nor is this the place where bounds are lost.
+        return Affine(center, slope, remainder).rounded(size, 2 * self.center.shape[-1] + 4)
 
     def smooth(
         self,
         f: Callable[[Tensor], Tensor],
         derivative: Callable[[Tensor], Tensor],
         max_curvature: Callable[[Tensor, Tensor], Tensor],
+        bend: Callable[[Tensor, Tensor], Tensor | float],
     ) -> "Affine":
-        """An elementwise function, given its derivative and a bound on |f''| over [low, high]."""
+        """An elementwise function, given its derivative and, over [low, high], a bound on |f''| and its sign.
+
+        `bend` is 1 where f'' is nowhere negative, -1 where it is nowhere positive, else 0.
+        """
         radius = self.radius
         slope_here = derivative(self.center)
-        curvature = max_curvature(self.center - radius, self.center + radius)
-        remainder = slope_here.abs() * self.remainder + 0.5 * curvature * radius**2
-        image = Affine(f(self.center), slope_here.unsqueeze(-1) * self.slope, remainder)
-        vars(image)["reach"] = slope_here.abs() * self.reach
-        return image.rounded(image.center.abs() + image.radius, ULPS)
+        low, high = self.center - radius, self.center + radius
+        off = 0.5 * max_curvature(low, high) * radius**2
+        side = bend(low, high) * off / 2
+        remainder = slope_here.abs() * self.remainder + off - side.abs()
+        image = Affine(f(self.center) + side, slope_here.float().unsqueeze(-1) * self.slope, remainder)
+        vars(image)["reach"] = slope_here.abs() * self.reach * (1 + 4 * ROUNDING)
+        return image.rounded(image.center.abs() + image.radius, 2 * ULPS + 2)
 
     def tanh(self) -> "Affine":
         """|tanh''| = 2 |t| (1 - t^2), which is at most 4 / (3 sqrt 3) and falls beyond |x| = 0.66."""
@@ -153,10 +178,10 @@ class Affine:
             t = nearest.tanh()
             return torch.where(nearest < 0.66, 4 / (3 * math.sqrt(3)), 2 * t * (1 - t**2))
 
-        return self.smooth(torch.tanh, lambda x: 1 - x.tanh() ** 2, max_curvature)
+        return self.smooth(torch.tanh, lambda x: 1 - x.tanh() ** 2, max_curvature, _towards_zero)
 
     def gelu(self) -> "Affine":
-        """x Phi(x). Of |2 - x^2| phi(x), the second derivative's size, the part beyond |x| = 1.41 stays below 0.11."""
+        """x Phi(x). Of (2 - x^2) phi(x), the second derivative, the size beyond |x| = 1.41 stays below 0.11."""
 
         def density(x: Tensor) -> Tensor:
             return torch.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
@@ -168,9 +193,13 @@ class Affine:
             nearest = _nearest_to_zero(low, high)
             return torch.where(nearest < 2, (2 * density(nearest)).clamp(min=0.11), nearest**2 * density(nearest))
 
+        def bend(low: Tensor, high: Tensor) -> Tensor:
+            farthest = torch.maximum(low.abs(), high.abs())
+            return (farthest <= 1.4142).double() - (_nearest_to_zero(low, high) >= 1.4143).double()
+
         # 1 + erf cancels for negative x: the error is one of x, not of the small result.
-        image = self.smooth(torch.nn.functional.gelu, slope, max_curvature)
-        return image.rounded(self.center.abs() + self.radius, ULPS)
+        image = self.smooth(torch.nn.functional.gelu, slope, max_curvature, bend)
+        return image.rounded(self.center.abs() + self.radius, 2 * ULPS)
 
     def relu(self) -> "Affine":
         """max(0, x), which is exact; what is left of the slope is in the remainder."""
@@ -185,7 +214,7 @@ class Affine:
             s = (-nearest).sigmoid()  # of the two tails the one that is not 1 in float64
             return torch.where(nearest < 1.32, 0.0963, s * (1 - s) * (1 - 2 * s))
 
-        return self.smooth(torch.sigmoid, lambda x: x.sigmoid() * (-x).sigmoid(), max_curvature)
+        return self.smooth(torch.sigmoid, lambda x: x.sigmoid() * (-x).sigmoid(), max_curvature, _towards_zero)
 
     def softplus(self) -> "Affine":
         """log(1 + e^x), whose second derivative, s (1 - s) with s = 1 / (1 + e^-x), falls with |x|."""
@@ -194,7 +223,10 @@ class Affine:
             nearest = _nearest_to_zero(low, high)
             return nearest.sigmoid() * (-nearest).sigmoid()
 
-        return self.smooth(lambda x: torch.logaddexp(x, torch.zeros_like(x)), torch.sigmoid, max_curvature)
+        def f(x: Tensor) -> Tensor:
+            return torch.logaddexp(x, torch.zeros_like(x))
+
+        return self.smooth(f, torch.sigmoid, max_curvature, lambda low, high: 1.0)
 
     def power(self, exponent: float) -> "Affine":
         """x^p for a negative p; all x must be positive, else the bound is infinite."""
@@ -204,21 +236,28 @@ class Affine:
             bound = abs(exponent * (exponent - 1)) * positive ** (exponent - 2)
             return torch.where(low > 0, bound, torch.inf)
 
-        return self.smooth(lambda x: x**exponent, lambda x: exponent * x ** (exponent - 1), max_curvature)
+        return self.smooth(
+            lambda x: x**exponent, lambda x: exponent * x ** (exponent - 1), max_curvature, lambda low, high: 1.0
+        )
 
     def layer_norm(self, epsilon: float = 1e-5) -> "Affine":
         """(x - mean) / sqrt(variance + epsilon) over the last axis."""
         size = torch.tensor(1.0 / self.center.shape[-1], dtype=torch.float64)
         # The kernel may subtract after it has scaled, so that rounding is relative to x, not to its deviation.
         largest = (self.center.abs() + self.radius).amax(-1, keepdim=True)
-        deviation = (self - self.sum(-1).scaled(size)).rounded(largest, ULPS)
-        variance = (deviation * deviation).sum(-1).scaled(size)
+        deviation = (self - self.sum(-1).scaled(size)).rounded(largest, 2 * ULPS)
+        variance = deviation.squared_norm().scaled(size)
         return deviation * variance.shifted(epsilon).power(-0.5)
 
 
 def _nearest_to_zero(low: Tensor, high: Tensor) -> Tensor:
     """The smallest |x| for x in [low, high]."""
     return torch.where((low <= 0) & (high >= 0), 0.0, torch.minimum(low.abs(), high.abs()))
+
+
+def _towards_zero(low: Tensor, high: Tensor) -> Tensor:
+    """The sign of f'' for an f that bends towards its tangent at zero, as tanh: -1 for x > 0, 1 for x < 0."""
+    return (high <= 0).double() - (low >= 0).double()
 
 
 def _padded(slope: Tensor, count: int) -> Tensor:

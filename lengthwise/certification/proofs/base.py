@@ -9,6 +9,7 @@ import torch
 
 from lengthwise.certification.certificate import Evidence
 from lengthwise.extraction.base import Extraction, Reader
+from lengthwise.extraction.prototypes import NotFinite
 from lengthwise.registry import Registry
 
 
@@ -63,7 +64,10 @@ def finer_extractions(
     """The extraction and those of classes of half the radius, a quarter, ..., each once, with their radii."""
     yield extraction, radius
     for smaller in (radius / 2**halvings for halvings in range(1, max_halvings + 1)):
-        finer = reader.extract(smaller)
+        try:
+            finer = reader.extract(smaller)
+        except NotFinite:  # those of half its size may close again
+            continue
         if not torch.equal(finer.prototypes, extraction.prototypes):
             yield finer, smaller
         extraction = finer

@@ -9,7 +9,8 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.evidence.codes import CodeEvidence
 from lengthwise.certification.proofs.affine import Affine
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
-from lengthwise.certification.proofs.enclosures import MAX_WINDOWS_PER_CHUNK, check_parts, merge_bounds, smallest_margin
+from lengthwise.certification.proofs.enclosures import MAX_WINDOWS_PER_CHUNK
+from lengthwise.certification.proofs.merges import check_parts, merge_bounds, smallest_margin
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.codebook import Codebook, QuantizingLayer
 from lengthwise.layers.tree_layers import MergeLayer
@@ -90,7 +91,7 @@ def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int
 
 def exact_points(states: Float64[Tensor, "C N D"]) -> list[Affine]:
     """States that are known exactly, for each part of a window."""
-    return [Affine(part, part.new_zeros(*part.shape, 0), torch.zeros_like(part)) for part in states]
+    return [Affine(part, torch.zeros(*part.shape, 0), torch.zeros_like(part)) for part in states]
 
 
 def _slacks(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) -> Float64[Tensor, " N"]:

@@ -1,43 +1,47 @@
 """Zonotope enclosures around the classes of a machine that the model maps into one another, whatever the length."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
-from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.evidence.enclosures import EnclosureEvidence
-from lengthwise.certification.proofs.affine import Affine, Inputs
+from lengthwise.certification.proofs.affine import ROUNDING, Affine
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finer_extractions, finite_or_none
+from lengthwise.certification.proofs.merges import check_parts, merge_bounds, smallest_margin
 from lengthwise.extraction.base import Extraction, Reader
-from lengthwise.layers.codebook import Codebook
-from lengthwise.layers.tree_layers import BareLayer, FeedForward, MergeLayer
+from lengthwise.layers.tree_layers import BareLayer, MergeLayer
 from lengthwise.models.base import TreeModel
-from lengthwise.models.capabilities import AcceptsNoise
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
-from lengthwise.ops.intervals import ULPS
+from lengthwise.ops.tree_attention import merge_windows
 
 MAX_WINDOWS_PER_CHUNK = 24
-MAX_BOUNDED = 1_000
-"""Windows times rounds: about 8 seconds for a model of width 64."""
-MIN_ROUNDS = 4
+TANGENTS_PER_CHUNK = 64
+MAX_BOUNDED = 8_000
+"""Windows times rounds: about 20 seconds for a model of width 64."""
+MAX_BYTES = 1_000_000_000
+"""Of the slopes of all bounds of a round."""
+MIN_ROUNDS = 2
 """A search with a budget for fewer rounds is not started."""
-MAX_ROUNDS = 10
-"""All enclosures that closed so far did so in half of them."""
-MAX_HALVINGS = 4
+MAX_FIRST_ORDER_ROUNDS = 16
+AT_REST = 1.01
+"""Enclosures whose radius grows no more than by this have come to rest."""
+MAX_HALVINGS = 8
 """How often the radius of classes is halved where their enclosures do not close."""
 SLACK = 1.05
 
 
 class Search(NamedTuple):
-    """Evidence, where enclosures closed, and the number of merges that were bounded on the way."""
+    """Evidence, where enclosures closed, or else why not, and the number of merges that were bounded on the way."""
 
     evidence: EnclosureEvidence | None
+    reason: str
     num_merges: int
 
 
@@ -49,19 +53,28 @@ class _Enclosures(NamedTuple):
     radius: Float64[Tensor, "K D"]
 
 
+class _Windows(NamedTuple):
+    """The windows of classes that a string can show, and the class of each; which classes are merged states."""
+
+    parts: Int64[Tensor, "M C"]
+    targets: Int64[Tensor, " M"]
+    reached: Bool[Tensor, " K"]
+
+
 @torch.no_grad()
 def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: int = MAX_BOUNDED) -> Search:
     """Enclosures around the prototypes such that every merge maps enclosures into one, or none.
 
-    The search starts with the prototypes as points. Each round bounds all windows of the table and takes for each class
-    an enclosure that holds the bounds of the windows that lead to it, until all bounds lie within the enclosures they
-    were computed from. By induction on the levels every state that the float32 model computes then lies in the
-    enclosure of its class, for every string of every length, and where all logit margins are positive its answer is the
-    machine's. An enclosure is turned so that its sides run along the directions in which its class's states differ:
-    these are few, and a box along the coordinates would be wide in all of them.
+    The search starts where `first_order_enclosures` ends, which costs little and proves nothing. Then each round bounds
+    all windows of the table and takes for each class an enclosure that holds the bounds of the windows that lead to it,
+    until all bounds lie within the enclosures they were computed from. By induction on the levels every state that the
+    float32 model computes then lies in the enclosure of its class, for every string of every length, and where all
+    logit margins are positive its answer is the machine's. An enclosure is turned so that its sides run along the
+    directions in which its class's states differ: these are few, and a box along the coordinates would be wide in all
+    of them.
 
     Raises:
-        ValueError: the model is not a `RegularGPT` of variant merge, or has parts of its own; four rounds over the
+        ValueError: the model is not a `RegularGPT` of variant merge, or has parts of its own; two rounds over the
             entries of the table are more than `max_merges`.
 
     Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the bounds; Girard,
@@ -69,6 +82,36 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     Differs from the source: an enclosure is an interval hull along axes of its own after every round, and all rounding
         of float32 is part of it.
     """
+    layer, readout = _parts_of(model)
+    windows = _windows(extraction)
+    if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
+        raise ValueError(
+            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}"
+        )
+    outputs = torch.tensor(extraction.fine.outputs)[windows.reached]
+    subject = f"enclosures of {len(outputs)} classes of radius {extraction.radius:.2g}"
+    enclosures, growth = first_order_enclosures(layer, extraction, windows)
+    if enclosures is None:
+        return Search(None, f"{subject} grow by {growth:.2f} at a merge", 0)
+    num_merges = 0
+    extents = [_extent(enclosures)]
+    while num_merges + len(windows.parts) <= max_merges and not _swells(extents):
+        margin = smallest_margin(readout, _states(enclosures, windows.reached), outputs)
+        if margin <= 0:
+            return Search(None, f"{subject} hold states of several answers", num_merges)
+        num_merges += len(windows.parts)
+        merged = _merged(layer, enclosures, windows)
+        if all(_is_inside(enclosures, classes, bounds) for classes, bounds in _pairs(windows.targets, merged)):
+            return Search(_evidence(enclosures, margin), "", num_merges)
+        if not all(bool((bounds.radius <= 1).all()) for bounds in merged):
+            break
+        enclosures = _around(enclosures, windows.targets, merged)
+        extents.append(_extent(enclosures))
+    return Search(None, f"{subject} do not close", num_merges)
+
+
+def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
+    """The layer and the read-out, if they are those whose formulas are bounded; else a ValueError."""
     layer, readout = model.tree.layers[0], model.readout
     # A subclass may compute something else than what is bounded here.
     if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
@@ -81,31 +124,88 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
             f"model: bounds are known for its usual parts only, got a {type(readout).__name__} as read-out"
         )
     check_parts(model, layer, readout)
+    return layer, readout
+
+
+def _merged(layer: MergeLayer, enclosures: _Enclosures, windows: _Windows) -> list[Affine]:
+    """Bounds on all merges, in chunks; a ValueError where they take too much memory."""
+    merged: list[Affine] = []
+    for chunk in windows.parts.split(MAX_WINDOWS_PER_CHUNK):
+        merged.append(merge_bounds(layer, _parts(enclosures, chunk)))
+        size = 4 * merged[0].slope[0].numel() * len(windows.parts)
+        if size > MAX_BYTES:
+            raise ValueError(
+                f"extraction: expected merges whose bounds take no more than {MAX_BYTES:,} bytes, got {size:,}"
+            )
+    return merged
+
+
+def _extent(enclosures: _Enclosures) -> float:
+    """The sum over all classes of half the diagonal of the enclosure."""
+    return float(torch.linalg.vector_norm(enclosures.radius, dim=1).sum())
+
+
+def _swells(extents: Sequence[float]) -> bool:
+    """Whether the last round added more than the one before it: what comes to rest adds less and less."""
+    *_, first, second, third = (0.0, 0.0, 0.0, *extents)
+    return len(extents) > 2 and third - second > max(second - first, 0.001 * second)
+
+
+def _windows(extraction: Extraction) -> _Windows:
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
-    windows = torch.from_numpy(np.argwhere(table >= 0))
-    if (minimum := MIN_ROUNDS * len(windows)) > max_merges:
-        raise ValueError(
-            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}"
-        )
-    targets = torch.tensor(table[tuple(windows.T.numpy())])
+    parts = torch.from_numpy(np.argwhere(table >= 0))
+    targets = torch.tensor(table[tuple(parts.T.numpy())])
+    reached = torch.zeros(len(extraction.prototypes), dtype=torch.bool).index_fill(0, targets, True)
+    return _Windows(parts, targets, reached)
+
+
+@torch.no_grad()
+def first_order_enclosures(
+    layer: MergeLayer, extraction: Extraction, windows: _Windows
+) -> tuple[_Enclosures | None, float]:
+    """Where enclosures come to rest if each merge is replaced by its tangent at the prototypes, and how they grew last.
+
+    f(p + d) is taken for f(p) + J d, with the Jacobians J of one backward pass: a round then costs matrix products
+    only. None where they grow on and on. A proof has to bound what this leaves out.
+    """
+    images, tangents = _tangents(layer, extraction.prototypes[windows.parts])
+    if not bool(tangents.isfinite().all()):
+        return None, math.inf
     points = extraction.prototypes.double()
-    reached = torch.zeros(len(points), dtype=torch.bool).index_fill(0, targets, True)
-    enclosures = _Enclosures(
-        points, torch.eye(points.shape[1], dtype=torch.float64).repeat(len(points), 1, 1), 0 * points
-    )
-    num_merges = 0
-    while num_merges + len(windows) <= min(max_merges, MAX_ROUNDS * len(windows)):
-        num_merges += len(windows)
-        merged = [merge_bounds(layer, _parts(enclosures, chunk)) for chunk in windows.split(MAX_WINDOWS_PER_CHUNK)]
-        if all(_is_inside(enclosures, classes, bounds) for classes, bounds in _pairs(targets, merged)):
-            outputs = torch.tensor(extraction.fine.outputs)[reached]
-            margin = smallest_margin(readout, _states(enclosures, reached), outputs)
-            return Search(_evidence(enclosures, margin) if margin > 0 else None, num_merges)
-        if not all(bool((bounds.radius <= 1).all()) for bounds in merged):
-            break
-        enclosures = _around(enclosures, targets, merged)
-    return Search(None, num_merges)
+    axes = torch.eye(points.shape[1], dtype=torch.float64).repeat(len(points), 1, 1)
+    enclosures = _Enclosures(points, axes, 0 * points)
+    largest = float(torch.linalg.vector_norm(points, dim=1).max())
+    extent, growth = 0.0, 0.0
+    for _ in range(MAX_FIRST_ORDER_ROUNDS):
+        merged = []
+        chunks = (array.split(MAX_WINDOWS_PER_CHUNK) for array in (windows.parts, images, tangents))
+        for parts, image, tangent in zip(*chunks, strict=True):
+            center = image + torch.einsum("mcij,mcj->mi", tangent.double(), enclosures.center[parts] - points[parts])
+            forms = _parts(enclosures, parts)
+            slope = torch.stack([tangent[:, index] @ form.slope for index, form in enumerate(forms)]).sum(0)
+            merged.append(Affine(center, slope, torch.zeros_like(center)))
+        enclosures = _around(enclosures, windows.targets, merged)
+        before, extent = extent, float(torch.linalg.vector_norm(enclosures.radius, dim=1).max())
+        growth = extent / before if before else 0.0
+        if growth and not extent <= largest:  # not after one round, which tells nothing of growth
+            return None, growth
+        if growth and growth <= AT_REST:
+            return enclosures, growth
+    return None, growth
+
+
+def _tangents(
+    layer: MergeLayer, windows: Float[Tensor, "M C D"]
+) -> tuple[Float64[Tensor, "M D"], Float[Tensor, "M C D D"]]:
+    """The merged states of windows, and how each changes with the parts."""
+
+    def merge(window: Float[Tensor, "C D"]) -> tuple[Float[Tensor, " D"], Float[Tensor, " D"]]:
+        merged = merge_windows(layer, window)
+        return merged, merged
+
+    jacobians, images = torch.func.vmap(torch.func.jacrev(merge, has_aux=True), chunk_size=TANGENTS_PER_CHUNK)(windows)
+    return images.double(), jacobians.transpose(1, 2).float()
 
 
 def _evidence(enclosures: _Enclosures, margin: float) -> EnclosureEvidence:
@@ -116,40 +216,7 @@ def _evidence(enclosures: _Enclosures, margin: float) -> EnclosureEvidence:
     )
 
 
-def check_parts(model: nn.Module, layer: MergeLayer, *others: nn.Module) -> None:
-    """Reject a merge layer, a read-out or a codebook that has parts other than those whose formulas are bounded.
-
-    Raises:
-        ValueError: a part is of another type or a subclass, a projection has a bias, or a hook may change a result.
-    """
-    kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, Codebook}
-    check_usual(model, kinds, layer, *others)
-    if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
-        raise ValueError("model: bounds are known for projections without biases, got one with a bias")
-
-
-def check_usual(model: nn.Module, kinds: set[type[nn.Module]], *parts: nn.Module) -> None:
-    """Reject parts of a model that are of other kinds, a hook that may change a result, or a replaced method.
-
-    Raises:
-        ValueError: as above.
-    """
-    modules = [module for part in parts for module in part.modules()]
-    foreign = sorted({type(module).__name__ for module in modules if type(module) not in kinds})
-    if foreign:
-        raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
-    if any(module._forward_hooks or module._forward_pre_hooks for module in (model, *modules)):
-        raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
-    if _global_forward_hooks or _global_forward_pre_hooks:
-        raise ValueError("model: bounds are known for forward passes without hooks, got a global one; remove it")
-    if isinstance(model, AcceptsNoise) and model.perturb is not None:
-        raise ValueError("model: bounds are known for states as computed, got a perturbation of them; set it to None")
-    own = {name for module in (model, *modules) for name in vars(module) if callable(getattr(type(module), name, None))}
-    if own:
-        raise ValueError(f"model: bounds are known for its usual methods only, got another {min(own)}; remove it")
-
-
-def _pairs(targets: Int64[Tensor, " M"], merged: list[Affine]) -> Iterable[tuple[Int64[Tensor, " _"], Affine]]:
+def _pairs(targets: Int64[Tensor, " M"], merged: Sequence[Affine]) -> Iterable[tuple[Int64[Tensor, " _"], Affine]]:
     return zip(targets.split(MAX_WINDOWS_PER_CHUNK), merged, strict=True)
 
 
@@ -159,10 +226,10 @@ def _extents(
     """Along the axes of each one's enclosure: how far the centers are apart, and how far values are from theirs."""
     turned = enclosures.axes[classes].mT
     offset = (turned @ (bounds.center - enclosures.center[classes])[..., None])[..., 0]
-    reach = torch.linalg.vector_norm(turned @ bounds.slope, 1, -1)
-    radius = reach + (turned.abs() @ bounds.remainder[..., None])[..., 0]
-    # The products are rounded too, a billion times finer than the slack for float32.
-    return offset, radius * (1 + 1e-9) + 1e-12
+    slope = Affine(offset, turned.float() @ bounds.slope, torch.zeros_like(offset))
+    # Of the slopes' products, as many roundings as there are numbers in a sum, far more than those of float64.
+    slack = (offset.shape[-1] + 2) * ROUNDING * bounds.reach + bounds.remainder
+    return offset, slope.reach + (turned.abs() @ slack[..., None])[..., 0] * (1 + 1e-9) + 1e-12
 
 
 def _is_inside(enclosures: _Enclosures, classes: Int64[Tensor, " N"], bounds: Affine) -> bool:
@@ -179,7 +246,8 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
     for classes, bounds in _pairs(targets, merged):
         offset = (bounds.center - mean[classes])[..., None]
         of_remainder = torch.diag_embed(bounds.remainder**2)
-        spread.index_add_(0, classes, offset * offset.mT + bounds.slope @ bounds.slope.mT + of_remainder)
+        of_slope = (bounds.slope @ bounds.slope.mT).double()
+        spread.index_add_(0, classes, offset * offset.mT + of_slope + of_remainder)
     turned = _Enclosures(mean, torch.linalg.eigh(spread).eigenvectors, enclosures.radius)
     lowest, highest = torch.full_like(mean, torch.inf), torch.full_like(mean, -torch.inf)
     for classes, bounds in _pairs(targets, merged):
@@ -199,86 +267,18 @@ def _parts(enclosures: _Enclosures, windows: Int64[Tensor, "M C"]) -> list[Affin
     chunk, width = windows.shape[1], enclosures.center.shape[1]
     parts = []
     for index, classes in enumerate(windows.T):
-        slope = torch.zeros(len(windows), width, chunk, width, dtype=torch.float64)
+        slope = torch.zeros(len(windows), width, chunk, width)
         slope[:, :, index] = enclosures.axes[classes] * enclosures.radius[classes][:, None]
         center = enclosures.center[classes]
-        parts.append(Affine(center, slope.flatten(-2), torch.zeros_like(center)))
+        rounded = 4 * ROUNDING * torch.linalg.vector_norm(enclosures.radius[classes], dim=-1, keepdim=True)
+        parts.append(Affine(center, slope.flatten(-2), rounded.expand_as(center)))
     return parts
 
 
 def _states(enclosures: _Enclosures, chosen: Bool[Tensor, " K"]) -> Affine:
     """What lies in the chosen enclosures."""
-    center, slope = enclosures.center[chosen], (enclosures.axes * enclosures.radius[:, None])[chosen]
-    return Affine(center, slope, torch.zeros_like(center))
-
-
-def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
-    """Bounds on the layer's value on a window, oldest part first."""
-    inputs = Inputs(parts[0].slope.shape[-1])
-    gain = layer.gain.double()
-    normed = [part.scaled(gain).tanh().with_remainder_as_inputs(inputs) for part in reversed(parts)]
-    heads = (layer.num_heads, -1)
-    query = normed[0].linear(layer.to_query.weight).unflatten(heads)
-    keys, values = zip(*(_halves(state.linear(layer.to_key_value.weight)) for state in normed), strict=True)
-    size = torch.tensor(query.center.shape[-1] ** -0.5, dtype=torch.float64)
-    scores = [
-        (query * key.unflatten(heads)).sum(-1).scaled(size).shifted(bias[:, None])
-        for key, bias in zip(keys, layer.window_bias().double().T, strict=True)
-    ]
-    mixed = _mixed(scores, [value.unflatten(heads) for value in values]).flatten()
-    merged = mixed.with_remainder_as_inputs(inputs).linear(layer.to_output.weight)
-    for norm, feed_forward in zip(layer.norms, layer.feed_forwards, strict=True):
-        assert isinstance(norm, nn.LayerNorm)
-        assert isinstance(feed_forward, FeedForward)
-        normed_state = layer_norm_bounds(merged, norm).with_remainder_as_inputs(inputs)
-        hidden = normed_state.linear(feed_forward.widen.weight, feed_forward.widen.bias).gelu()
-        merged = merged + hidden.with_remainder_as_inputs(inputs).linear(
-            feed_forward.narrow.weight, feed_forward.narrow.bias
-        )
-    bounds: Affine = merged.layer_norm()
-    return bounds
-
-
-def _mixed(scores: Sequence[Affine], values: Sequence[Affine]) -> Affine:
-    """The values weighted by the softmax of their scores, one at a time.
-
-    Of a and b with scores s and t that is b + sigmoid(s - t) (a - b), with the score log(e^s + e^t) towards the next.
-    """
-    score, mixed = scores[0], values[0]
-    for next_score, value in zip(scores[1:], values[1:], strict=True):
-        lead = score - next_score
-        largest = value.center.abs() + value.radius + mixed.center.abs() + mixed.radius
-        # The network's weights are rounded each for itself, so that the error does not vanish with a - b.
-        mixed = (value + lead.sigmoid() * (mixed - value)).rounded(largest, ULPS)
-        score = next_score + lead.softplus()
-    return mixed
-
-
-def _halves(both: Affine) -> tuple[Affine, Affine]:
-    keys, values = zip(both.center.chunk(2, -1), both.slope.chunk(2, -2), both.remainder.chunk(2, -1), strict=True)
-    return Affine(*keys), Affine(*values)
-
-
-def layer_norm_bounds(values: Affine, norm: nn.LayerNorm) -> Affine:
-    """What a LayerNorm with weights and biases makes of values."""
-    return values.layer_norm(norm.eps).scaled(norm.weight.double()).shifted(norm.bias.double())
-
-
-def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> float:
-    """By how much the logit of each state's answer in the machine exceeds every other one, at least."""
-    norm, linear = readout
-    assert isinstance(norm, nn.LayerNorm)
-    assert isinstance(linear, nn.Linear)
-    normed = layer_norm_bounds(states, norm)
-    logits = normed.linear(linear.weight, linear.bias)
-    answers = outputs[:, None]
-    weights = linear.weight.double()
-    lead = weights[answers] - weights
-    ahead = logits.center.gather(1, answers) - logits.center
-    slack = torch.einsum("nyd,ndp->nyp", lead, normed.slope).abs().sum(-1)
-    slack = slack + logits.remainder + logits.remainder.gather(1, answers)
-    margins = (ahead - slack).scatter(1, answers, torch.inf)
-    return float(margins.min())
+    (states,) = _parts(enclosures, torch.nonzero(chosen))
+    return states
 
 
 @PROVERS.register("enclosures")
@@ -301,8 +301,8 @@ class EnclosureProver(Prover):
         return finer_extractions(reader, extraction, radius, MAX_HALVINGS)
 
     def prove(self, model: TreeModel, extraction: Extraction) -> EnclosureEvidence:
-        evidence, num_merges = invariant_enclosures(model, extraction, self.num_merges_left)
-        self.num_merges_left -= num_merges
-        if evidence is None:
-            raise Unproved("no enclosures were found that the model maps into one another, with a logit margin")
-        return evidence
+        search = invariant_enclosures(model, extraction, self.num_merges_left)
+        self.num_merges_left -= search.num_merges
+        if search.evidence is None:
+            raise Unproved(search.reason)
+        return search.evidence

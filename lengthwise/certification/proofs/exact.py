@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.evidence.exact import ExactEvidence
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
-from lengthwise.certification.proofs.enclosures import check_usual
+from lengthwise.certification.proofs.merges import check_usual
 from lengthwise.certification.proofs.one_hot import NEVER_SEEN
 from lengthwise.certification.proofs.steps import margin
 from lengthwise.conventions import IGNORE

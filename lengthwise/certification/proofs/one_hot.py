@@ -11,7 +11,7 @@ from lengthwise.certification.evidence.states import StateEvidence
 from lengthwise.certification.proofs.affine import Affine
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.proofs.codes import exact_points
-from lengthwise.certification.proofs.enclosures import check_usual, layer_norm_bounds
+from lengthwise.certification.proofs.merges import check_usual, layer_norm_bounds
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.block_linear import BlockLinearLayer
@@ -113,7 +113,7 @@ def _smallest_margin(logits: Affine, outputs: Int64[Tensor, " Q"]) -> float:
 def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
     """The logits of columns, each along the last axis, with no slope."""
     center, radius = (part.unflatten(-1, (*blocks, -1)).mT for part in (logits.center, logits.radius))
-    return Affine(center, center.new_zeros(*center.shape, 0), radius)
+    return Affine(center, torch.zeros(*center.shape, 0), radius)
 
 
 def _slack(logits: Affine, temperature: float, never_seen: float) -> float:

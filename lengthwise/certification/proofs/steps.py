@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor, nn
 
-from lengthwise.certification.proofs.enclosures import check_usual
+from lengthwise.certification.proofs.merges import check_usual
 from lengthwise.layers.gated_cells import GRULayer, LSTMLayer
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import MODELS, RecurrentModel

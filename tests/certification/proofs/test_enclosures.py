@@ -1,5 +1,9 @@
 """Bounds against samples and against attacks: what float32 computes lies inside, and the bounds are not idle."""
 
+import copy
+import re
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,7 +13,8 @@ from last_symbol import last_symbol_net
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.proofs import enclosures as enclosures_module
 from lengthwise.certification.proofs.affine import Affine, Inputs
-from lengthwise.certification.proofs.enclosures import invariant_enclosures, merge_bounds
+from lengthwise.certification.proofs.enclosures import invariant_enclosures
+from lengthwise.certification.proofs.merges import _mixed, merge_bounds, smallest_margin
 from lengthwise.extraction.base import Extraction
 from lengthwise.extraction.tree import extract_tree
 from lengthwise.layers.tree_layers import MergeLayer
@@ -23,7 +28,7 @@ widths = st.sampled_from([0.0, 1e-4, 1e-2, 0.3])
 
 
 def enclosure(center: torch.Tensor, enclosure_radius: float) -> Affine:
-    slope = enclosure_radius * torch.eye(center.shape[-1], dtype=torch.float64).expand(*center.shape, -1)
+    slope = enclosure_radius * torch.eye(center.shape[-1]).expand(*center.shape, -1)
     return Affine(center, slope, torch.zeros_like(center))
 
 
@@ -53,6 +58,7 @@ OPERATIONS = {
     "product": (lambda x: x * x.tanh(), lambda x: x * x.tanh()),
     "difference": (lambda x: x.sigmoid() - x, lambda x: x.sigmoid() - x),
     "sum": (lambda x: x.sum(-1), lambda x: x.sum(-1, keepdim=True)),
+    "squared norm": (Affine.squared_norm, lambda x: x.square().sum(-1, keepdim=True)),
     "layer norm": (Affine.layer_norm, lambda x: torch.nn.functional.layer_norm(x, (6,))),
     "own inputs": (
         lambda x: x.tanh().with_remainder_as_inputs(Inputs(6)).gelu(),
@@ -65,12 +71,18 @@ OPERATIONS = {
 @given(seed=seeds, enclosure_radius=widths, scale=st.sampled_from([0.1, 1.0, 4.0, 30.0]))
 @settings(max_examples=60)
 def test_holds_what_float32_computes(name: str, seed: int, enclosure_radius: float, scale: float) -> None:
+    """Within the remainder of what the slope says for the inputs that a point stands for, not in the range alone."""
     bounded, computed = OPERATIONS[name]
     generator = torch.Generator().manual_seed(seed)
     center = (scale * torch.randn(6, generator=generator)).double()
-    assert all_inside(
-        bounded(enclosure(center, enclosure_radius)), computed(points_of(center, enclosure_radius, 64, generator))
-    )
+    bound = bounded(enclosure(center, enclosure_radius))
+    points = points_of(center, enclosure_radius, 64, generator)
+    inputs = (points.double() - center) / max(enclosure_radius, 1e-300)
+    known, own = bound.slope.double().split([6, bound.slope.shape[-1] - 6], -1)
+    linear = bound.center + inputs @ known.mT
+    allowed = bound.remainder + own.abs().sum(-1)
+    finite = allowed.isfinite()
+    assert bool(((computed(points).double() - linear).abs() <= allowed)[:, finite].all())
 
 
 @given(seed=seeds, count=st.integers(1, 64), enclosure_radius=widths)
@@ -112,7 +124,7 @@ def test_mixing_by_scores_holds_the_softmax(seed: int, chunk: int, enclosure_rad
 
     scores = [part(4 * j, 4 * j + 1) for j in range(chunk)]
     values = [part(4 * j + 1, 4 * j + 4) for j in range(chunk)]
-    mixed = enclosures_module._mixed(scores, values).flatten()
+    mixed = _mixed(scores, values).flatten()
     points = points_of(center.double(), enclosure_radius, 64, generator).unflatten(1, (chunk, 4))
     weights = points[..., 0].softmax(1)
     assert all_inside(mixed, (weights[..., None] * points[..., 1:]).sum(1))
@@ -136,7 +148,7 @@ def enclosures_of_a_window(center: torch.Tensor, enclosure_radius: float) -> lis
     chunk, width = center.shape
     parts = []
     for index in range(chunk):
-        slope = torch.zeros(1, width, chunk, width, dtype=torch.float64)
+        slope = torch.zeros(1, width, chunk, width)
         slope[0, torch.arange(width), index, torch.arange(width)] = enclosure_radius
         parts.append(Affine(center[None, index], slope.flatten(-2), torch.zeros(1, width, dtype=torch.float64)))
     return parts
@@ -197,7 +209,7 @@ def test_enclosures_hold_what_their_corners_merge_to(seed: int, monkeypatch) -> 
     )
     evidence = invariant_enclosures(model, extraction).evidence
     assert evidence is not None
-    ((center, axes, enclosure_radius),) = kept
+    *_, (center, axes, enclosure_radius) = kept
     table, generator = torch.tensor(extraction.fine.table), torch.Generator().manual_seed(seed)
     windows = torch.nonzero(table >= 0).repeat_interleave(64, 0)
     targets = table[windows.unbind(1)]
@@ -214,6 +226,23 @@ def test_enclosures_hold_what_their_corners_merge_to(seed: int, monkeypatch) -> 
     assert float(lead.min()) >= evidence.logit_margin > 0
 
 
+@given(seeds)
+@settings(max_examples=30)
+def test_a_bound_is_inside_where_its_corners_are(seed: int) -> None:
+    """Against all corners of three inputs and three remainders, of which the furthest along each axis is the extent."""
+    generator = torch.Generator().manual_seed(seed)
+    center, slope, remainder = (torch.randn(*size, generator=generator) for size in ((1, 3), (1, 3, 3), (1, 3)))
+    bound = Affine(center.double(), slope, remainder.abs().double())
+    axes = torch.linalg.qr(torch.randn(1, 3, 3, generator=generator, dtype=torch.float64)).Q
+    signs = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 6)
+    corners = bound.center + signs[:, :3] @ slope[0].double().mT + signs[:, 3:] * bound.remainder
+    furthest = (corners @ axes[0]).abs().amax(0)
+    first = torch.zeros(1, dtype=torch.int64)
+    for scale, inside in ((1 - 1e-4, False), (1 + 1e-4, True)):
+        enclosures = enclosures_module._Enclosures(torch.zeros_like(bound.center), axes, scale * furthest[None])
+        assert enclosures_module._is_inside(enclosures, first, bound) is inside
+
+
 def test_enclosures_with_other_answers_than_the_machine_prove_nothing() -> None:
     model, extraction = shaken_net(0)
     fine = extraction.fine
@@ -228,7 +257,7 @@ def test_a_lead_within_the_rounding_of_either_logit_is_no_lead() -> None:
     """One logit is a bias, the other a sum of millions that cancel: ahead by one, whichever of them is the answer."""
     readout = last_symbol_net().readout
     points = torch.zeros(1, 8, dtype=torch.float64)
-    states = Affine(points, torch.zeros(1, 8, 0, dtype=torch.float64), torch.zeros_like(points))
+    states = Affine(points, torch.zeros(1, 8, 0), torch.zeros_like(points))
     for answer in (0, 1):
         with torch.no_grad():
             for parameter in readout.parameters():
@@ -236,7 +265,7 @@ def test_a_lead_within_the_rounding_of_either_logit_is_no_lead() -> None:
             readout[0].bias.fill_(1.0)
             readout[1].weight[1] = 1e7 * torch.tensor([1.0, -1.0] * 4)
             readout[1].bias[0] = 1.0 - 2.0 * answer
-            margin = enclosures_module.smallest_margin(readout, states, torch.tensor([answer]))
+            margin = smallest_margin(readout, states, torch.tensor([answer]))
         assert margin < 0
 
 
@@ -246,15 +275,67 @@ def test_a_net_that_is_not_trained_gets_no_enclosures() -> None:
     assert invariant_enclosures(model, extract_tree(model, task.symbols, radius=20.0)).evidence is None
 
 
-def test_a_search_keeps_to_its_number_of_merges() -> None:
+def test_a_search_keeps_to_its_number_of_merges(monkeypatch) -> None:
+    model, extraction = shaken_net(0)
+    windows = int((extraction.fine.table >= 0).sum())
+    assert invariant_enclosures(model, extraction).num_merges == 2 * windows
+    with pytest.raises(ValueError, match=f"no more than {2 * windows - 1} merges in 2 rounds, got {2 * windows}"):
+        invariant_enclosures(model, extraction, 2 * windows - 1)
+    monkeypatch.setattr(enclosures_module, "MIN_ROUNDS", 1)
+    for max_merges in (windows, 2 * windows - 1):
+        search = invariant_enclosures(model, extraction, max_merges)
+        assert search.num_merges == windows
+        assert search.evidence is None
+        assert search.reason.endswith("do not close")
+
+
+def test_a_net_that_expands_is_told_so_before_anything_is_bounded() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2)
-    extraction = extract_tree(model, task.symbols, radius=20.0)
-    windows = int((extraction.fine.table >= 0).sum())
-    for max_merges in (4 * windows, 5 * windows - 1):
-        assert 0 < invariant_enclosures(model, extraction, max_merges).num_merges <= 4 * windows
-    with pytest.raises(ValueError, match=f"no more than {4 * windows - 1} merges in 4 rounds, got {4 * windows}"):
-        invariant_enclosures(model, extraction, 4 * windows - 1)
+    search = invariant_enclosures(model, extract_tree(model, task.symbols, radius=20.0))
+    assert search.num_merges == 0
+    grown = re.fullmatch(r"enclosures of \d+ classes of radius [\d.]+ grow by ([\d.]+) at a merge", search.reason)
+    assert grown is not None
+    assert float(grown[1]) > 1
+
+
+def test_first_order_enclosures_are_those_of_a_linear_map() -> None:
+    """Against the definition: what tangents make of the corners of enclosures lies inside, and reaches the sides."""
+    model, extraction = shaken_net(1)
+    windows = enclosures_module._windows(extraction)
+    enclosures, growth = enclosures_module.first_order_enclosures(model.layers[0], extraction, windows)
+    assert enclosures is not None
+    assert growth <= 1.01
+    points = extraction.prototypes.double()
+    generator = torch.Generator().manual_seed(0)
+    fullest = torch.zeros(len(points))
+    for parts, target in zip(windows.parts, windows.targets.tolist(), strict=True):
+        exact = copy.deepcopy(model.layers[0]).double()
+        jacobian = torch.autograd.functional.jacobian(partial(merge_windows, exact), points[parts])
+        signs = torch.randint(0, 2, (256, *parts.shape, 8), generator=generator).double() * 2 - 1
+        corners = enclosures.center[parts] + (
+            enclosures.axes[parts] @ (enclosures.radius[parts] * signs)[..., None]
+        ).squeeze(-1)
+        images = merge_windows(exact, points[parts]) + torch.einsum("dce,nce->nd", jacobian, corners - points[parts])
+        along = (images - enclosures.center[target]) @ enclosures.axes[target]
+        share = (along.abs() / enclosures.radius[target]).max().detach()
+        assert float(share) <= 1 + 1e-3
+        fullest[target] = fullest[target].maximum(share)
+    assert bool((fullest[windows.reached] >= 0.5).all())
+
+
+def test_a_search_whose_enclosures_swell_is_given_up() -> None:
+    assert not enclosures_module._swells([1.0, 2.0])
+    assert not enclosures_module._swells([1.0, 2.0, 2.5])
+    assert enclosures_module._swells([1.0, 2.0, 3.5])
+    assert not enclosures_module._swells([1.0, 1.5, 1.6, 1.6])
+
+
+def test_bounds_that_take_too_much_memory_are_refused(monkeypatch) -> None:
+    model, extraction = shaken_net(0)
+    monkeypatch.setattr(enclosures_module, "MAX_BYTES", 1_000)
+    with pytest.raises(ValueError, match=r"extraction: expected merges whose bounds take no more than 1,000 bytes"):
+        invariant_enclosures(model, extraction)
 
 
 def test_other_variants_are_refused() -> None:

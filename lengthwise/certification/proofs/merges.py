@@ -1,0 +1,116 @@
+"""Bounds on what a merge layer and a read-out make of sets of states, and the parts whose formulas are bounded."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor, nn
+from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
+
+from lengthwise.certification.proofs.affine import Affine, Inputs
+from lengthwise.layers.codebook import Codebook
+from lengthwise.layers.tree_layers import FeedForward, MergeLayer
+from lengthwise.models.capabilities import AcceptsNoise
+from lengthwise.ops.intervals import ULPS
+
+
+def check_parts(model: nn.Module, layer: MergeLayer, *others: nn.Module) -> None:
+    """Reject a merge layer, a read-out or a codebook that has parts other than those whose formulas are bounded.
+
+    Raises:
+        ValueError: a part is of another type or a subclass, a projection has a bias, or a hook may change a result.
+    """
+    kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, Codebook}
+    check_usual(model, kinds, layer, *others)
+    if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
+        raise ValueError("model: bounds are known for projections without biases, got one with a bias")
+
+
+def check_usual(model: nn.Module, kinds: set[type[nn.Module]], *parts: nn.Module) -> None:
+    """Reject parts of a model that are of other kinds, a hook that may change a result, or a replaced method.
+
+    Raises:
+        ValueError: as above.
+    """
+    modules = [module for part in parts for module in part.modules()]
+    foreign = sorted({type(module).__name__ for module in modules if type(module) not in kinds})
+    if foreign:
+        raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
+    if any(module._forward_hooks or module._forward_pre_hooks for module in (model, *modules)):
+        raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
+    if _global_forward_hooks or _global_forward_pre_hooks:
+        raise ValueError("model: bounds are known for forward passes without hooks, got a global one; remove it")
+    if isinstance(model, AcceptsNoise) and model.perturb is not None:
+        raise ValueError("model: bounds are known for states as computed, got a perturbation of them; set it to None")
+    own = {name for module in (model, *modules) for name in vars(module) if callable(getattr(type(module), name, None))}
+    if own:
+        raise ValueError(f"model: bounds are known for its usual methods only, got another {min(own)}; remove it")
+
+
+def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
+    """Bounds on the layer's value on a window, oldest part first."""
+    inputs = Inputs(parts[0].slope.shape[-1])
+    gain = layer.gain.double()
+    normed = [part.scaled(gain).tanh().with_remainder_as_inputs(inputs) for part in reversed(parts)]
+    heads = (layer.num_heads, -1)
+    query = normed[0].linear(layer.to_query.weight).unflatten(heads)
+    keys, values = zip(*(_halves(state.linear(layer.to_key_value.weight)) for state in normed), strict=True)
+    size = torch.tensor(query.center.shape[-1] ** -0.5, dtype=torch.float64)
+    scores = [
+        (query * key.unflatten(heads)).sum(-1).scaled(size).shifted(bias[:, None])
+        for key, bias in zip(keys, layer.window_bias().double().T, strict=True)
+    ]
+    mixed = _mixed(scores, [value.unflatten(heads) for value in values]).flatten()
+    merged = mixed.with_remainder_as_inputs(inputs).linear(layer.to_output.weight)
+    for norm, feed_forward in zip(layer.norms, layer.feed_forwards, strict=True):
+        assert isinstance(norm, nn.LayerNorm)
+        assert isinstance(feed_forward, FeedForward)
+        normed_state = layer_norm_bounds(merged, norm).with_remainder_as_inputs(inputs)
+        hidden = normed_state.linear(feed_forward.widen.weight, feed_forward.widen.bias).gelu()
+        merged = merged + hidden.with_remainder_as_inputs(inputs).linear(
+            feed_forward.narrow.weight, feed_forward.narrow.bias
+        )
+    bounds: Affine = merged.layer_norm()
+    return bounds
+
+
+def _mixed(scores: Sequence[Affine], values: Sequence[Affine]) -> Affine:
+    """The values weighted by the softmax of their scores, one at a time.
+
+    Of a and b with scores s and t that is b + sigmoid(s - t) (a - b), with the score log(e^s + e^t) towards the next.
+    """
+    score, mixed = scores[0], values[0]
+    for next_score, value in zip(scores[1:], values[1:], strict=True):
+        lead = score - next_score
+        largest = value.center.abs() + value.radius + mixed.center.abs() + mixed.radius
+        # The network's weights are rounded each for itself, so that the error does not vanish with a - b.
+        mixed = (value + lead.sigmoid() * (mixed - value)).rounded(largest, 2 * ULPS)
+        score = next_score + lead.softplus()
+    return mixed
+
+
+def _halves(both: Affine) -> tuple[Affine, Affine]:
+    keys, values = zip(both.center.chunk(2, -1), both.slope.chunk(2, -2), both.remainder.chunk(2, -1), strict=True)
+    return Affine(*keys), Affine(*values)
+
+
+def layer_norm_bounds(values: Affine, norm: nn.LayerNorm) -> Affine:
+    """What a LayerNorm with weights and biases makes of values."""
+    return values.layer_norm(norm.eps).scaled(norm.weight.double()).shifted(norm.bias.double())
+
+
+def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> float:
+    """By how much the logit of each state's answer in the machine exceeds every other one, at least."""
+    norm, linear = readout
+    assert isinstance(norm, nn.LayerNorm)
+    assert isinstance(linear, nn.Linear)
+    normed = layer_norm_bounds(states, norm)
+    logits = normed.linear(linear.weight, linear.bias)
+    answers = outputs[:, None]
+    weights = linear.weight.double()
+    lead = weights[answers] - weights
+    ahead = logits.center.gather(1, answers) - logits.center
+    slack = torch.einsum("nyd,ndp->nyp", lead, normed.slope.double()).abs().sum(-1)
+    slack = slack + logits.remainder + logits.remainder.gather(1, answers)
+    margins = (ahead - slack).scatter(1, answers, torch.inf)
+    return float(margins.min())
