@@ -154,6 +154,11 @@ class Evidence(Part):
 
     method: str
 
+    @property
+    def proved_up_to(self) -> int | None:
+        """The largest length that it is about; None for all lengths."""
+        return None
+
     @abstractmethod
     def describe(self) -> str:
         """The numbers in a sentence."""

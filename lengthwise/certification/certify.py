@@ -32,7 +32,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     3. The machine is compared with the task's transducer for all lengths. Where they differ the model is run on the
        shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``extracted``.
     4. The provers of that reader (`proofs.base.PROVERS`) try to show that the float32 model itself cannot leave the
-       classes: the level is then ``proved``.
+       classes, at any length or up to one: the level is then ``proved`` or ``bounded``.
 
     Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
 
@@ -118,7 +118,10 @@ def _prove(
                 evidence = prover.prove(examination.model, supervised_only(extraction, examination.task.transducer))
                 if is_new:
                     candidate = candidate._replace(trace_agreement=drawn.compare(strings, extraction))
-                return examination.certificate("proved", "", candidate=candidate, evidence=evidence)
+                if (length := evidence.proved_up_to) is None:
+                    return examination.certificate("proved", "", candidate=candidate, evidence=evidence)
+                reason = f"nothing is proved of strings of more than {length:,} symbols"
+                return examination.certificate("bounded", reason, candidate=candidate, evidence=evidence)
             except Unproved as problem:
                 reasons.append(str(problem))
     except (ValueError, Diverged) as problem:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lengthwise.certification.certificate import Certificate, first_error
+from lengthwise.certification.certificate import Certificate, Evidence, first_error
 from lengthwise.certification.counterexample import shortest_error
 from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.preconditions import check_model
@@ -36,7 +36,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: RegularTask) -
         extraction = _read_again(certificate.closure.requested_radius, model, task)
         sentences.append("a machine read off the model again answers every string as the transducer does")
         if certificate.evidence is not None:
-            _prove_again(certificate.evidence.method, model, task, extraction)
+            _prove_again(certificate.evidence, model, task, extraction)
             sentences.append(f"method {certificate.evidence.method!r} proves the model again")
     return sentences
 
@@ -54,8 +54,13 @@ def _read_again(radius: float, model: SequenceModel, task: RegularTask) -> Extra
     return extraction
 
 
-def _prove_again(method: str, model: Any, task: RegularTask, extraction: Extraction) -> None:
+def _prove_again(evidence: Evidence, model: Any, task: RegularTask, extraction: Extraction) -> None:
     try:
-        PROVERS[method]().prove(model, supervised_only(extraction, task.transducer))
+        again = PROVERS[evidence.method]().prove(model, supervised_only(extraction, task.transducer))
     except Unproved as problem:
         raise ValueError(f"certificate: its model was not proved again: {problem}; certify again") from None
+    length = again.proved_up_to
+    if length is not None and (evidence.proved_up_to is None or evidence.proved_up_to > length):
+        raise ValueError(
+            f"certificate: its model was proved again for strings of up to {length:,} symbols only; certify again"
+        )

@@ -66,6 +66,7 @@ class Examination(NamedTuple):
         machine = None if candidate is None else candidate.extraction.machine
         return Certificate(
             level=level,
+            max_length=None if evidence is None else evidence.proved_up_to,
             reason=reason,
             task=dump_named(self.task.name, self.task),
             model=dump_named(self.model.name, self.model.config),

@@ -5,20 +5,29 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.ops.column_norm import clamped_columns, rescaled_blocks, stochastic_columns
+from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_blocks, stochastic_columns
+
+HARDENED = ("stochastic", "reflected")
+"""Columns that end, at temperature 0, as one of finitely many or at one of two ends; no inputs are added to states."""
+
+
+def numbers_of_transitions(d_model: int, block_dim: int, columns: str) -> int:
+    """From how many numbers one symbol's A is made."""
+    return d_model + d_model // block_dim if columns == "reflected" else d_model * block_dim
 
 
 class BlockLinearLayer(nn.Module):
     """Makes the parts of the recurrence: transitions A(e), inputs v(e) and the first state, N blocks of S x S.
 
     A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S; with
-    no `hidden` units A(e) = columns(e), for features of D S numbers.
+    no `hidden` units A(e) = columns(e), for features of as many numbers as A is made from: D S, or D + N.
     `columns`: `"stochastic"`, each column a distribution at `temperature`, v = 0, and the first state N distributions;
-    `"clamped"`, columns of p-norm at most 1; `"rescaled"`, columns less their mean, blocks divided by their largest
-    column. The last two have a learned first state.
+    `"reflected"`, each block the identity or a reflection, or between them at a `temperature` above 0 (`reflections`),
+    v = 0; `"clamped"`, columns of p-norm at most 1; `"rescaled"`, columns less their mean, blocks divided by their
+    largest column. The last three have a learned first state.
 
     Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"`), and the published code (`"rescaled"`, whose generators these
-    are). Differs from the source: `"stochastic"` is ours.
+    are). Differs from the source: `"stochastic"` is ours, `"reflected"` that of others (see `reflections`).
     """
 
     temperature: Tensor
@@ -29,9 +38,10 @@ class BlockLinearLayer(nn.Module):
         self.columns, self.p = columns, p
         self.transition_map = nn.Sequential()
         if hidden:
-            self.transition_map.extend([nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, d_model * block_dim)])
+            size = numbers_of_transitions(d_model, block_dim, columns)
+            self.transition_map.extend([nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, size)])
         self.input_map: nn.Sequential | None = None
-        if columns != "stochastic":
+        if columns not in HARDENED:
             self.input_map = nn.Sequential(nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, d_model))
         self.first_state = nn.Parameter(torch.empty(self.blocks))
         self.register_buffer("temperature", torch.tensor(1.0))
@@ -43,6 +53,10 @@ class BlockLinearLayer(nn.Module):
         self.temperature.fill_(1.0)
 
     def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:
+        if self.columns == "reflected":
+            return reflections(
+                self.transition_map(features).unflatten(-1, (self.blocks[0], -1)), float(self.temperature)
+            )
         blocks = self.transition_map(features).unflatten(-1, (*self.blocks, self.blocks[1]))
         if self.columns == "stochastic":
             return stochastic_columns(blocks, float(self.temperature))

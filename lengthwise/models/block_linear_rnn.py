@@ -8,7 +8,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from lengthwise.layers.block_linear import BlockLinearLayer
+from lengthwise.layers.block_linear import HARDENED, BlockLinearLayer, numbers_of_transitions
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, RecurrentModel, Width, check_divides_width
@@ -25,16 +25,17 @@ class BlockLinearRNNConfig(ModelConfig):
 
     `columns` and `p` as in `BlockLinearLayer`; `hidden` units make the transitions from a symbol's embedding, which
     with none is the logits of its matrix itself. Answers are read from the states of all layers or of the last one by a
-    hidden layer, or, of one block of one layer, as a mixture over its states (`MixtureReadout`). With `"stochastic"`
-    columns the temperature is 1 in the first 40 % of training, falls to `end_temperature` until 90 % (each step by the
-    same factor), and is 0 in the last 10 %, in which the first layer learns no more: columns are one-hot vectors then,
-    and the net is a finite machine.
+    hidden layer, or, of one block of one layer, as a mixture over its states (`MixtureReadout`). With `"stochastic"` or
+    `"reflected"` columns the temperature is 1 in the first 40 % of training, falls to `end_temperature` until 90 %
+    (each step by the same factor), and is 0 in the last 10 %. Stochastic columns are one-hot vectors then, about which
+    the first layer learns no more, and the net is a finite machine; blocks of reflected ones are the identity or a
+    reflection, which preserves all distances between states.
     """
 
     d_model: Width = 64
     block_dim: Width = 8
     num_layers: Depth = 1
-    columns: Literal["stochastic", "clamped", "rescaled"] = "stochastic"
+    columns: Literal["stochastic", "reflected", "clamped", "rescaled"] = "stochastic"
     p: float = Field(1.2, ge=1)
     hidden: int = Field(512, ge=0, le=MAX_WIDTH)
     read: Literal["all", "last", "mixture"] = "all"
@@ -48,10 +49,10 @@ class BlockLinearRNNConfig(ModelConfig):
                 "block_dim: expected at least 2 with columns 'rescaled', which are less their mean, got 1; choose "
                 "'clamped'"
             )
-        if not self.hidden and (self.columns, self.num_layers) != ("stochastic", 1):
+        if not self.hidden and (self.columns not in HARDENED or self.num_layers > 1):
             raise ValueError(
-                "hidden: expected at least 1 unit unless one layer has columns 'stochastic', whose logits are a "
-                f"symbol's own then, got 0 with {self.num_layers} of {self.columns!r}; give it some"
+                "hidden: expected at least 1 unit unless one layer has columns 'stochastic' or 'reflected', which are "
+                f"made from a symbol's own numbers then, got 0 with {self.num_layers} of {self.columns!r}; give it some"
             )
         mixed = (self.columns, self.num_layers, self.block_dim)
         if self.read == "mixture" and mixed != ("stochastic", 1, self.d_model):
@@ -93,7 +94,8 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         super().__init__()
         self.config = config
         width = config.d_model
-        self.embedding = nn.Embedding(vocab_size, width if config.hidden else width * config.block_dim)
+        numbers = numbers_of_transitions(width, config.block_dim, config.columns)
+        self.embedding = nn.Embedding(vocab_size, width if config.hidden else numbers)
         self.norms = nn.ModuleList(
             nn.LayerNorm(width) if config.hidden else nn.Identity() for _ in range(config.num_layers)
         )

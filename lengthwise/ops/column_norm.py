@@ -73,6 +73,34 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
     return torch.softmax(logits / temperature, dim=-2)
 
 
+def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Float[Tensor, "*N S S"]:
+    """I - b k k^T with the unit vector k along the first S = K - 1 numbers, and b = 2 sigmoid(last / temperature).
+
+    No vector grows by such a matrix. As the temperature goes to 0, b goes to 0 or 2: the matrix is then the identity or
+    the reflection at the plane orthogonal to k, and preserves all distances. At 0 it is one of the two; the last number
+    has no gradient.
+
+    Raises:
+        ValueError: the temperature is negative.
+
+    Example:
+        >>> reflections(torch.tensor([3.0, 4.0, 1.0]), temperature=0.0)
+        tensor([[ 0.2800, -0.9600],
+                [-0.9600, -0.2800]])
+
+    Source: Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), eq. (4),
+        DeltaNet's transitions with eigenvalues in [-1, 1]. Differs from the source: the temperature.
+    """
+    if not temperature >= 0:
+        raise ValueError(f"temperature: expected at least 0, got {temperature}")
+    direction, gate = numbers[..., :-1], numbers[..., -1]
+    factor = 2 * torch.sigmoid(gate / temperature) if temperature else 2.0 * (gate > 0)
+    unit = torch.nn.functional.normalize(direction, dim=-1)
+    identity = torch.eye(unit.shape[-1], dtype=unit.dtype, device=unit.device)
+    reflected: Tensor = identity - (factor[..., None] * unit)[..., None] * unit[..., None, :]
+    return reflected
+
+
 def _checked(p: float) -> float:
     if not p >= 1:
         raise ValueError(f"p: expected at least 1, got {p}; below 1 it is no norm")

@@ -37,7 +37,21 @@ def contents() -> dict[str, Content]:
         "extracted": extracted,
         "refuted": json.loads(certify(LabelsChange(model, 5), task).to_text()),
         "proved": enclosed | {"level": "proved"},
-        "bounded": enclosed | {"level": "bounded", "max_length": 64},
+        "bounded": extracted
+        | {
+            "level": "bounded",
+            "max_length": 64,
+            "model": {"name": "block-linear-rnn", "columns": "reflected"},
+            "machine": dict(extracted["transducer"]),
+            "evidence": {
+                "method": "isometries",
+                "num_prototypes": 5,
+                "radius": 0.1,
+                "drift": 0.001,
+                "max_length": 64,
+                "logit_margin": 2.0,
+            },
+        },
         "tested": extracted | {"level": "tested"},
     }
     assert {name: content["level"] for name, content in made.items()} == {name: name for name in made}
@@ -229,6 +243,10 @@ EDITS = [
     ("bounded", set_to(-1, "max_length"), "max_length: Input should be greater than or equal to 0"),
     ("bounded", set_to(None, "evidence"), "level bounded requires evidence, got none"),
     ("bounded", other_answers, "its machine and its transducer answer"),
+    ("bounded", set_to(65, "max_length"), "expected the largest length of its evidence, got another"),
+    ("bounded", set_to(0.002, "evidence", "drift"), "expected states that stay in their balls, got a longer drift"),
+    ("bounded", set_to("stochastic", "model", "columns"), "expected isometries of a BlockLinearRNN with columns 'refl"),
+    ("bounded", set_to("proved", "level"), "expected no max_length at level proved, got one"),
     ("proved", with_codes(logit_margin=0.0), LEAD_REQUIRED),
     ("proved", with_codes(slack=0.0), "got no slack"),
     ("proved", with_codes(slack=NAN), "evidence.slack: Input should be a finite number"),

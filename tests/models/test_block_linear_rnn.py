@@ -12,7 +12,7 @@ from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.training.loop import train
 
-COLUMNS = ["stochastic", "clamped", "rescaled"]
+COLUMNS = ["stochastic", "reflected", "clamped", "rescaled"]
 
 
 def make(**config) -> BlockLinearRNN:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.ops.column_norm import clamped_columns, rescaled_blocks, stochastic_columns
+from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_blocks, stochastic_columns
 from lengthwise.ops.symbol_recurrence import symbol_final_state
 
 seeds = st.integers(0, 10_000)
@@ -53,6 +53,27 @@ def test_rescaled_blocks_sum_to_zero_and_their_largest_column_has_norm_one(seed:
     torch.testing.assert_close(column_norms(rescaled, p).amax(-1), torch.ones(3, dtype=torch.float64))
     torch.testing.assert_close(rescaled_blocks(7.0 * draw(seed), p), rescaled)
     assert not rescaled_blocks(torch.ones(2, 4, 4)).any()
+
+
+@given(seeds, st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from([torch.float32, torch.float64]))
+@settings(deadline=None)
+def test_reflections_turn_the_side_of_one_direction_and_leave_all_others(
+    seed: int, temperature: float, dtype: torch.dtype
+) -> None:
+    """I - b k k^T: 1 - b times k, and all that is orthogonal to it once."""
+    numbers = draw(seed, count=1, size=9, scale=1.0)[0].to(dtype)
+    matrices, directions = reflections(numbers, temperature), numbers[:, :8] / numbers[:, :8].norm(dim=1, keepdim=True)
+    gates = numbers[:, 8]
+    factor = 2 * (gates / temperature).sigmoid() if temperature else 2 * (gates > 0).to(dtype)
+    values = torch.randn(9, 8, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+    across = values - (values * directions).sum(1, keepdim=True) * directions
+    for vectors, expected in ((directions, (1 - factor)[:, None] * directions), (across, across)):
+        torch.testing.assert_close((matrices @ vectors[..., None])[..., 0], expected, atol=2e-5, rtol=1e-4)
+    if not temperature:
+        squares = (matrices @ matrices).double()
+        torch.testing.assert_close(squares, torch.eye(8, dtype=torch.float64).expand(9, -1, -1), atol=1e-5, rtol=0)
+    with pytest.raises(ValueError, match="temperature: expected at least 0, got -1"):
+        reflections(numbers, -1.0)
 
 
 def test_a_permutation_shrinks_to_three_quarters_a_step() -> None:

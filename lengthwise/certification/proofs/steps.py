@@ -101,7 +101,19 @@ class ElmanSteps(Steps):
         return self.model.readout
 
 
-READOUT = [Topmost, nn.LayerNorm, nn.Linear, nn.ReLU, nn.Linear]
+READOUT: list[type[nn.Module]] = [Topmost, nn.LayerNorm, nn.Linear, nn.ReLU, nn.Linear]
+
+
+def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
+    """What the last map of a read-out with a hidden layer (`hidden_layer_readout`) is given."""
+    if (kinds := [type(part) for part in readout]) != READOUT:
+        names = ", ".join(kind.__name__ for kind in kinds)
+        raise ValueError(f"model: bounds are known for its usual read-out, got one of {names}")
+    topmost, norm, hidden, *_ = readout
+    assert isinstance(topmost, Topmost)
+    assert isinstance(norm, nn.LayerNorm)
+    assert isinstance(hidden, nn.Linear)
+    return states[:, -topmost.width :].normed(norm).linear(hidden.weight, hidden.bias).relu()
 
 
 class StackedSteps(Steps):
@@ -123,11 +135,7 @@ class StackedSteps(Steps):
             check_core(layer.cell, bias=True)  # type: ignore[arg-type]  # a module's attributes have no types
 
     def features(self, states: Intervals) -> Intervals:
-        topmost, norm, hidden, *_ = self.model.readout
-        assert isinstance(topmost, Topmost)
-        assert isinstance(norm, nn.LayerNorm)
-        assert isinstance(hidden, nn.Linear)
-        return states[:, -topmost.width :].normed(norm).linear(hidden.weight, hidden.bias).relu()
+        return hidden_features(self.model.readout, states)
 
     @property
     def logits(self) -> nn.Linear:
