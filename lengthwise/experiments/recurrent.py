@@ -32,3 +32,24 @@ def proved(scale: Scale = "small") -> Experiment:
         ],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
     )
+
+
+@EXPERIMENTS.register("recurrent/bounded")
+def bounded(scale: Scale = "small") -> Experiment:
+    """Recurrences of reflections on parity, five seeds, with the lengths up to which they are proved."""
+    specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="block-linear-rnn")
+    plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
+    return Experiment(
+        title="Recurrences of reflections, proved right up to a length",
+        about=(
+            "One 4 x 4 matrix for each symbol, the identity or a reflection, preset `reflecting`, five seeds, final "
+            "weights. Such steps preserve distances: rounding adds up, and a certificate of level *bounded* says up to "
+            "which length it cannot change an answer."
+        ),
+        notes=(
+            "Training: 2,000 steps on the answers to all prefixes of strings of at most 40 symbols. A net in which "
+            "both symbols reflect turns a little at each pair of them, as two planes are never quite at right angles.",
+        ),
+        cells=[Cell("Parity", "", specs("parity", {}, preset="reflecting"))],
+        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+    )

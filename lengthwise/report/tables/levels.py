@@ -34,14 +34,19 @@ def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: how many of its runs have which certificate, and the lengths of the shortest errors."""
+    """One line for each cell: how many of its runs have which certificate, and the lengths that these name.
+
+    *right up to*: the smallest length of the runs that are proved up to one.
+    """
     lines = []
     for cell in experiment.cells:
         certificates = _certificates(results_of(cell, outcomes))
         counts = [sum(certificate.level == level for certificate in certificates) for level in LEVELS]
         errors = [len(c.counterexample.string) for c in certificates if c.counterexample]
-        lines.append((cell.row, cell.column, *(str(count) if count else "" for count in counts), span(errors)))
-    return _table(("row", "column", *LEVELS, "shortest error"), lines)
+        lengths = [certificate.max_length for certificate in certificates if certificate.max_length]
+        named = (f"{min(lengths):,}" if lengths else "", span(errors))
+        lines.append((cell.row, cell.column, *(str(count) if count else "" for count in counts), *named))
+    return _table(("row", "column", *LEVELS, "right up to", "shortest error"), lines)
 
 
 def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
