@@ -6,7 +6,7 @@ from lengthwise.certification.certificate import Certificate, Evidence, first_er
 from lengthwise.certification.counterexample import shortest_error
 from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.preconditions import check_model
-from lengthwise.certification.proofs.base import PROVERS, Unproved
+from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel, eval_mode
@@ -36,9 +36,24 @@ def confirm(certificate: Certificate, model: SequenceModel, task: RegularTask) -
         extraction = _read_again(certificate.closure.requested_radius, model, task)
         sentences.append("a machine read off the model again answers every string as the transducer does")
         if certificate.evidence is not None:
-            _prove_again(certificate.evidence, model, task, extraction)
+            _prove_again(certificate.evidence, model, supervised_only(extraction, task.transducer))
             sentences.append(f"method {certificate.evidence.method!r} proves the model again")
     return sentences
+
+
+def proof_of(certificate: Certificate, model: SequenceModel, task: RegularTask) -> tuple[Prover, Extraction]:
+    """What is said to be proved, proved again: the prover, which has the sets, and what was read off the model.
+
+    Raises:
+        ValueError: the certificate is not proved, or its proof is not found again.
+    """
+    with eval_mode(model):
+        check_model(model, task)
+        if certificate.closure is None or certificate.evidence is None:
+            raise ValueError(f"certificate: expected one that is proved, got level {certificate.level}")
+        extraction = _read_again(certificate.closure.requested_radius, model, task)
+        supervised = supervised_only(extraction, task.transducer)
+        return _prove_again(certificate.evidence, model, supervised), supervised
 
 
 def _read_again(radius: float, model: SequenceModel, task: RegularTask) -> Extraction:
@@ -54,9 +69,10 @@ def _read_again(radius: float, model: SequenceModel, task: RegularTask) -> Extra
     return extraction
 
 
-def _prove_again(evidence: Evidence, model: Any, task: RegularTask, extraction: Extraction) -> None:
+def _prove_again(evidence: Evidence, model: Any, extraction: Extraction) -> Prover:
+    prover = PROVERS[evidence.method]()
     try:
-        again = PROVERS[evidence.method]().prove(model, supervised_only(extraction, task.transducer))
+        again = prover.prove(model, extraction)
     except Unproved as problem:
         raise ValueError(f"certificate: its model was not proved again: {problem}; certify again") from None
     length = again.proved_up_to
@@ -64,3 +80,4 @@ def _prove_again(evidence: Evidence, model: Any, task: RegularTask, extraction: 
         raise ValueError(
             f"certificate: its model was proved again for strings of up to {length:,} symbols only; certify again"
         )
+    return prover

@@ -1,11 +1,13 @@
 """Verify a certificate as far as that is possible without the model; never imports torch."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification import checker
 from lengthwise.certification.certificate import Certificate, first_error, machine_from_json
 from lengthwise.conventions import IGNORE
 
@@ -21,14 +23,16 @@ class Checked(NamedTuple):
     taken_on_trust: tuple[str, ...]
 
 
-def check(certificate: Certificate) -> Checked:
+def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     """Verify what a certificate says as far as that is possible without the model.
 
     The machine is compared with the task's transducer again, for every length. That the transducer is the task's, that
-    the model follows the machine, and what its evidence counts is taken from the file.
+    the model follows the machine, and what its evidence counts is taken from the file. Where the file of a proof is
+    given, `checker` goes through it: then it is shown of the weights that the model follows the machine.
 
     Raises:
-        ValueError: a part of the evidence is missing, or does not show what the level claims.
+        ValueError: a part of the evidence is missing, or does not show what the level claims; there is no file of a
+            proof, it does not show that the model is right, or it is another's.
     """
     task = machine_from_json(certificate.transducer)
     assert isinstance(task, Transducer)
@@ -43,10 +47,18 @@ def check(certificate: Certificate) -> Checked:
         trusted += [f"the model's states were in the machine's classes at all of {nodes:,} nodes"]
     if certificate.evidence is not None:
         trusted += [certificate.evidence.check(certificate)]
+    if proof is not None:
+        verified += [_check_proof(certificate, proof)]
+        trusted[-1] = f"a model of kind {certificate.model['name']} computes what the formulas of the checker say"
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)
         trusted += ["the model answers as the file says"]
     return Checked(tuple(verified), tuple(trusted))
+
+
+def proof_path(certificate: Path) -> Path:
+    """Where the proof of a certificate's file lies."""
+    return certificate.with_suffix(".safetensors")
 
 
 def _check_names(certificate: Certificate, task: Transducer) -> None:
@@ -163,3 +175,19 @@ def _check_refuted(certificate: Certificate, task: Transducer) -> list[str]:
     return [
         f"the right answer to the counterexample ({len(counterexample.string)} symbols) is {counterexample.expected}"
     ]
+
+
+def _check_proof(certificate: Certificate, path: Path) -> str:
+    """What `checker` says of the proof in a file."""
+    if certificate.level != "proved":
+        raise ValueError(f"proof: expected a certificate of level proved, got {certificate.level}; there is no proof")
+    try:
+        proof = path.read_bytes()
+    except FileNotFoundError:
+        raise ValueError(f"{path}: expected a proof, got no such file; write it with the certificate") from None
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    try:
+        return f"{path.name}, with NumPy alone: {checker.check(certificate.model_dump(mode='json'), proof)}"
+    except checker.Rejected as problem:
+        raise ValueError(f"{path}: {problem}; write it again with the certificate") from None

@@ -1,12 +1,16 @@
 """The command certify."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from lengthwise.cli.streams import say
+
+if TYPE_CHECKING:
+    from lengthwise.certification.certificate import Certificate
 
 
 def certify(
@@ -17,6 +21,9 @@ def certify(
     check: Annotated[
         Path | None, Parameter(help="A certificate to verify; with a run, also that it is this one's.")
     ] = None,
+    proof: Annotated[
+        bool, Parameter(help="Write the proof too, next to the certificate; with --check, check the one there.")
+    ] = False,
     min_level: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
 ) -> int:
     """Say what is proved of a model for every length, or verify what a certificate says.
@@ -25,30 +32,49 @@ def certify(
     every length, and its states stay in the machine's classes on all strings followed), proved (they cannot leave).
     """
     from lengthwise.certification.certificate import Certificate, parse_level
-    from lengthwise.certification.verify import check as verify
-    from lengthwise.report.tables.certificate import certificate_lines, checked_lines
 
     minimum = parse_level(min_level)
     if check is not None:
         certificate = Certificate.read(check)
-        sentences = [*checked_lines(certificate, verify(certificate))]
-        if run is not None:
-            from lengthwise.runs.certified import check_is_of
-
-            sentences[1:1] = [("verified", sentence) for sentence in check_is_of(certificate, run)]
+        _verify(certificate, check, run, proof)
     elif run is not None:
-        from lengthwise.runs.certified import certify_folder
-
-        certificate, path = certify_folder(run, out)
-        sentences = [*certificate_lines(certificate), ("wrote", str(path))]
+        certificate = _certify(run, out, proof)
     else:
         raise ValueError(
             "certify: expected a run to certify or, with --check, a certificate to verify; give one of them"
         )
-    sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in sentences)
     if certificate.reaches(minimum):
         return 0
     return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
+
+
+def _verify(certificate: "Certificate", path: Path, run: Path | None, proof: bool) -> None:
+    from lengthwise.certification.verify import check, proof_path
+    from lengthwise.report.tables.certificate import checked_lines
+
+    lines = [*checked_lines(certificate, check(certificate, proof_path(path) if proof else None))]
+    if run is not None:
+        from lengthwise.runs.certified import check_is_of
+
+        lines[1:1] = [("verified", sentence) for sentence in check_is_of(certificate, run)]
+    _print(lines)
+
+
+def _certify(run: Path, out: Path | None, proof: bool) -> "Certificate":
+    from lengthwise.certification.verify import proof_path
+    from lengthwise.report.tables.certificate import certificate_lines
+    from lengthwise.runs.certified import certify_folder, write_proof_of
+
+    certificate, path = certify_folder(run, out)
+    _print([*certificate_lines(certificate), ("wrote", str(path))])
+    if proof:
+        summary = write_proof_of(certificate, run, proof_path(path))
+        _print([("wrote", f"{proof_path(path)}: {summary}")])
+    return certificate
+
+
+def _print(lines: Iterable[tuple[str, str]]) -> None:
+    sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
 
 
 COMMANDS = {"certify": certify}

@@ -9,6 +9,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.examination import weights_digest
+from lengthwise.certification.proof_file import write_proof
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
@@ -56,6 +57,13 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
             raise ValueError(f"{folder}: its model answers the counterexample with {answer!r}; certify {folder} again")
     about = f"the certificate is about the model and the task in {folder}"
     return [about, *(confirm(certificate, model, task) if certificate.level != "refuted" else [])]
+
+
+def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:
+    """Write the proof of the model in a folder, and what the checker says of it (`write_proof`)."""
+    model, task, _ = _load(folder)
+    assert isinstance(task, RegularTask)
+    return write_proof(certificate, model, task, path)
 
 
 def _load(folder: Path) -> tuple[SequenceModel, Task, dict[str, str]]:

@@ -2,10 +2,12 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from lengthwise.certification.certificate import Evidence
 from lengthwise.extraction.base import Extraction, Reader
@@ -28,6 +30,9 @@ class Prover(ABC):
     name: ClassVar[str]
     reader: ClassVar[str]
     """The registered name of the reader whose extractions it proves."""
+
+    sets: Mapping[str, Tensor] = MappingProxyType({})
+    """After a proof: the sets of states that it is about, for a checker that knows the weights and the machine."""
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:

@@ -34,15 +34,9 @@ AT_REST = 1.01
 """Enclosures whose radius grows no more than by this have come to rest."""
 MAX_HALVINGS = 8
 """How often the radius of classes is halved where their enclosures do not close."""
-SLACK = 1.05
-
-
-class Search(NamedTuple):
-    """Evidence, where enclosures closed, or else why not, and the number of merges that were bounded on the way."""
-
-    evidence: EnclosureEvidence | None
-    reason: str
-    num_merges: int
+SLACK, MORE = 1.05, 1e-5
+TO_SPARE = 0.02
+"""The share of its enclosure that bounds leave free, for a checker whose bounds are a little wider."""
 
 
 class _Enclosures(NamedTuple):
@@ -51,6 +45,15 @@ class _Enclosures(NamedTuple):
     center: Float64[Tensor, "K D"]
     axes: Float64[Tensor, "K D D"]
     radius: Float64[Tensor, "K D"]
+
+
+class Search(NamedTuple):
+    """Evidence, where enclosures closed, or else why not, and the number of merges that were bounded on the way."""
+
+    evidence: EnclosureEvidence | None
+    reason: str
+    num_merges: int
+    enclosures: _Enclosures | None = None
 
 
 class _Windows(NamedTuple):
@@ -102,7 +105,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
         num_merges += len(windows.parts)
         merged = _merged(layer, enclosures, windows)
         if all(_is_inside(enclosures, classes, bounds) for classes, bounds in _pairs(windows.targets, merged)):
-            return Search(_evidence(enclosures, margin), "", num_merges)
+            return Search(_evidence(enclosures, margin), "", num_merges, enclosures)
         if not all(bool((bounds.radius <= 1).all()) for bounds in merged):
             break
         enclosures = _around(enclosures, windows.targets, merged)
@@ -234,7 +237,7 @@ def _extents(
 
 def _is_inside(enclosures: _Enclosures, classes: Int64[Tensor, " N"], bounds: Affine) -> bool:
     offset, radius = _extents(enclosures, classes, bounds)
-    return bool((offset.abs() + radius <= enclosures.radius[classes]).all())
+    return bool((offset.abs() + radius <= (1 - TO_SPARE) * enclosures.radius[classes]).all())
 
 
 def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[Affine]) -> _Enclosures:
@@ -258,7 +261,7 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
     reached = (lowest <= highest).all(1, keepdim=True)
     middle = torch.where(reached, (lowest + highest) / 2, 0.0)
     center = torch.where(reached, mean + (turned.axes @ middle[..., None])[..., 0], enclosures.center)
-    radius = torch.where(reached, SLACK * (highest - lowest) / 2 + 1e-6, 0.0)
+    radius = torch.where(reached, SLACK * (highest - lowest) / 2 + MORE, 0.0)
     return _Enclosures(center, turned.axes, radius)
 
 
@@ -303,6 +306,7 @@ class EnclosureProver(Prover):
     def prove(self, model: TreeModel, extraction: Extraction) -> EnclosureEvidence:
         search = invariant_enclosures(model, extraction, self.num_merges_left)
         self.num_merges_left -= search.num_merges
-        if search.evidence is None:
+        if search.evidence is None or search.enclosures is None:
             raise Unproved(search.reason)
+        self.sets = search.enclosures._asdict()
         return search.evidence

@@ -22,7 +22,7 @@ MAX_HALVINGS = 6
 """How often the radius of classes is halved where their enclosures do not close."""
 MAX_NUMBERS = 1 << 22
 """Numbers that the enclosures of a round may have, over all symbols: about 100 MB with what is computed from them."""
-FACTOR, MORE = 1.05, 1e-6
+FACTOR, MORE = 1.05, 1e-5
 """By how much enclosures are made larger than they need be."""
 GROWTH_ROUNDS = 24
 SMALL = 1e-4
@@ -119,6 +119,7 @@ class IntervalProver(Prover):
                 f"intervals around its prototypes that the model maps into one another {ending}; short ones grow "
                 f"{growth(steps, table, points):.3g}-fold a step"
             )
+        self.sets = {"low": enclosures.low, "high": enclosures.high}
         return IntervalEvidence(
             num_prototypes=len(points), radius=float(enclosures.radius.max()), logit_margin=finite_or_none(margin)
         )

@@ -85,8 +85,11 @@ class StateProver(Prover):
 
     reader = "one-hot"
 
-    def prove(self, model: RecurrentModel, extraction: Extraction) -> StateEvidence:
-        return prove_states(model, extraction)
+    def prove(self, model: BlockLinearRNN, extraction: Extraction) -> StateEvidence:
+        evidence = prove_states(model, extraction)
+        (layer,) = model.layers
+        self.sets = {"states": extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)}
+        return evidence
 
 
 def _steps_agree(

@@ -238,8 +238,9 @@ def test_a_bound_is_inside_where_its_corners_are(seed: int) -> None:
     corners = bound.center + signs[:, :3] @ slope[0].double().mT + signs[:, 3:] * bound.remainder
     furthest = (corners @ axes[0]).abs().amax(0)
     first = torch.zeros(1, dtype=torch.int64)
+    needed = furthest[None] / (1 - enclosures_module.TO_SPARE)
     for scale, inside in ((1 - 1e-4, False), (1 + 1e-4, True)):
-        enclosures = enclosures_module._Enclosures(torch.zeros_like(bound.center), axes, scale * furthest[None])
+        enclosures = enclosures_module._Enclosures(torch.zeros_like(bound.center), axes, scale * needed)
         assert enclosures_module._is_inside(enclosures, first, bound) is inside
 
 

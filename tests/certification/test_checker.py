@@ -1,0 +1,288 @@
+"""The separate checker: it needs NumPy alone, accepts proofs of right nets, and rejects what is not so."""
+
+import ast
+import contextlib
+import copy
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from last_symbol import LastSymbol, last_symbol_net
+from safetensors.numpy import load
+from safetensors.numpy import save as save_arrays
+from slow_nets import slow_net
+
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification import checker
+from lengthwise.certification.checker import Rejected, check
+from lengthwise.certification.examination import supervised_only, weights_digest
+from lengthwise.certification.proof_file import proof_content
+from lengthwise.certification.proofs.base import Unproved, provers_of
+from lengthwise.constructions import construct
+from lengthwise.extraction.base import reader_of
+from lengthwise.models.base import SequenceModel, make_model
+from lengthwise.tasks import make_task
+from lengthwise.tasks.base import RegularTask
+from lengthwise.validation import dump_named
+
+Arrays = dict[str, np.ndarray]
+PARITY = make_task("parity")
+STRINGS = {size: torch.cartesian_prod(*[torch.arange(2)] * size).reshape(-1, size) for size in range(1, 8)}
+
+
+def mixture() -> SequenceModel:
+    """A net of two states that each have an answer, and that b swaps."""
+    model = make_model("block-linear-rnn", PARITY, d_model=2, block_dim=2, hidden=0, read="mixture")
+    with torch.no_grad():
+        model.embedding.weight.copy_(torch.tensor([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]))
+        model.layers[0].first_state.copy_(torch.tensor([[1.0, 0.0]]))
+        model.layers[0].temperature.fill_(1e-3)
+        model.readout.weight.copy_(torch.tensor([[5.0, 0.0], [0.0, 5.0]]))
+    return model
+
+
+NETS: dict[str, tuple[SequenceModel, RegularTask]] = {
+    "chunks of 2": (last_symbol_net(), LastSymbol()),
+    "chunks of 3": (last_symbol_net(3), LastSymbol()),
+    "float64": (last_symbol_net().double(), LastSymbol()),
+    "rnn": (slow_net("rnn", None, pace=0.3), LastSymbol()),
+    "gru": (slow_net("gru", None, pace=0.3), LastSymbol()),
+    "lstm": (slow_net("lstm", None, pace=0.3), LastSymbol()),
+    "compiled rnn": (construct("rnn", PARITY).model, PARITY),
+    "one-hot": (construct("block-linear-rnn", PARITY).model, PARITY),
+    "mixture": (mixture(), PARITY),
+}
+
+
+class Proof(NamedTuple):
+    """A net, what a certificate says of it, and what the file of its proof holds."""
+
+    model: SequenceModel
+    task: RegularTask
+    certificate: dict[str, Any]
+    arrays: Arrays
+
+    def verdict(self, arrays: Arrays, **edited: Any) -> str:
+        """What the checker says of other arrays; whoever changed weights knows how their digest is made."""
+        content = packed(arrays)
+        return check(self.certificate | {"weights": checker.read(content)[2]} | edited, content)
+
+
+def packed(arrays: Arrays) -> bytes:
+    names = [name.removeprefix("weights.") for name in arrays if name.startswith("weights.")]
+    contiguous = {name: np.array(array, order="C") for name, array in arrays.items()}
+    return save_arrays(contiguous, {"weights": json.dumps(names)})
+
+
+def prove(model: SequenceModel, task: RegularTask) -> Proof:
+    """Without the strings that a certificate follows."""
+    reader = reader_of(model.eval(), task.symbols)
+    assert reader is not None
+    prover = provers_of(reader.name, model)[0]()
+    radius = 0.0 if reader.name == "one-hot" else 1.0
+    for extraction, _ in prover.candidates(reader, reader.extract(radius), radius):
+        supervised = supervised_only(extraction, task.transducer)
+        with contextlib.suppress(Unproved):
+            prover.prove(model, supervised)
+            break
+    content = proof_content(model, prover, supervised)
+    certificate = {
+        "level": "proved",
+        "weights": weights_digest(model),
+        "model": dump_named(model.name, model.config),
+        "transducer": task.transducer.minimize().to_json(),
+        "evidence": {"method": prover.name},
+    }
+    arrays = load(content)
+    names = [f"weights.{name}" for name in model.state_dict()]
+    return Proof(model, task, certificate, {name: arrays.pop(name) for name in names} | arrays)
+
+
+@pytest.fixture(scope="module", params=NETS)
+def proof(request: pytest.FixtureRequest) -> Proof:
+    return prove(*NETS[request.param])
+
+
+def test_needs_numpy_alone_and_is_short() -> None:
+    path = Path(checker.__file__)
+    modules = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules.add(str(node.module))
+    assert modules - sys.stdlib_module_names - {"collections.abc"} == {"numpy"}
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+def test_good_proofs_are_accepted(proof: Proof) -> None:
+    assert proof.verdict(proof.arrays).endswith("answers are right")
+    assert checker.read(packed(proof.arrays))[2] == proof.certificate["weights"]
+
+
+def test_a_proof_is_checked_by_python_alone(proof: Proof, tmp_path: Path) -> None:
+    """As its users run it: a copy of one file, with nothing of this package."""
+    (tmp_path / "certificate.json").write_text(json.dumps(proof.certificate))
+    (tmp_path / "proof").write_bytes(packed(proof.arrays))
+    (tmp_path / "checker.py").write_text(Path(checker.__file__).read_text())
+    command = [sys.executable, "-I", "checker.py", "certificate.json", "proof"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "proof").write_bytes(packed(proof.arrays)[:-8])
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("proof: damaged")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def errs(model: SequenceModel, task: RegularTask) -> bool:
+    """Whether a net answers a string of up to 7 symbols wrongly, which shows that no proof of it is true."""
+    with torch.no_grad():
+        return any(
+            not torch.equal(model.last(batch).argmax(-1), task.solve(batch)[:, -1]) for batch in STRINGS.values()
+        )
+
+
+def other_machines(proof: Proof, chance: np.random.Generator) -> Iterator[Arrays]:
+    """Tables and outputs that do not fit the sets: a step leads to a set far from where it does."""
+    table, outputs = proof.arrays["sets.table"], proof.arrays["sets.outputs"]
+    reached = np.unique(table[table >= 0])
+    for klass in set(reached.tolist()) & ends(proof):
+        changed = outputs.copy()
+        changed[klass] = 1 - changed[klass]
+        yield proof.arrays | {"sets.outputs": changed}
+    for entry in chance.permutation(np.argwhere(table >= 0))[:25]:
+        for klass in range(len(outputs)):
+            if are_apart(proof.arrays, klass, int(table[tuple(entry)])):
+                changed = table.copy()
+                changed[tuple(entry)] = klass
+                yield proof.arrays | {"sets.table": changed}
+
+
+def ends(proof: Proof) -> set[int]:
+    """The classes of the whole strings of up to 7 symbols."""
+    symbols = proof.task.symbols
+    arrays = {name: proof.arrays[f"sets.{name}"] for name in ("table", "outputs")}
+    classes = set()
+    for batch in STRINGS.values():
+        if "sets.start" in proof.arrays:
+            states = np.full(len(batch), proof.arrays["sets.start"])
+            for column in batch.numpy().T:
+                states = arrays["table"][states, column]
+        else:
+            machine = TreeMachine(symbols, np.arange(1 + len(symbols)), **arrays)
+            states = machine.final_classes(batch.numpy())
+        classes |= set(states.tolist())
+    return classes
+
+
+def are_apart(arrays: Arrays, one: int, other: int) -> bool:
+    if "sets.low" in arrays:
+        low, high = arrays["sets.low"], arrays["sets.high"]
+        return bool(((low[one] > high[other]) | (high[one] < low[other])).any())
+    if "sets.states" in arrays:
+        return bool((arrays["sets.states"][one] != arrays["sets.states"][other]).any())
+    center, reach = arrays["sets.center"], np.linalg.norm(arrays["sets.radius"], axis=1)
+    return bool(np.linalg.norm(center[one] - center[other]) > reach[one] + reach[other])
+
+
+def other_sets(proof: Proof, chance: np.random.Generator) -> Iterator[Arrays]:
+    """Sets that are elsewhere, and sets shrunk to a point on the edge of what they were."""
+    arrays = proof.arrays
+    for klass in range(len(arrays["sets.outputs"])):
+        for _ in range(4):
+            if "sets.states" in arrays:
+                states = arrays["sets.states"].copy()
+                states[klass] = (states[klass] + 1) % proof.certificate["model"]["block_dim"]
+                yield arrays | {"sets.states": states}
+                break
+            if "sets.low" in arrays:
+                low, high = arrays["sets.low"].copy(), arrays["sets.high"].copy()
+                width = high[klass] - low[klass]
+                unit = chance.integers(len(width))
+                low[klass, unit] += 2.1 * width[unit] + 0.1
+                high[klass, unit] += 2.1 * width[unit] + 0.1
+                yield arrays | {"sets.low": low, "sets.high": high}
+                low, high = arrays["sets.low"].copy(), arrays["sets.high"].copy()
+                if width[unit] > 0:
+                    low[klass, unit] = high[klass, unit]
+                    yield arrays | {"sets.low": low, "sets.high": high}
+            else:
+                center, radius = arrays["sets.center"].copy(), arrays["sets.radius"].copy()
+                axis = chance.integers(radius.shape[1])
+                center[klass] += (2.1 * radius[klass, axis] + 0.1) * arrays["sets.axes"][klass, :, axis]
+                yield arrays | {"sets.center": center}
+
+
+def other_nets(proof: Proof, chance: np.random.Generator) -> Iterator[Arrays]:
+    """Weights of nets that err, with the sets of the one that does not."""
+    generator = torch.Generator().manual_seed(int(chance.integers(2**31)))
+    for _ in range(40):
+        model = copy.deepcopy(proof.model)
+        with torch.no_grad():
+            names = [name for name, _ in model.named_parameters()]
+            parameter = model.get_parameter(names[chance.integers(len(names))])
+            noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+            parameter += float(chance.choice([0.5, 3.0, 30.0])) * noise
+        if errs(model, proof.task):
+            weights = {f"weights.{name}": tensor.numpy() for name, tensor in model.state_dict().items()}
+            yield proof.arrays | weights
+
+
+def other_tasks(proof: Proof) -> Iterator[dict[str, Any]]:
+    """Parts of a certificate about what the net does not do."""
+    transducer = proof.certificate["transducer"]
+    for state, output in enumerate(transducer["outputs"]):
+        outputs = list(transducer["outputs"])
+        outputs[state] = 1 - output
+        yield {"transducer": transducer | {"outputs": outputs}}
+        for symbol, target in enumerate(transducer["table"][state]):
+            table = copy.deepcopy(transducer["table"])
+            table[state][symbol] = 1 - target
+            yield {"transducer": transducer | {"table": table}}
+    yield {"weights": "0" * 32}
+    yield {"level": "extracted"}
+    yield {"evidence": proof.certificate["evidence"] | {"method": "exact"}}
+    others = {"rnn", "gru", "lstm", "regular-gpt", "block-linear-rnn"} - {proof.certificate["model"]["name"]}
+    for name in sorted(others):
+        yield {"model": proof.certificate["model"] | {"name": name}}
+    for method in sorted({"enclosures", "intervals", "states"} - {proof.certificate["evidence"]["method"]}):
+        yield {"evidence": proof.certificate["evidence"] | {"method": method}}
+
+
+def rejected(proof: Proof, arrays: Arrays, **edited: Any) -> int:
+    with pytest.raises(Rejected, match=r"\Aproof: .*"):
+        proof.verdict(arrays, **edited)
+    return 1
+
+
+LEAST = {"mixture": 40, "one-hot": 40}
+"""Of other nets at least 75: together with those of `test_nets_that_err_far_out_are_rejected` 700."""
+
+
+def test_what_is_not_so_is_rejected(proof: Proof, request: pytest.FixtureRequest) -> None:
+    chance, count = np.random.default_rng(0), 0
+    for arrays in (*other_machines(proof, chance), *other_sets(proof, chance), *other_nets(proof, chance)):
+        count += rejected(proof, arrays)
+    for edited in other_tasks(proof):
+        count += rejected(proof, proof.arrays, **edited)
+    for name in proof.arrays:
+        rest = {other: array for other, array in proof.arrays.items() if other != name}
+        count += rejected(proof, rest, weights=proof.certificate["weights"])
+    assert count >= LEAST.get(request.node.callspec.params["proof"], 75)
+
+
+@pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
+def test_nets_that_err_far_out_are_rejected(kind: str) -> None:
+    """The weights of nets that err after 25 to 60 symbols, with the sets of a net that never does."""
+    proof = prove(slow_net(kind, None, pace=0.04), LastSymbol())
+    assert proof.verdict(proof.arrays)
+    for num_right in range(24, 60):
+        wrong = slow_net(kind, num_right, pace=0.04)
+        rejected(proof, proof.arrays | {f"weights.{name}": array.numpy() for name, array in wrong.state_dict().items()})
