@@ -209,10 +209,11 @@ def other_sets(proof: Proof, chance: np.random.Generator) -> Iterator[Arrays]:
                 low[klass, unit] += 2.1 * width[unit] + 0.1
                 high[klass, unit] += 2.1 * width[unit] + 0.1
                 yield arrays | {"sets.low": low, "sets.high": high}
-                low, high = arrays["sets.low"].copy(), arrays["sets.high"].copy()
                 if width[unit] > 0:
-                    low[klass, unit] = high[klass, unit]
-                    yield arrays | {"sets.low": low, "sets.high": high}
+                    for name, end in (("sets.low", "sets.high"), ("sets.high", "sets.low")):
+                        shrunk = arrays[name].copy()
+                        shrunk[klass, unit] = arrays[end][klass, unit]
+                        yield arrays | {name: shrunk}
             else:
                 center, radius = arrays["sets.center"].copy(), arrays["sets.radius"].copy()
                 axis = chance.integers(radius.shape[1])
@@ -276,6 +277,12 @@ def test_what_is_not_so_is_rejected(proof: Proof, request: pytest.FixtureRequest
         rest = {other: array for other, array in proof.arrays.items() if other != name}
         count += rejected(proof, rest, weights=proof.certificate["weights"])
     assert count >= LEAST.get(request.node.callspec.params["proof"], 75)
+
+
+def test_columns_that_are_not_quite_one_hot_are_rejected() -> None:
+    proof = prove(*NETS["one-hot"])
+    name = "weights.layers.0.temperature"
+    assert rejected(proof, proof.arrays | {name: 1e4 * proof.arrays[name]})
 
 
 @pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
