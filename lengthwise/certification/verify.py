@@ -49,7 +49,9 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         trusted += [certificate.evidence.check(certificate)]
     if proof is not None:
         verified += [_check_proof(certificate, proof)]
-        trusted[-1] = f"a model of kind {certificate.model['name']} computes what the formulas of the checker say"
+        trusted[-1] = (
+            f"the model is of kind {certificate.model['name']}, which computes what the formulas of the checker say"
+        )
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)
         trusted += ["the model answers as the file says"]

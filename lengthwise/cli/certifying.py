@@ -29,7 +29,8 @@ def certify(
     """Say what is proved of a model for every length, or verify what a certificate says.
 
     Levels: refuted (it answers a string wrongly), tested (no such string was found), extracted (its machine is right at
-    every length, and its states stay in the machine's classes on all strings followed), proved (they cannot leave).
+    every length, and its states stay in the machine's classes on all strings followed), bounded (they cannot leave up
+    to a length that is named), proved (they cannot leave).
     """
     from lengthwise.certification.certificate import Certificate, parse_level
 

@@ -1,0 +1,99 @@
+"""`lengthwise certify --proof`: proofs as files, written next to their certificates and checked there."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import exit_code
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+PROOF = "certificate.safetensors"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a net with a certificate and a proof."""
+    path = tmp_path_factory.mktemp("proofs") / "parity"
+    assert exit_code("compile", "--task", "parity", "--to", "rnn", "--out", str(path)) == 0
+    assert exit_code("certify", str(path), "--proof", "--min-level", "proved") == 0
+    return path
+
+
+@pytest.fixture
+def copied(folder: Path, tmp_path: Path) -> Path:
+    """Its certificate; `PROOF` lies next to it."""
+    shutil.copy(folder / PROOF, tmp_path)
+    return Path(shutil.copy(folder / "certificate.json", tmp_path))
+
+
+def verdict(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = exit_code("certify", *arguments)
+    out, error = capsys.readouterr()
+    if code == 2:
+        assert len(error.splitlines()) == 1, error
+        assert error.startswith("lengthwise: ")
+    return code, out, error
+
+
+def test_what_was_written_is_checked(folder: Path, capsys) -> None:
+    path = folder / "certificate.json"
+    code, out, _ = verdict(capsys, "--check", str(path), "--proof")
+    assert code == 0
+    assert "verified: certificate.safetensors, with NumPy alone: " in out
+    assert "answers are right" in out
+    assert "the model is of kind rnn, which computes what the formulas of the checker say" in out
+    code, again, _ = verdict(capsys, str(folder), "--check", str(path), "--proof")
+    assert code == 0
+    assert set(out.splitlines()) <= set(again.splitlines())
+
+
+def test_checking_a_proof_needs_no_torch(folder: Path) -> None:
+    program = "import sys; sys.modules['torch'] = None; from lengthwise.cli.app import main; main(sys.argv[1:])"
+    path = folder / "certificate.json"
+    command = [sys.executable, "-c", program, "certify", "--check", str(path), "--proof"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "with NumPy alone" in done.stdout
+
+
+def test_no_file_of_a_proof(copied: Path, capsys) -> None:
+    copied.with_name(PROOF).unlink()
+    code, _, error = verdict(capsys, "--check", str(copied), "--proof")
+    assert code == 2
+    assert f"{PROOF}: expected a proof, got no such file; write it with the certificate" in error
+
+
+def test_the_proof_of_another_net(copied: Path, capsys) -> None:
+    path = copied.with_name(PROOF)
+    with safe_open(path, "np") as file:
+        tensors, about = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+    save_file(tensors | {"weights.readout.bias": tensors["weights.readout.bias"] + 1}, path, about)
+    code, _, error = verdict(capsys, "--check", str(copied), "--proof")
+    assert code == 2
+    assert "expected the net that the certificate is about, got another's; write it again" in error
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.999])
+def test_proofs_cut_short(kept: float, copied: Path, capsys) -> None:
+    proof = copied.with_name(PROOF).read_bytes()
+    copied.with_name(PROOF).write_bytes(proof[: int(kept * len(proof))])
+    code, _, error = verdict(capsys, "--check", str(copied), "--proof")
+    assert code == 2
+    assert "proof: damaged, or of another version" in error
+
+
+def test_levels_below_have_none(tmp_path: Path, capsys) -> None:
+    settings = ["--set", "train.steps=1", "--longest", "500", "--runs", str(tmp_path)]
+    assert exit_code("train", "parity", "gru", *settings) == 0
+    (run,) = tmp_path.iterdir()
+    code, out, error = verdict(capsys, str(run), "--proof")
+    assert "refuted: " in out
+    assert code == 2
+    assert "proof: expected a certificate of level proved, got refuted; there is no proof" in error
+    code, _, error = verdict(capsys, "--check", str(run / "certificate.json"), "--proof")
+    assert code == 2
+    assert "got refuted; there is no proof" in error
