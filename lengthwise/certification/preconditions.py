@@ -10,7 +10,8 @@ from lengthwise.tasks.base import RegularTask
 
 
 def check_model(model: SequenceModel, task: RegularTask) -> None:
-    """Reject a model whose arithmetic is not that of float32 or float64 on a CPU, or that was made for another task.
+    """Reject a model whose arithmetic is not that of float32 or float64 on a CPU, or that was made for another task,
+    or that answers at random.
 
     Denormal weights are rejected, too: some programs compute with them and others, as training here, round them to 0.
     """
@@ -30,6 +31,19 @@ def check_model(model: SequenceModel, task: RegularTask) -> None:
         raise ValueError(
             f"model: expected one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
             "this task"
+        )
+    _check_answers_are_repeated(model, len(task.symbols))
+
+
+def _check_answers_are_repeated(model: SequenceModel, num_symbols: int) -> None:
+    """What is proved of one run of a model has to hold of the next: layers by torch keep to `model.eval()`, others may
+    not."""
+    strings = torch.arange(64 * 16).reshape(64, 16) * 7 // 3 % num_symbols
+    first, second = (model.last(strings) for _ in range(2))
+    if not torch.equal(first.nan_to_num(), second.nan_to_num()):
+        raise ValueError(
+            "model: expected the same logits from the same strings, got others the second time; turn off dropout, "
+            "noise and whatever else model.eval() leaves random"
         )
 
 

@@ -3,9 +3,12 @@
 import pytest
 import torch
 from last_symbol import LastSymbol, last_symbol_net
+from slow_nets import slow_net
 from table_model import right_machine, table_model
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+import lengthwise.certification.proofs.enclosures as enclosures_module
+import lengthwise.certification.proofs.intervals as intervals_module
 import lengthwise.certification.strings as strings_module
 import lengthwise.extraction.tree as tree_module
 from lengthwise.automata.tree_machine import TreeMachine
@@ -387,10 +390,64 @@ def test_other_models_and_tasks_are_refused_in_a_sentence() -> None:
     for dtype in (torch.float16, torch.bfloat16):
         with pytest.raises(ValueError, match=r"expected weights in float32 or float64, got torch\.b?float16"):
             certify(last_symbol_net().to(dtype), task)
+    with pytest.raises(ValueError, match=r"expected weights on the CPU, got some on meta; certify model\.cpu\(\)"):
+        certify(last_symbol_net().to("meta"), task)
     with pytest.raises(ValueError, match="expected one for the 5 answers of cycle-navigation, got 2"):
         certify(last_symbol_net(), make_task("cycle-navigation"))
     with pytest.raises(ValueError, match="expected one for the 2 answers of parity, got 5"):
         certify(make_model("regular-gpt", make_task("cycle-navigation"), d_model=16, num_heads=2), make_task("parity"))
+
+
+class Unsteady(torch.nn.Module):
+    """Functions of torch that do not know of `model.eval()`, and cores whose sums come out in another order."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        if self.kind == "dropout":
+            return torch.nn.functional.dropout(states, 0.1)
+        return states * (1 + 1e-6 * torch.rand_like(states))
+
+
+@pytest.mark.parametrize("kind", ["dropout", "core"])
+def test_models_that_answer_at_random_are_refused(kind: str) -> None:
+    model = slow_net("gru", None, pace=0.3)
+    model.readout = torch.nn.Sequential(Unsteady(kind), model.readout)
+    with pytest.raises(ValueError, match=r"got others the second time; turn off dropout, noise and whatever else mod"):
+        certify(model, LastSymbol())
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_dropout_that_evaluation_turns_off_is_no_hindrance() -> None:
+    model = construct("rnn", make_task("parity")).model
+    model.readout = torch.nn.Sequential(torch.nn.Dropout(0.5), model.readout)
+    assert certify(model.train(), make_task("parity")).level == "extracted"
+    assert model.training
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.parametrize(
+    ("kind", "module", "budget", "level", "sentence"),
+    [
+        ("regular-gpt", tree_module, "MAX_WINDOWS", "tested", "a level has more than 0 windows"),
+        (
+            "regular-gpt",
+            enclosures_module,
+            "MAX_BOUNDED",
+            "extracted",
+            "expected no more than 0 merges in 2 rounds, got",
+        ),
+        ("gru", intervals_module, "MAX_NUMBERS", "extracted", "expected at most 0 intervals in a round, got"),
+    ],
+)
+def test_budgets_of_nothing_are_reasons(kind, module, budget: str, level: str, sentence: str, monkeypatch) -> None:
+    monkeypatch.setattr(module, budget, 0)
+    model = last_symbol_net() if kind == "regular-gpt" else slow_net(kind, None, pace=0.3)
+    certificate = certify(model, LastSymbol())
+    assert certificate.level == level
+    assert sentence in " ".join(value for _, value in certificate_lines(certificate))
 
 
 @pytest.mark.parametrize(
