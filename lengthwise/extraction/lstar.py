@@ -10,6 +10,7 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 from lengthwise.models.base import SequenceModel
+from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for
 
 
@@ -38,7 +39,7 @@ def learn_by_queries(
     Differs from the source: Weiss et al. answer equivalence queries by partitions of the net's states.
     """
     strings = torch.randint(len(symbols), (num_strings, length), generator=generator_for(seed, "queries"))
-    answers = model(strings).argmax(-1).numpy()
+    answers = answers_of(model(strings)).numpy()
 
     def wrong_prefix(hypothesis: Transducer) -> tuple[int, ...] | None:
         wrong = np.argwhere(hypothesis.run(strings.numpy()) != answers)
@@ -47,7 +48,9 @@ def learn_by_queries(
         row, index = min(wrong.tolist(), key=lambda row_and_index: row_and_index[1])
         return tuple(strings[row, : index + 1].tolist())
 
-    machine = _learn(symbols, lambda word: model(torch.tensor([word])).argmax(-1)[0].tolist(), wrong_prefix, max_rounds)
+    machine = _learn(
+        symbols, lambda word: answers_of(model(torch.tensor([word])))[0].tolist(), wrong_prefix, max_rounds
+    )
     if (machine.run(strings.numpy()) != answers).any():
         raise ValueError(
             f"model: no machine agrees with it on {num_strings:,} strings of {length} symbols after {max_rounds} "
