@@ -15,6 +15,7 @@ _HOME = {
     "make_task": "lengthwise.tasks.base",
     "make_model": "lengthwise.models.base",
     "Recipe": "lengthwise.training.recipe",
+    "wrap": "lengthwise.models.wrapped",
     "train": "lengthwise.training.loop",
     "length_curve": "lengthwise.evaluation.length_curve",
     "error_curve": "lengthwise.evaluation.error_curve",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from lengthwise.experiments import EXPERIMENTS as EXPERIMENTS
     from lengthwise.models.base import MODELS as MODELS
     from lengthwise.models.base import make_model as make_model
+    from lengthwise.models.wrapped import wrap as wrap
     from lengthwise.presets.base import PRESETS as PRESETS
     from lengthwise.runs.compiled import load_compiled as load_compiled
     from lengthwise.runs.execute import execute as execute

@@ -32,13 +32,7 @@ class GRULayer(BoundedLayer):
         return outputs, after[0]
 
     def bounds(self, features: Intervals, state: Intervals) -> tuple[Intervals, Intervals]:
-        """r, z = sigmoid(W x + U h + b); n = tanh(W x + b + r (U h + b)); h' = (1 - z) n + z h."""
-        from_features, from_state = gates_of(self.cell, features, state)
-        reset, update = (
-            (one + another).sigmoid() for one, another in zip(from_features[:2], from_state[:2], strict=True)
-        )
-        new = (from_features[2] + reset * from_state[2]).tanh()
-        after = new.mixed(state, update)
+        after = gru_bounds(self.cell, 0, features, state)
         return after, after
 
 
@@ -66,18 +60,42 @@ class LSTMLayer(BoundedLayer):
         return outputs, torch.cat([part[0] for part in after], 1)
 
     def bounds(self, features: Intervals, state: Intervals) -> tuple[Intervals, Intervals]:
-        """i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b); c' = f c + i g, h' = o tanh(c')."""
-        hidden, before = state.split(self.d_model)
-        gates = [one + another for one, another in zip(*gates_of(self.cell, features, hidden), strict=True)]
-        enter, forget, leave = (gates[index].sigmoid() for index in (0, 1, 3))
-        content = forget * before + enter * gates[2].tanh()
-        output = leave * content.tanh()
+        output, content = lstm_bounds(self.cell, 0, features, *state.split(self.d_model))
         return output, Intervals.joined([output, content])
 
 
-def gates_of(cell: nn.RNNBase, features: Intervals, state: Intervals) -> tuple[list[Intervals], list[Intervals]]:
-    """Bounds on W x + b and on U h + b, gate by gate."""
-    (w_x, b_x), (w_h, b_h) = (
-        (cell.get_parameter(f"weight_{kind}_l0"), cell.get_parameter(f"bias_{kind}_l0")) for kind in ("ih", "hh")
-    )
-    return features.linear(w_x, b_x).split(cell.hidden_size), state.linear(w_h, b_h).split(cell.hidden_size)
+def rnn_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals) -> Intervals:
+    """h' = f(W x + U h + b), where f is the core's nonlinearity."""
+    from_features, from_hidden = gates_of(core, layer, features, hidden)
+    total = from_features[0] + from_hidden[0]
+    return total.tanh() if core.nonlinearity == "tanh" else total.relu()
+
+
+def gru_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals) -> Intervals:
+    """r, z = sigmoid(W x + U h + b); n = tanh(W x + b + r (U h + b)); h' = (1 - z) n + z h."""
+    from_features, from_hidden = gates_of(core, layer, features, hidden)
+    reset, update = ((one + another).sigmoid() for one, another in zip(from_features[:2], from_hidden[:2], strict=True))
+    new = (from_features[2] + reset * from_hidden[2]).tanh()
+    return new.mixed(hidden, update)
+
+
+def lstm_bounds(
+    core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals, content: Intervals
+) -> tuple[Intervals, Intervals]:
+    """i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b); c' = f c + i g, h' = o tanh(c'): h' and c'."""
+    gates = [one + another for one, another in zip(*gates_of(core, layer, features, hidden), strict=True)]
+    enter, forget, leave = (gates[index].sigmoid() for index in (0, 1, 3))
+    content = forget * content + enter * gates[2].tanh()
+    return leave * content.tanh(), content
+
+
+def gates_of(
+    core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals
+) -> tuple[list[Intervals], list[Intervals]]:
+    """Bounds on W x + b and on U h + b in one of a core's layers, gate by gate."""
+    images = []
+    for kind, values in (("ih", features), ("hh", hidden)):
+        bias = core.get_parameter(f"bias_{kind}_l{layer}") if core.bias else None
+        image = values.linear(core.get_parameter(f"weight_{kind}_l{layer}"), bias)
+        images.append(image.split(core.hidden_size))
+    return images[0], images[1]

@@ -5,7 +5,7 @@ from typing import Literal
 from lengthwise.certification.certificate import EVIDENCE, Certificate
 from lengthwise.certification.evidence.around import AroundPrototypes
 
-KINDS = ("gru", "lstm", "rnn")
+KINDS = ("gru", "lstm", "rnn", "wrapped")
 
 
 @EVIDENCE.register("intervals")

@@ -10,9 +10,12 @@ from torch import Tensor, nn
 from lengthwise.certification.proofs.merges import check_usual
 from lengthwise.layers.gated_cells import GRULayer, LSTMLayer
 from lengthwise.layers.recurrent_layer import Topmost
-from lengthwise.models.base import MODELS, RecurrentModel
+from lengthwise.models.base import RecurrentModel
+from lengthwise.models.gru import GRU
+from lengthwise.models.lstm import LSTM
 from lengthwise.models.rnn import RNN
 from lengthwise.models.stacked_rnn import BoundedStackedRNN
+from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.ops.intervals import UNIT, Intervals
 from lengthwise.registry import Registry
 
@@ -20,10 +23,12 @@ from lengthwise.registry import Registry
 class Steps(ABC):
     """What one kind of recurrent model makes of intervals: registered under the model's name.
 
-    `parts`: the kinds of modules whose formulas are bounded; a model with others is rejected.
+    `kind` is the model's class, no subclass of which is bounded, since it may compute something else; `parts` are the
+    kinds of modules whose formulas are bounded: a model with others is rejected.
     """
 
     name: ClassVar[str]
+    kind: ClassVar[type[RecurrentModel]]
     parts: ClassVar[set[type[nn.Module]]]
 
     def __init__(self, model: Any) -> None:
@@ -51,7 +56,8 @@ class Steps(ABC):
 
 def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
     """By how much the logit of each one's answer exceeds every other one, at least; infinite for one answer."""
-    weight, bias = logits.weight.double(), logits.bias.double()
+    weight = logits.weight.double()
+    bias = weight.new_zeros(len(weight)) if logits.bias is None else logits.bias.double()
     lead = weight[outputs][:, None] - weight
     ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
     ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
@@ -66,7 +72,7 @@ STEPS: Registry[type[Steps]] = Registry("steps", "lengthwise.certification.proof
 def steps_of(model: RecurrentModel) -> Steps:
     """Bounds on this model's steps; a ValueError where its kind has none, or it has parts of its own."""
     name = getattr(model, "name", "")
-    if name not in STEPS or type(model) is not MODELS[name]:  # a subclass may compute something else
+    if name not in STEPS or type(model) is not STEPS[name].kind:
         raise ValueError(f"model: bounds on steps are known for {', '.join(STEPS)}, got a {type(model).__name__}")
     return STEPS[name](model)
 
@@ -86,6 +92,7 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
 class ElmanSteps(Steps):
     """Elman's network and its linear read-out."""
 
+    kind = RNN
     parts: ClassVar = {nn.RNN, nn.Linear}
     model: RNN
 
@@ -148,7 +155,64 @@ class StackedSteps(Steps):
 class GRUSteps(StackedSteps):
     """Those of `GRU`."""
 
+    kind = GRU
+
 
 @STEPS.register("lstm")
 class LSTMSteps(StackedSteps):
     """Those of `LSTM`."""
+
+    kind = LSTM
+
+
+HEAD: set[type[nn.Module]] = {nn.Linear, nn.LayerNorm, nn.ReLU, nn.Tanh, nn.Sigmoid, nn.Dropout, nn.Identity}
+"""What the head of a wrapped net may be made of, in any order; a linear map comes last."""
+
+
+@STEPS.register("wrapped")
+class WrappedSteps(Steps):
+    """A user's own net, of torch's recurrent layers."""
+
+    kind = WrappedRNN
+    parts: ClassVar = {nn.Embedding, nn.RNN, nn.GRU, nn.LSTM, nn.Sequential, Topmost, *HEAD}
+    model: WrappedRNN
+
+    def __init__(self, model: WrappedRNN) -> None:
+        super().__init__(model)
+        if not isinstance(model.embedding, nn.Embedding) or model.embedding.max_norm is not None:
+            raise ValueError("model: bounds are known for an nn.Embedding without max_norm, got another embedding")
+        core = model.core
+        assert isinstance(core, nn.RNNBase), "no cell is one of `parts`"
+        check_core(core, num_layers=core.num_layers, batch_first=core.batch_first)
+        topmost, head = model.readout
+        assert isinstance(topmost, Topmost)
+        self.width = topmost.width
+        self.head = list(head) if isinstance(head, nn.Sequential) else [head]
+        if not self.head or not isinstance(self.head[-1], nn.Linear):
+            raise ValueError("model: bounds are known for a head that ends in an nn.Linear, got another head")
+
+    def features(self, states: Intervals) -> Intervals:
+        features = states[..., -self.width :]
+        for part in self.head[:-1]:
+            if isinstance(part, nn.Linear):
+                features = features.linear(part.weight, part.bias)
+            elif isinstance(part, nn.LayerNorm):
+                check_normalizes_last_axis(part)
+                features = features.normed(part)
+            elif isinstance(part, nn.ReLU):
+                features = features.relu()
+            elif isinstance(part, nn.Tanh | nn.Sigmoid):
+                features = features.tanh() if isinstance(part, nn.Tanh) else features.sigmoid()
+        return features
+
+    @property
+    def logits(self) -> nn.Linear:
+        last = self.head[-1]
+        assert isinstance(last, nn.Linear)
+        return last
+
+
+def check_normalizes_last_axis(norm: nn.LayerNorm) -> None:
+    """Reject a LayerNorm over several axes, or without weight and bias."""
+    if len(norm.normalized_shape) != 1 or norm.weight is None or norm.bias is None:
+        raise ValueError("model: bounds are known for a LayerNorm of the last axis with weight and bias, got another")

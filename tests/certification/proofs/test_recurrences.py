@@ -38,7 +38,7 @@ def shaken(kind: str, seed: int, factor: float, layers: int = 1) -> RecurrentMod
 
 
 def test_every_kind_of_step_is_tried_here() -> None:
-    assert sorted(STEPS) == KINDS == sorted(KINDS_OF_EVIDENCE)
+    assert sorted(STEPS) == sorted([*KINDS, "wrapped"]) == sorted(KINDS_OF_EVIDENCE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -186,8 +186,8 @@ def test_parts_of_a_models_own_are_refused() -> None:
     stale = make_model("gru", TASK, d_model=8)
     stale.layers[0].cell._flat_weights[0] = stale.layers[0].cell._flat_weights[0].clone()
     for model, sentence in (
-        (further, "bounds on steps are known for gru, lstm, rnn, got a Further"),
-        (linear, "bounds on steps are known for gru, lstm, rnn, got a S4D"),
+        (further, "bounds on steps are known for gru, lstm, rnn, wrapped, got a Further"),
+        (linear, "bounds on steps are known for gru, lstm, rnn, wrapped, got a S4D"),
         (two_layers, "known for a cell with num_layers=1, got 2"),
         (renormed, "usual embedding and read-out"),
         (read, "usual embedding and read-out, got a read-out of Topmost, LayerNorm, Linear"),

@@ -1,0 +1,233 @@
+"""A user's own recurrent net, built of torch's modules, as a model."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.layers.gated_cells import gru_bounds, lstm_bounds, rnn_bounds
+from lengthwise.layers.recurrent_layer import Topmost
+from lengthwise.models.base import ModelConfig, RecurrentModel
+from lengthwise.models.capabilities import BoundsSteps
+from lengthwise.ops.intervals import Intervals
+
+MAX_POSITIONS_PER_CHUNK = 1024
+"""The number of symbols of the parts in which long strings are read."""
+
+CORES: dict[type[nn.Module], Literal["rnn", "gru", "lstm"]] = {
+    nn.RNN: "rnn",
+    nn.RNNCell: "rnn",
+    nn.GRU: "gru",
+    nn.GRUCell: "gru",
+    nn.LSTM: "lstm",
+    nn.LSTMCell: "lstm",
+}
+
+
+class WrappedConfig(ModelConfig):
+    """What a wrapped net is made of: it names a net in files, and does not rebuild one."""
+
+    core: Literal["rnn", "gru", "lstm"]
+    hidden_size: int
+    num_layers: int
+    head: str
+
+
+def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols: int | None = None) -> "WrappedRNN":
+    """A net of torch's own modules as a recurrent model: ``head(core(embedding(symbols)))``, weights shared.
+
+    What works for our recurrent models works for it, for example `certify` and `length_curve`. Symbols and classes are
+    those of a task, by their ids: row v of the embedding is symbol v, logit y is class y. The first state is zero.
+
+    Args:
+        embedding: from ids [B, T] to features [B, T, E], each on its own, as `nn.Embedding` does.
+        core: an `nn.RNN`, `nn.GRU` or `nn.LSTM` that reads forwards, of any number of layers, or one of their cells.
+        head: from the last layer's hidden state [B, H] to logits [B, Y], for example an `nn.Linear`.
+        num_symbols: the number of symbols, where `embedding` is no `nn.Embedding`.
+
+    Raises:
+        ValueError: one of the parts is of another kind, or they do not fit together.
+
+    Example:
+        >>> from lengthwise import certify, make_task
+        >>> net = wrap(nn.Embedding(2, 8), nn.LSTM(8, 24), nn.Linear(24, 2))
+        >>> certify(net, make_task("parity")).level
+        'refuted'
+    """
+    if isinstance(embedding, nn.Embedding):
+        num_symbols = embedding.num_embeddings if num_symbols is None else num_symbols
+        if embedding.max_norm is not None:
+            raise ValueError("embedding: expected one without max_norm, which changes its weights when they are read")
+    if num_symbols is None:
+        raise ValueError(f"num_symbols: expected a number, as {type(embedding).__name__} does not say it, got none")
+    _check_core(core)
+    model = WrappedRNN(embedding, core, head, num_symbols)
+    _check_parts(model)
+    return model
+
+
+class WrappedRNN(BoundsSteps, RecurrentModel):
+    """``head(core(embedding(symbols)))`` for a core of torch's; made by `wrap`.
+
+    The state of a string is, of an LSTM, the cell states of all layers, then the hidden states of all layers, of which
+    the last is what `head` reads.
+    """
+
+    name: ClassVar[str] = "wrapped"
+    Config = WrappedConfig
+    config: WrappedConfig
+    readout: nn.Sequential
+
+    def __init__(self, embedding: nn.Module, core: nn.Module, head: nn.Module, num_symbols: int) -> None:
+        super().__init__()
+        kind = CORES[type(core)]
+        self.is_cell = not isinstance(core, nn.RNNBase)
+        self.num_symbols = num_symbols
+        size = int(core.hidden_size)  # type: ignore[arg-type]  # all of `CORES` have one
+        layers = core.num_layers if isinstance(core, nn.RNNBase) else 1
+        self.config = WrappedConfig(core=kind, hidden_size=size, num_layers=layers, head=_kinds(head))
+        projected = core.proj_size if isinstance(core, nn.RNNBase) else 0
+        self.widths = ([size] if kind == "lstm" else []) + [projected or size]
+        self.embedding, self.core = embedding, core
+        self.readout = nn.Sequential(Topmost(projected or size), head)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """A user's net has the weights that it was given: a ValueError."""
+        raise ValueError("model: expected one that draws its weights, got a wrapped net; initialize its own modules")
+
+    def initial_state(self, batch_size: int) -> Float[Tensor, "B Z"]:
+        like: Tensor = next(self.core.parameters())
+        return like.new_zeros(batch_size, self.config.num_layers * sum(self.widths))
+
+    def step(
+        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B Z"]]:
+        self.check_step(token, state, self.num_symbols)
+        _, after = self._read(self.embedding(token[:, None]), state)
+        return self.readout(after), after
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        self.check_inputs(inputs, self.num_symbols)
+        state, outputs = self.initial_state(len(inputs)), []
+        for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
+            features, state = self._read(self.embedding(tokens), state)
+            outputs.append(features)
+        logits: Tensor = self.readout(torch.cat(outputs, 1))
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Z"]:
+        self.check_inputs(inputs, self.num_symbols)
+        state = self.initial_state(len(inputs))
+        for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
+            _, state = self._read(self.embedding(tokens), state)
+        return state
+
+    def _read(
+        self, features: Float[Tensor, "B T E"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B Z"]]:
+        """The core's outputs at these positions, and the state after them."""
+        layers = self.config.num_layers
+        before = [
+            part.unflatten(1, (layers, -1)).transpose(0, 1).contiguous()
+            for part in state.split([layers * width for width in self.widths], 1)
+        ]
+        outputs, after = (self._read_by_cell if self.is_cell else self._read_by_core)(features, before)
+        return outputs, torch.cat([part.transpose(0, 1).flatten(1) for part in after], 1)
+
+    def _read_by_core(
+        self, features: Float[Tensor, "B T E"], before: list[Float[Tensor, "L B _"]]
+    ) -> tuple[Float[Tensor, "B T H"], list[Float[Tensor, "L B _"]]]:
+        hidden = before[0] if len(before) == 1 else tuple(reversed(before))  # torch has the hidden state first
+        is_batch_first = self.core.batch_first
+        outputs, after = self.core(features if is_batch_first else features.transpose(0, 1), hidden)
+        states = [after] if len(before) == 1 else [*reversed(after)]
+        return outputs if is_batch_first else outputs.transpose(0, 1), states
+
+    def _read_by_cell(
+        self, features: Float[Tensor, "B T E"], before: list[Float[Tensor, "1 B _"]]
+    ) -> tuple[Float[Tensor, "B T H"], list[Float[Tensor, "1 B _"]]]:
+        latest, outputs = [part[0] for part in before], []
+        for feature in features.unbind(1):
+            after = self.core(feature, latest[0] if len(latest) == 1 else tuple(reversed(latest)))
+            latest = [after] if len(latest) == 1 else [*reversed(after)]
+            outputs.append(latest[-1])
+        return torch.stack(outputs, 1), [part[None] for part in latest]
+
+    def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
+        """Known for cores, not for cells, without projections."""
+        core = self.core
+        if not isinstance(core, nn.RNNBase) or core.proj_size:
+            raise ValueError(
+                "model: bounds on steps are known for nn.RNN, nn.GRU and nn.LSTM without projections, got "
+                f"{'a cell' if self.is_cell else f'proj_size={core.proj_size}'}"
+            )
+        features = Intervals.around(self.embedding(token).to(states.low.dtype))
+        size, layers = self.config.hidden_size, self.config.num_layers
+        parts = states.split(size)
+        contents, hidden = parts[:-layers], parts[-layers:]
+        after: list[Intervals] = []
+        for layer in range(layers):
+            if contents:
+                features, contents[layer] = lstm_bounds(core, layer, features, hidden[layer], contents[layer])
+            else:
+                features = (rnn_bounds if self.config.core == "rnn" else gru_bounds)(
+                    core, layer, features, hidden[layer]
+                )
+            after.append(features)
+        return Intervals.joined([*contents, *after])
+
+
+def _kinds(head: nn.Module) -> str:
+    """The names of a head's kinds of modules, for files."""
+    parts: Sequence[nn.Module] = list(head) if isinstance(head, nn.Sequential) else [head]
+    return ", ".join(type(part).__name__ for part in parts)
+
+
+def _check_core(core: nn.Module) -> None:
+    if type(core) not in CORES:
+        raise ValueError(
+            f"core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a {type(core).__name__}; a net of "
+            "another kind is a class that inherits RecurrentModel"
+        )
+    if isinstance(core, nn.RNNBase) and core.bidirectional:
+        raise ValueError(
+            f"core: expected one that reads forwards, got a bidirectional nn.{type(core).__name__}, whose answer to a "
+            "prefix depends on what follows; train one with bidirectional=False"
+        )
+
+
+@torch.no_grad()
+def _check_parts(model: WrappedRNN) -> None:
+    """Raise a ValueError unless each part takes what the one before it gives."""
+    tokens = torch.arange(model.num_symbols)
+    was_training = model.training
+    model.eval()
+    try:
+        both = torch.stack([tokens, tokens.flip(0)])
+        features = _run("embedding", "ids of symbols", model.embedding, both)
+        apart = _run("embedding", "ids of symbols", model.embedding, both.reshape(-1, 1))
+        if features.ndim != 3 or not torch.equal(features.flatten(0, 1), apart[:, 0]):
+            raise ValueError(
+                "embedding: expected features [B, T, E] of ids [B, T], each made from its own symbol, got others; "
+                "what looks at several symbols is no embedding"
+            )
+        width = int(model.core.input_size)  # type: ignore[arg-type]  # all of `CORES` have one
+        if features.shape[2] != width:
+            raise ValueError(f"core: expected input_size={features.shape[2]}, as the embedding's, got {width}")
+        logits = _run("head", "hidden states", model.readout, model.initial_state(3))
+        if logits.ndim != 2 or len(logits) != 3:
+            raise ValueError(f"head: expected logits [B, Y] of states [B, H], got shape {list(logits.shape)} for B=3")
+    finally:
+        model.train(was_training)
+
+
+def _run(name: str, what: str, part: nn.Module, values: Tensor) -> Tensor:
+    try:
+        result = part(values)
+    except (RuntimeError, IndexError, TypeError, ValueError) as problem:
+        raise ValueError(f"{name}: expected a module that takes {what}, got an error: {problem}") from None
+    if not isinstance(result, Tensor):
+        raise ValueError(f"{name}: expected a module that returns a tensor, got {type(result).__name__}")
+    return result

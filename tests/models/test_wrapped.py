@@ -1,0 +1,155 @@
+"""A user's own net of torch's modules, as a model."""
+
+import pytest
+import torch
+from torch import nn
+
+from lengthwise import certify, length_curve, make_task, wrap
+from lengthwise.models.wrapped import CORES
+
+CORE_OPTIONS = {
+    "one layer": {},
+    "three layers": {"num_layers": 3, "dropout": 0.5},
+    "batch first": {"batch_first": True, "num_layers": 2},
+    "no bias": {"bias": False},
+}
+
+
+def core_of(kind: type[nn.Module], options: dict[str, object]) -> nn.Module:
+    if not issubclass(kind, nn.RNNBase):
+        options = {name: value for name, value in options.items() if name == "bias"}
+    return kind(5, 7, **options)
+
+
+@pytest.mark.parametrize("options", CORE_OPTIONS)
+@pytest.mark.parametrize("kind", CORES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_computes_what_the_net_does(kind: type[nn.Module], options: str, dtype: torch.dtype) -> None:
+    """Its own forward pass in one go, `step` repeated, and the last answer alone: values and all gradients."""
+    torch.manual_seed(0)
+    embedding, core, head = nn.Embedding(3, 5), core_of(kind, CORE_OPTIONS[options]), nn.Linear(7, 4)
+    model = wrap(embedding, core, head).to(dtype).eval()
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    for length in (1, 2, 7, 63, 1100):
+        strings = torch.randint(3, (4, length))
+        logits = model(strings)
+        torch.testing.assert_close(logits, plain(embedding, core, head, strings), rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(model.last(strings), logits[:, -1], rtol=tolerance, atol=tolerance)
+        if length > 63:
+            continue
+        state, steps = model.initial_state(4), []
+        for token in strings.unbind(1):
+            answer, state = model.step(token, state)
+            steps.append(answer)
+        torch.testing.assert_close(torch.stack(steps, 1), logits, rtol=tolerance, atol=tolerance)
+        weights = torch.randn(logits.shape, dtype=dtype)
+        gradients = [
+            torch.autograd.grad((weights * values).sum(), list(model.parameters()))
+            for values in (torch.stack(steps, 1), plain(embedding, core, head, strings))
+        ]
+        for one, another in zip(*gradients, strict=True):
+            torch.testing.assert_close(one, another, rtol=100 * tolerance, atol=100 * tolerance)
+
+
+def plain(embedding: nn.Module, core: nn.Module, head: nn.Module, strings: torch.Tensor) -> torch.Tensor:
+    """What its user wrote."""
+    features = embedding(strings)
+    if isinstance(core, nn.RNNBase):
+        outputs = core(features)[0] if core.batch_first else core(features.transpose(0, 1))[0].transpose(0, 1)
+        return head(outputs)
+    state, outputs = None, []
+    for feature in features.unbind(1):
+        state = core(feature, state)
+        outputs.append(state[0] if isinstance(core, nn.LSTMCell) else state)
+    return head(torch.stack(outputs, 1))
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
+def test_projections_are_read() -> None:
+    embedding, core, head = nn.Embedding(3, 5), nn.LSTM(5, 7, 2, proj_size=4), nn.Linear(4, 2)
+    model, strings = wrap(embedding, core, head), torch.randint(3, (4, 9))
+    torch.testing.assert_close(model(strings), plain(embedding, core, head, strings))
+
+
+def test_weights_are_shared() -> None:
+    core = nn.GRU(4, 6)
+    model = wrap(nn.Embedding(2, 4), core, nn.Linear(6, 2))
+    before = model(torch.ones(1, 3, dtype=torch.long))
+    with torch.no_grad():
+        core.weight_hh_l0 += 1
+    assert not torch.equal(before, model(torch.ones(1, 3, dtype=torch.long)))
+
+
+def test_other_embeddings_say_how_many_symbols_there_are() -> None:
+    embedding = nn.Sequential(nn.Embedding(2, 4), nn.Tanh())
+    model = wrap(embedding, nn.GRU(4, 6), nn.Linear(6, 2), num_symbols=2)
+    assert model(torch.tensor([[0, 1]])).shape == (1, 2, 2)
+    with pytest.raises(ValueError, match="num_symbols: expected a number, as Sequential does not say it"):
+        wrap(embedding, nn.GRU(4, 6), nn.Linear(6, 2))
+    with pytest.raises(ValueError, match="symbol"):
+        model(torch.tensor([[2]]))
+
+
+class Neighbours(nn.Module):
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return tokens[..., None].cumsum(1).float()
+
+
+EMBEDDING, CORE, HEAD = nn.Embedding(2, 4), nn.LSTM(4, 6), nn.Linear(6, 2)
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        (
+            (EMBEDDING, nn.LSTM(4, 6, bidirectional=True), nn.Linear(12, 2)),
+            "reads forwards, got a bidirectional nn.LSTM",
+        ),
+        (
+            (EMBEDDING, nn.Conv1d(4, 6, 3), HEAD),
+            "core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a",
+        ),
+        ((EMBEDDING, nn.LSTM(5, 6), HEAD), "core: expected input_size=4, as the embedding's, got 5"),
+        ((EMBEDDING, CORE, nn.Linear(7, 2)), "head: expected a module that takes hidden states, got an error"),
+        ((EMBEDDING, CORE, nn.Sequential(HEAD, nn.Flatten(0))), r"head: expected logits \[B, Y\] of states \[B, H\]"),
+        ((EMBEDDING, CORE, nn.LSTM(6, 2)), "head: expected a module that returns a tensor, got tuple"),
+        ((nn.Embedding(2, 4, max_norm=1.0), CORE, HEAD), "embedding: expected one without max_norm"),
+        ((Neighbours(), nn.LSTM(1, 6), HEAD, 2), "each made from its own symbol"),
+    ],
+)
+def test_parts_that_do_not_fit_are_named(parts, sentence: str) -> None:
+    embedding, core, head, *num_symbols = parts
+    with pytest.raises(ValueError, match=sentence) as caught:
+        wrap(embedding, core, head, num_symbols=num_symbols[0] if num_symbols else None)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_head_of_other_classes_is_named() -> None:
+    with pytest.raises(ValueError, match="expected one for the 2 answers of parity, got 3"):
+        certify(wrap(EMBEDDING, CORE, nn.Linear(6, 3)), make_task("parity"))
+    with pytest.raises(ValueError, match="model: expected one that draws its weights, got a wrapped net"):
+        wrap(EMBEDDING, CORE, HEAD).reset_parameters(torch.Generator())
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_a_net_trained_by_a_plain_loop_is_refuted() -> None:
+    """Right on random strings of any length, wrong on a structured one."""
+    torch.manual_seed(0)
+    task = make_task("parity")
+    embedding, core, head = nn.Embedding(2, 8), nn.LSTM(8, 24, batch_first=True), nn.Linear(24, 2)
+    net = wrap(embedding, core, head)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+    for _ in range(700):
+        strings = torch.randint(2, (64, int(torch.randint(1, 21, ()))))
+        logits = head(core(embedding(strings))[0])
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), (strings.cumsum(1) % 2).flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert length_curve(net, task, [40, 100, 500], num_strings=256).min() == 1
+    certificate = certify(net, task)
+    assert certificate.level == "refuted"
+    string = "".join(certificate.counterexample.string)
+    with torch.no_grad():
+        answer = task.classes[int(net.last(task.encode(string)[None]).argmax())]
+    assert answer == certificate.counterexample.got != certificate.counterexample.expected
