@@ -16,6 +16,7 @@ _HOME = {
     "make_model": "lengthwise.models.base",
     "Recipe": "lengthwise.training.recipe",
     "wrap": "lengthwise.models.wrapped",
+    "wrap_hugging_face": "lengthwise.models.hugging_face",
     "train": "lengthwise.training.loop",
     "length_curve": "lengthwise.evaluation.length_curve",
     "error_curve": "lengthwise.evaluation.error_curve",
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from lengthwise.experiments import EXPERIMENTS as EXPERIMENTS
     from lengthwise.models.base import MODELS as MODELS
     from lengthwise.models.base import make_model as make_model
+    from lengthwise.models.hugging_face import wrap_hugging_face as wrap_hugging_face
     from lengthwise.models.wrapped import wrap as wrap
     from lengthwise.presets.base import PRESETS as PRESETS
     from lengthwise.runs.compiled import load_compiled as load_compiled

@@ -95,7 +95,7 @@ class Examination(NamedTuple):
             if first_error(extraction.fine, transducer) is None:
                 return None
             raise Unproved("the machine is right only once its classes are reduced to fewer")
-        string = self.task.encode("".join(error))
+        string = self.task.encode(self.task.separator.join(error))
         if bool(grade(self.model, self.task, string[None]).wrong):
             return self.refuted(string, "of the machine", candidate)
         raise Unproved(f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly")

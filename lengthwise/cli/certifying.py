@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def certify(
-    run: Annotated[Path | None, Parameter(help="Folder of a trained run or of a compiled model.")] = None,
+    run: Annotated[
+        Path | None, Parameter(help="Folder of a run or of a compiled model, or a TOML file about a net.")
+    ] = None,
     /,
     *,
     out: Annotated[Path | None, Parameter(help="File for the certificate; by default in that folder.")] = None,

@@ -1,4 +1,4 @@
-"""Certificates of what lies in a folder: a trained run or a compiled machine."""
+"""Certificates of what lies in files: a trained run, a compiled machine, or a net that a TOML file describes."""
 
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,22 @@ from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
+from lengthwise.runs.described import check_not_pickled, load_described
 from lengthwise.runs.folder import RunFolder, load_run, versions
 from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.validation import dump_named
 
 
 def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, Path]:
-    """Certify a run's or a compiled model; the certificate and its file, by default in the folder.
+    """Certify a run's, a compiled or a described model; the certificate and its file, by default in the folder.
+
+    Of a description in TOML (`load_described`) the certificate lies next to it.
 
     Raises:
         ValueError: the folder holds neither, is damaged, or a machine was compiled that is no task's.
     """
-    path = out or RunFolder(folder).certificate
+    default = folder.with_suffix(".certificate.json") if folder.is_file() else RunFolder(folder).certificate
+    path = out or default
     model, task, about = _load(folder)
     return write_certificate(model, task, path, **about), path
 
@@ -49,7 +53,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
         if expected != actual:
             raise ValueError(f"{folder}: expected the {what} of the certificate, got another; certify {folder} again")
     if certificate.counterexample is not None:
-        string = task.encode("".join(certificate.counterexample.string))
+        string = task.encode(task.separator.join(certificate.counterexample.string))
         with torch.no_grad():
             index = int(final_answers(model.eval(), string[None]))
         answer = task.classes[index] if index >= 0 else None
@@ -67,7 +71,10 @@ def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:
 
 
 def _load(folder: Path) -> tuple[SequenceModel, Task, dict[str, str]]:
-    """The model in a folder, its task and where it comes from."""
+    """The model in a folder, or that a file describes, its task and where it comes from."""
+    if folder.is_file():
+        check_not_pickled(folder)
+        return *load_described(folder), {"described": folder.name}
     if (folder / DESCRIPTION).exists():
         compiled = load_compiled(folder)
         if compiled.task is None:

@@ -90,7 +90,7 @@ def test_other_embeddings_say_how_many_symbols_there_are() -> None:
         model(torch.tensor([[2]]))
 
 
-class Neighbours(nn.Module):
+class Neighbors(nn.Module):
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         return tokens[..., None].cumsum(1).float()
 
@@ -114,7 +114,7 @@ EMBEDDING, CORE, HEAD = nn.Embedding(2, 4), nn.LSTM(4, 6), nn.Linear(6, 2)
         ((EMBEDDING, CORE, nn.Sequential(HEAD, nn.Flatten(0))), r"head: expected logits \[B, Y\] of states \[B, H\]"),
         ((EMBEDDING, CORE, nn.LSTM(6, 2)), "head: expected a module that returns a tensor, got tuple"),
         ((nn.Embedding(2, 4, max_norm=1.0), CORE, HEAD), "embedding: expected one without max_norm"),
-        ((Neighbours(), nn.LSTM(1, 6), HEAD, 2), "each made from its own symbol"),
+        ((Neighbors(), nn.LSTM(1, 6), HEAD, 2), "each made from its own symbol"),
     ],
 )
 def test_parts_that_do_not_fit_are_named(parts, sentence: str) -> None:

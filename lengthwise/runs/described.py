@@ -1,0 +1,133 @@
+"""A user's own net in files: its weights as safetensors, and a few lines of TOML that say what they are."""
+
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from safetensors import SafetensorError
+from safetensors.torch import load
+from torch import Tensor, nn
+
+from lengthwise.models.wrapped import WrappedRNN, wrap
+from lengthwise.runs.spec import read_settings
+from lengthwise.tasks.base import Task, make_task
+from lengthwise.validation import validated
+
+Part = TypeVar("Part", bound=nn.Module)
+
+GATES = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
+"""torch's cores by the number of blocks that a matrix of theirs has."""
+
+_CONVERT = (
+    "where it was trained, call safetensors.torch.save_model(net, 'net.safetensors'); files of torch.save can run any "
+    "code and are never opened"
+)
+
+
+class Description(BaseModel):
+    """What the file says: where the weights lie, relative to it, and what their names begin with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weights: str
+    task: dict[str, Any]
+    embedding: str = "embedding"
+    core: str = "core"
+    head: str = "head"
+    nonlinearity: Literal["tanh", "relu"] = "tanh"
+
+
+def load_described(path: Path) -> tuple[WrappedRNN, Task]:
+    """The net that a TOML file describes, and its task.
+
+    It is an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`; sizes, layers and kind of core are
+    those of its weights. The first state is zero.
+
+    Raises:
+        ValueError: the file, or that of the weights, is missing, damaged or of another kind; weights have other names
+            or shapes.
+
+    Example of such a file::
+
+        weights = "net.safetensors"
+        core = "lstm"
+        task = {name = "parity"}
+    """
+    description = validated(Description, read_settings(path), path=str(path))
+    settings = dict(description.task)
+    if not isinstance(name := settings.pop("name", None), str):
+        raise ValueError(f"{path}: task: expected a table with the name of a task, got {description.task}; give one")
+    weights = _read_weights(path.parent / description.weights)
+    parts: dict[str, dict[str, Tensor]] = {"embedding": {}, "core": {}, "head": {}}
+    prefixes = {getattr(description, part): part for part in parts}
+    for key, tensor in weights.items():
+        prefix, _, rest = key.rpartition(".")
+        if prefix not in prefixes:
+            known = ", ".join(f"{part} = {prefix!r}" for prefix, part in prefixes.items())
+            raise ValueError(
+                f"{path}: expected weights of its three parts ({known}), got {key!r}; name the parts, or, if the net "
+                "is made of others, build it in Python and give these to `wrap`"
+            )
+        parts[prefixes[prefix]][rest] = tensor
+    for part, tensors in parts.items():
+        if not tensors:
+            raise ValueError(f"{path}: expected weights of {part} {getattr(description, part)!r}, got none; name it")
+    try:
+        net = wrap(
+            _embedding(parts["embedding"]), _core(parts["core"], description.nonlinearity), _linear(parts["head"])
+        )
+    except (KeyError, RuntimeError, ValueError) as problem:
+        sentence = f"no weight {problem}" if isinstance(problem, KeyError) else str(problem).splitlines()[0]
+        raise ValueError(f"{path}: the weights in {description.weights} do not fit: {sentence}") from None
+    return net.eval(), make_task(name, **settings)
+
+
+def check_not_pickled(path: Path) -> None:
+    """Raise a ValueError for a file that torch.save or pickle wrote."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start[:2] == b"PK" or start[:1] == b"\x80":
+        raise ValueError(f"{path}: expected safetensors, got a file of torch.save or pickle; {_CONVERT}")
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    try:
+        check_not_pickled(path)
+        return load(path.read_bytes())
+    except FileNotFoundError:
+        raise ValueError(f"{path}: expected weights, got no such file; {_CONVERT}") from None
+    except (OSError, SafetensorError) as problem:
+        raise ValueError(f"{path}: expected safetensors, got something else ({problem})") from None
+
+
+def _embedding(weights: dict[str, Tensor]) -> nn.Embedding:
+    return _with_weights(nn.Embedding(*weights["weight"].shape), weights)
+
+
+def _linear(weights: dict[str, Tensor]) -> nn.Linear:
+    classes, width = weights["weight"].shape
+    return _with_weights(nn.Linear(width, classes, bias="bias" in weights), weights)
+
+
+def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
+    if any(name.endswith("_reverse") for name in weights):
+        raise ValueError("expected a core that reads forwards, got the weights of a bidirectional one")
+    rows, output = weights["weight_hh_l0"].shape
+    projected = weights["weight_hr_l0"].shape[1] if "weight_hr_l0" in weights else output
+    layers = sum(name.startswith("weight_hh_l") for name in weights)
+    kind = GATES.get(rows // projected) if rows % projected == 0 else None
+    if kind is None:
+        raise ValueError(f"expected a weight_hh_l0 of 1, 3 or 4 square blocks, got shape {[rows, output]}")
+    options: dict[str, Any] = {"nonlinearity": nonlinearity} if kind is nn.RNN else {}
+    if "weight_hr_l0" in weights:
+        options["proj_size"] = output
+    inputs, bias = weights["weight_ih_l0"].shape[1], "bias_hh_l0" in weights
+    core: nn.RNNBase = kind(inputs, projected, layers, bias=bias, batch_first=True, **options)
+    return _with_weights(core, weights)
+
+
+def _with_weights(module: Part, weights: dict[str, Tensor]) -> Part:
+    with torch.no_grad():
+        module.to(next(iter(weights.values())).dtype).load_state_dict(weights)
+    return module

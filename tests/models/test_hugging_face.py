@@ -1,0 +1,124 @@
+"""Models of the library transformers, made from their configurations, as models."""
+
+import pytest
+import torch
+import transformers
+from torch import nn
+
+from lengthwise import certify, make_task
+from lengthwise.models.base import RecurrentModel
+from lengthwise.models.hugging_face import HuggingFaceModel, wrap_hugging_face
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+SMALL = {"vocab_size": 3, "hidden_size": 16, "num_hidden_layers": 2}
+RECURRENT = {
+    "mamba": (transformers.MambaConfig, {"state_size": 8, "intermediate_size": 32}),
+    "mamba2": (transformers.Mamba2Config, {"state_size": 8, "num_heads": 4, "head_dim": 8, "n_groups": 1}),
+    "falcon_mamba": (transformers.FalconMambaConfig, {"state_size": 8, "intermediate_size": 32}),
+}
+GROWING = {
+    "gpt2": (transformers.GPT2Config, {"n_head": 2, "n_positions": 64}),
+    "rwkv": (transformers.RwkvConfig, {"attention_hidden_size": 16}),
+}
+
+
+def made(kind: str) -> nn.Module:
+    torch.manual_seed(0)
+    config, settings = (RECURRENT | GROWING)[kind]
+    return transformers.AutoModel.from_config(config(**SMALL, **settings)).eval()
+
+
+@pytest.mark.parametrize("kind", RECURRENT)
+def test_a_cache_of_fixed_size_is_a_state(kind: str) -> None:
+    backbone, head = made(kind), nn.Linear(16, 2)
+    model = wrap_hugging_face(backbone, head).eval()
+    assert isinstance(model, RecurrentModel)
+    with torch.no_grad():
+        for length in (1, 2, 5, 63):
+            strings = torch.randint(3, (4, length))
+            whole = head(backbone(strings, use_cache=False).last_hidden_state)
+            torch.testing.assert_close(model(strings), whole, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(model.last(strings), model(strings)[:, -1])
+        first = model.initial_state(4)
+        _, state = model.step(torch.tensor([0, 1, 2, 0]), first)
+        kept = state.clone()
+        model.step(torch.tensor([1, 1, 1, 1]), state)
+        assert torch.equal(state, kept), "a step leaves the state before it as it was"
+        assert not bool(first.any())
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_a_cache_that_grows_is_none(kind: str) -> None:
+    backbone, head = made(kind), nn.Linear(16, 2)
+    model, strings = wrap_hugging_face(backbone, head).eval(), torch.randint(3, (4, 9))
+    assert type(model) is HuggingFaceModel
+    with torch.no_grad():
+        torch.testing.assert_close(model(strings), head(backbone(strings).last_hidden_state))
+        if kind == "gpt2":
+            with pytest.raises(ValueError, match="no more symbols than the model has positions, got 65"):
+                model(torch.zeros(1, 65, dtype=torch.long))
+
+
+@pytest.mark.parametrize("kind", ["mamba", "gpt2"])
+def test_tokens_answer_where_there_is_no_head(kind: str) -> None:
+    config, settings = (RECURRENT | GROWING)[kind]
+    language_model = transformers.AutoModelForCausalLM.from_config(config(**{**SMALL, "vocab_size": 9}, **settings))
+    model = wrap_hugging_face(language_model.eval(), answers=[3, 4], tokens=[5, 6]).eval()
+    strings = torch.randint(2, (4, 8))
+    with torch.no_grad():
+        expected = language_model(torch.tensor([5, 6])[strings]).logits[..., [3, 4]]
+        torch.testing.assert_close(model(strings), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_mamba_that_was_trained_on_parity_is_refuted() -> None:
+    """Its states decay and never change sign, so that it cannot count: it has learned short strings."""
+    torch.manual_seed(0)
+    config = transformers.MambaConfig(vocab_size=2, hidden_size=16, num_hidden_layers=2, state_size=8)
+    backbone, head, task = transformers.MambaModel(config), nn.Linear(16, 2), make_task("parity")
+    optimizer = torch.optim.AdamW([*backbone.parameters(), *head.parameters()], lr=3e-3)
+    for _ in range(100):
+        strings = torch.randint(2, (32, int(torch.randint(1, 9, ()))))
+        logits = head(backbone(strings, use_cache=False).last_hidden_state)
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), (strings.cumsum(1) % 2).flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    certificate = certify(wrap_hugging_face(backbone, head), task)
+    assert certificate.level == "refuted"
+    string = task.encode("".join(certificate.counterexample.string))
+    with torch.no_grad():
+        answer = head(backbone.eval()(string[None]).last_hidden_state[0, -1]).argmax()
+    assert task.classes[int(answer)] == certificate.counterexample.got != certificate.counterexample.expected
+
+
+class WithoutTheCache(transformers.MambaModel):
+    """Its state is more than its cache."""
+
+    def forward(self, tokens, cache=None, use_cache=None):
+        outputs = super().forward(tokens, cache=cache, use_cache=use_cache)
+        outputs.last_hidden_state = outputs.last_hidden_state * torch.arange(1, tokens.shape[1] + 1)[:, None]
+        return outputs
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "sentence"),
+    [
+        (lambda: made("mamba"), {}, "head: expected a module or the tokens that are answers, got neither; give one"),
+        (lambda: made("mamba"), {"head": nn.Linear(16, 2), "answers": [0]}, "got both; give one of them"),
+        (lambda: made("mamba"), {"answers": [0, 1]}, "answers: expected a causal language model, got a MambaModel"),
+        (
+            lambda: WithoutTheCache(made("mamba").config),
+            {"head": nn.Linear(16, 2)},
+            "expected a mamba whose cache is all of its state, got other logits token by token than at once",
+        ),
+        (
+            lambda: nn.LSTM(2, 2),
+            {"head": nn.Linear(16, 2)},
+            "model: expected one of transformers, with a config, got a LSTM; nets of torch's own are for `wrap`",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(model, settings, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence) as caught:
+        wrap_hugging_face(model(), **settings)
+    assert "\n" not in str(caught.value)

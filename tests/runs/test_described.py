@@ -1,0 +1,113 @@
+"""A user's own net in files: what TOML says of weights in safetensors."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from command import exit_code
+from safetensors.torch import save_file, save_model
+from torch import nn
+
+from lengthwise import wrap
+from lengthwise.runs.described import load_described
+
+CORES = {
+    "rnn": (nn.RNN, {}),
+    "relu": (nn.RNN, {"nonlinearity": "relu"}),
+    "gru": (nn.GRU, {"num_layers": 2}),
+    "lstm": (nn.LSTM, {"num_layers": 3}),
+    "no bias": (nn.LSTM, {"bias": False}),
+    "projected": (nn.LSTM, {"proj_size": 3}),
+}
+
+
+def net_of(kind: type[nn.RNNBase] = nn.GRU, **options: Any) -> nn.Module:
+    net = nn.Module()
+    torch.manual_seed(0)
+    net.symbols, net.memory = nn.Embedding(2, 4), kind(4, 6, batch_first=True, **options)
+    net.answers = nn.Linear(options.get("proj_size", 6), 2)
+    return net
+
+
+def save(net: nn.Module, folder: Path, **more: str) -> Path:
+    save_model(net, str(folder / "net.safetensors"))
+    lines = {"weights": "net.safetensors", "embedding": "symbols", "core": "memory", "head": "answers"} | more
+    text = "".join(f'{name} = "{value}"\n' for name, value in lines.items() if value)
+    path = folder / "net.toml"
+    path.write_text(text + ("" if "task" in more else 'task = {name = "parity"}\n'))
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
+@pytest.mark.parametrize("name", CORES)
+def test_a_net_is_what_it_was(name: str, tmp_path: Path) -> None:
+    kind, options = CORES[name]
+    net = net_of(kind, **options)
+    nonlinearity = {"nonlinearity": options["nonlinearity"]} if "nonlinearity" in options else {}
+    loaded, task = load_described(save(net, tmp_path, **nonlinearity))
+    strings = torch.randint(2, (4, 9))
+    assert torch.equal(loaded(strings), wrap(net.symbols, net.memory, net.answers)(strings))
+    assert task.name == "parity"
+
+
+def test_the_command_certifies_it(tmp_path: Path, capsys) -> None:
+    path = save(net_of(), tmp_path)
+    assert exit_code("certify", str(path)) == 0
+    assert "refuted: " in capsys.readouterr().out
+    certificate = tmp_path / "net.certificate.json"
+    assert exit_code("certify", str(path), "--check", str(certificate)) == 0
+    with torch.no_grad():
+        net = net_of()
+        net.answers.bias += 1
+    save(net, tmp_path)
+    assert exit_code("certify", str(path), "--check", str(certificate)) == 2
+    assert "expected the weights of the certificate, got another" in capsys.readouterr().err
+
+
+def error_of(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert exit_code("certify", str(path)) == 2
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1, error
+    return error
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({"core": ""}, "expected weights of its three parts (embedding = 'symbols', core = 'core', head = 'answers')"),
+        (
+            {"weights": "other.safetensors"},
+            "other.safetensors: expected weights, got no such file; where it was trained",
+        ),
+        ({"weights": "net.toml"}, "net.toml: expected safetensors, got something else"),
+        ({"task": "parity"}, "task: expected a section of settings"),
+        ({"nonlinearity": "gelu"}, "nonlinearity: expected 'tanh' or 'relu', got 'gelu'"),
+        ({"corr": "memory"}, "corr: no such setting; did you mean 'core'?"),
+    ],
+)
+def test_mistakes_are_named(more: dict[str, str], sentence: str, tmp_path: Path, capsys) -> None:
+    assert sentence in error_of(save(net_of(), tmp_path, **more), capsys)
+
+
+def test_a_bidirectional_core_and_parts_that_do_not_fit_are_named(tmp_path: Path, capsys) -> None:
+    error = error_of(save(net_of(bidirectional=True), tmp_path), capsys)
+    assert "do not fit: expected a core that reads forwards, got the weights of a bidirectional one" in error
+    net = net_of()
+    net.answers = nn.Linear(7, 2)
+    assert "do not fit: head: expected a module that takes hidden states" in error_of(save(net, tmp_path), capsys)
+    net.answers = nn.LayerNorm((2, 3))
+    assert "do not fit: " in error_of(save(net, tmp_path), capsys)
+    path = save(net_of(), tmp_path)
+    weights = {name: tensor for name, tensor in net_of().state_dict().items() if not name.startswith("answers")}
+    save_file(weights, tmp_path / "net.safetensors")
+    assert "expected weights of head 'answers', got none; name it" in error_of(path, capsys)
+
+
+@pytest.mark.parametrize("is_legacy", [False, True])
+def test_what_is_pickled_is_never_opened(is_legacy: bool, tmp_path: Path, capsys) -> None:
+    path = save(net_of(), tmp_path, weights="net.pt")
+    torch.save(net_of().state_dict(), tmp_path / "net.pt", _use_new_zipfile_serialization=not is_legacy)
+    for given in (path, tmp_path / "net.pt"):
+        error = error_of(given, capsys)
+        assert "net.pt: expected safetensors, got a file of torch.save or pickle; where it was trained, call" in error
