@@ -69,14 +69,13 @@ def output_of_page(page: Path, folder: Path, steps: int | None = None) -> str:
 def test_python_of_the_readme_runs(steps: int | None, tmp_path: Path) -> None:
     printed = output_of_page(ROOT / "README.md", tmp_path, steps)
     measured = re.findall(r"(\d+) of 256 strings", printed)
-    assert len(measured) == 6
-    if steps is None:
-        assert measured == ["256"] * 6, "both nets are right on random strings"
-        levels = dict(re.findall(r"^([\w-]+): (\w+)$", printed, re.MULTILINE))
-        assert levels == {"lstm": "refuted", "block-linear-rnn": "proved"}
-        (string,) = re.findall("^[ab]+$", printed, re.MULTILINE)
-        assert string.count("a") > string.count("b"), "the page says that most of its symbols are a"
-        assert len(string) < 1_000, "the page says that it is short"
+    assert measured == ["256"] * 4, "the net is right on random strings"
+    levels = dict(re.findall(r"^([\w-]+): (\w+)$", printed, re.MULTILINE))
+    assert levels["lstm"] == "refuted"
+    (string,) = re.findall("^[ab]+$", printed, re.MULTILINE)
+    assert string.count("a") > string.count("b"), "the page says that most of its symbols are a"
+    assert len(string) < 1_000, "the page says that it is short"
+    assert steps is not None or levels["block-linear-rnn"] == "proved"
 
 
 @to_the_end
@@ -86,6 +85,13 @@ def test_python_of_the_front_page_runs(steps: int | None, tmp_path: Path) -> Non
     if steps is None:
         assert printed.count("64 of 64 strings") == 3
         assert "proved A finite machine" in printed
+
+
+@to_the_end
+def test_python_about_nets_of_ones_own_runs(steps: int | None, tmp_path: Path) -> None:
+    printed = output_of_page(DOCS / "your-own-net.md", tmp_path, steps)
+    levels = re.findall(r"^(?:contracting: )?(refuted|proved)\b", printed, re.MULTILINE)
+    assert levels == ["refuted", "refuted" if steps else "proved", "refuted"]
 
 
 PAGES_WITHOUT_TRAINING = ("tasks-and-models", "extending", "constructions", "certificates", "propositions", "looped")

@@ -1,6 +1,6 @@
 """A user's own recurrent net, built of torch's modules, as a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -123,6 +123,15 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
         for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
             _, state = self._read(self.embedding(tokens), state)
         return state
+
+    def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ Z"]]:
+        """The states at every position; of several at once where torch returns them, as it does without cell states."""
+        self.check_inputs(inputs, self.num_symbols)
+        state = self.initial_state(len(inputs))
+        is_output = self.config.num_layers == 1 and self.config.core != "lstm"
+        for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK if is_output else 1, 1):
+            outputs, state = self._read(self.embedding(tokens), state)
+            yield outputs if is_output else state[:, None]
 
     def _read(
         self, features: Float[Tensor, "B T E"], state: Float[Tensor, "B Z"]

@@ -37,10 +37,13 @@ def test_computes_what_the_net_does(kind: type[nn.Module], options: str, dtype: 
         torch.testing.assert_close(model.last(strings), logits[:, -1], rtol=tolerance, atol=tolerance)
         if length > 63:
             continue
-        state, steps = model.initial_state(4), []
+        state, steps, states = model.initial_state(4), [], []
         for token in strings.unbind(1):
             answer, state = model.step(token, state)
             steps.append(answer)
+            states.append(state)
+        read = torch.cat(list(model.states(strings)), 1)
+        torch.testing.assert_close(read, torch.stack(states, 1), rtol=tolerance, atol=tolerance)
         torch.testing.assert_close(torch.stack(steps, 1), logits, rtol=tolerance, atol=tolerance)
         weights = torch.randn(logits.shape, dtype=dtype)
         gradients = [
