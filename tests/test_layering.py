@@ -11,7 +11,7 @@ FLOORS = [
     {"cli", "__main__"},
     {"report", "playground"},
     {"experiments"},
-    {"runs"},
+    {"runs", "learning"},
     {"constructions", "certification", "analysis"},
     {"training", "presets"},
     {"extraction", "evaluation"},

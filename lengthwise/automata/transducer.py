@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.conventions import IGNORE
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,28 @@ class Transducer:
         """
         semiautomaton, outputs = self.semiautomaton.quotient(self.start, self.outputs)
         return Transducer(semiautomaton, 0, outputs)
+
+    def for_strings_that_are_not_empty(self) -> "Transducer":
+        """The smallest transducer that answers all other strings alike; of the empty one nothing is asked.
+
+        Where nothing leads back to its start, the start is one with a state from which all strings lead on alike, or,
+        where there is none, has output `IGNORE`.
+
+        Example:
+            >>> last = Semiautomaton(np.array([[1, 2], [1, 2], [1, 2]]), ("a", "b"))
+            >>> Transducer(last, 0, np.array([2, 0, 1])).for_strings_that_are_not_empty().num_states
+            2
+        """
+        smallest = self.minimize()
+        table = smallest.semiautomaton.table
+        if (table == 0).any():
+            return smallest
+        alike = np.flatnonzero((table[1:] == table[0]).all(1)) + 1
+        if len(alike):
+            return Transducer(smallest.semiautomaton, int(alike[0]), smallest.outputs).minimize()
+        outputs = smallest.outputs.copy()
+        outputs[0] = IGNORE
+        return Transducer(smallest.semiautomaton, 0, outputs)
 
     def difference_string(self, other: "Transducer") -> tuple[str, ...] | None:
         """Shortest string (of several, the first in symbol order) after which the two answer differently, or None.

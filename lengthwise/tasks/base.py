@@ -77,10 +77,13 @@ class Task(BaseModel, ABC):
 class SymbolTask(Task):
     """A task whose inputs are symbols and whose answers are classes.
 
-    In text, symbols stand side by side, with `separator` between them where they are words.
+    In text, symbols stand one after another, with `separator` between them where they are words.
     """
 
-    separator: ClassVar[str] = ""
+    @property
+    def separator(self) -> str:
+        """Nothing where all symbols are characters, else a space."""
+        return " " if any(len(symbol) > 1 for symbol in self.symbols) else ""
 
     @property
     @abstractmethod

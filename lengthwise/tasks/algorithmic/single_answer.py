@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from jaxtyping import Int64
@@ -41,8 +41,6 @@ class SingleAnswerTask(OracleTask):
     symbol follows the answer, and a problem counts as solved when both are right, each the likeliest of all symbols.
     The end symbol says nothing of the problem; here the answer alone is supervised, and it is one of the classes.
     """
-
-    separator: ClassVar[str] = " "
 
     max_length: Annotated[int, Field(ge=1, le=1_000)]
     num_range: Annotated[int, Field(ge=1)] | None = None

@@ -1,0 +1,166 @@
+"""Small machine models of growing size, trained on examples until one makes no error."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE, Diverged
+from lengthwise.extraction.readers.one_hot import enumerate_states, one_hot_columns
+from lengthwise.models.base import build_model, eval_mode
+from lengthwise.models.block_linear_rnn import BlockLinearRNN, BlockLinearRNNConfig
+from lengthwise.presets.base import PRESETS
+from lengthwise.tasks.given.examples import Examples
+from lengthwise.tasks.given.task import ExamplesTask
+from lengthwise.training.loop import train
+from lengthwise.training.recipe import MAX_LENGTH, Recipe
+
+SIZES = (8, 16, 32, 64)
+"""Numbers of states of the models, which have room for more than the machine that they become."""
+
+MAX_ROUNDS = 8
+"""How often all sizes are tried, each time from other seeds."""
+
+
+class Attempt(NamedTuple):
+    """A model that was trained: its size, its seed, the states of its machine, and what that gets wrong.
+
+    `num_bits` is the length of a message that names the machine and the labels that it gets wrong: of two machines the
+    one with the shorter message is preferred.
+
+    Source: Rissanen, "Modeling by shortest data description" (Automatica, 1978).
+    """
+
+    size: int
+    seed: int
+    num_states: int
+    num_errors: int
+    num_bits: float
+    seconds: float
+
+
+class Found(NamedTuple):
+    """The best model of a search, the machine read off it, all attempts, and how many of them gave this machine."""
+
+    model: BlockLinearRNN
+    machine: Transducer
+    attempts: tuple[Attempt, ...]
+    num_alike: int
+
+    @property
+    def best(self) -> Attempt:
+        """The attempt that gave this model."""
+        return min(self.attempts, key=lambda attempt: attempt.num_bits)
+
+
+class Sample(ExamplesTask):
+    """Examples held in memory: those that a search trains on."""
+
+    name = "examples"
+
+    held: Any
+
+    @property
+    def examples(self) -> Examples:
+        """Those that were given."""
+        held: Examples = self.held
+        return held
+
+
+def search(
+    examples: Examples, *, budget: float, seed: int, report: Callable[[Attempt], None] = lambda attempt: None
+) -> Found:
+    """Train models of 8, 16, ... states until two that started apart became the same machine, which makes no error.
+
+    Where none does, or time is up, the machine with the shortest message is the best. Only these examples are looked
+    at. The first model is trained whatever the `budget`, which is in CPU seconds.
+
+    Raises:
+        ValueError: no model became a machine; a string is longer than training can be.
+    """
+    task, started = Sample(held=examples), time.process_time()
+    if (longest := int(examples.lengths.max())) > MAX_LENGTH:
+        raise ValueError(f"examples: expected strings of at most {MAX_LENGTH:,} symbols, got one of {longest:,}")
+    found: list[tuple[Attempt, BlockLinearRNN, Transducer]] = []
+    for size, own_seed in _cells(seed):
+        if found and time.process_time() - started > budget:
+            break
+        if any(not attempt.num_errors and attempt.size > size for attempt, _, _ in found):
+            continue  # smaller ones have failed
+        began = time.process_time()
+        model = _trained(task, size, own_seed, longest)
+        machine = None if model is None else _machine_of(model, examples.symbols)
+        if model is None or machine is None:
+            continue
+        num_errors = count_errors(machine, examples)
+        bits, seconds = message_length(machine, examples, num_errors), time.process_time() - began
+        found.append((Attempt(size, own_seed, machine.num_states, num_errors, bits, seconds), model, machine))
+        report(found[-1][0])
+        if not num_errors and sum(_are_equal(machine, other) for _, _, other in found) > 1:
+            break
+    if not found:
+        raise ValueError("examples: no model became a finite machine; raise the budget, or check the labels")
+    _, model, machine = min(found, key=lambda one: one[0].num_bits)
+    num_alike = sum(_are_equal(machine, other) for _, _, other in found)
+    return Found(model, machine, tuple(attempt for attempt, _, _ in found), num_alike)
+
+
+def _cells(seed: int) -> Iterator[tuple[int, int]]:
+    """Sizes and seeds, round by round; the smallest size has one chance."""
+    for number in range(MAX_ROUNDS):
+        for size in SIZES if number == 0 else SIZES[1:]:
+            yield size, MAX_ROUNDS * seed + number
+
+
+def _are_equal(one: Transducer, other: Transducer) -> bool:
+    return one.to_json() == other.to_json()
+
+
+def _trained(task: Sample, size: int, seed: int, longest: int) -> BlockLinearRNN | None:
+    """A model of this size; None where training diverged."""
+    preset, name = PRESETS["examples"], "block-linear-rnn"
+    settings = {**preset.models[name], "d_model": size, "block_dim": size}
+    model = build_model(name, BlockLinearRNNConfig(**settings), task, seed)
+    assert isinstance(model, BlockLinearRNN)
+    shortest = int(task.examples.lengths.min())
+    recipe = Recipe(
+        **{**preset.train, "min_length": shortest, "max_length": longest, "supervision": task.examples.supervision}
+    )
+    try:
+        train(model, task, recipe, seed=seed)
+    except Diverged:
+        return None
+    return model
+
+
+def _machine_of(model: BlockLinearRNN, symbols: tuple[str, ...]) -> Transducer | None:
+    """The machine that the model has become; None where its columns are no one-hot vectors."""
+    with eval_mode(model):
+        columns = one_hot_columns(model)
+        if columns is None:
+            return None
+        machine = enumerate_states(model, symbols, columns).machine
+    assert isinstance(machine, Transducer)
+    return machine.for_strings_that_are_not_empty()
+
+
+def count_errors(machine: Transducer, examples: Examples) -> int:
+    """Labels that the machine gets wrong."""
+    count = 0
+    for length in np.unique(examples.lengths).tolist():
+        ids, targets = examples.of_length(length)
+        count += int(((machine.run(ids) != targets) & (targets != IGNORE)).sum())
+    return count
+
+
+def message_length(machine: Transducer, examples: Examples, num_errors: int) -> float:
+    """Bits that name the machine, which labels it gets wrong, and what these are instead."""
+    states, symbols, classes = machine.num_states, len(examples.symbols), len(examples.classes)
+    num_labels = int((examples.targets != IGNORE).sum())
+    share = num_errors / num_labels
+    which = 0.0 if share in (0, 1) else -share * math.log2(share) - (1 - share) * math.log2(1 - share)
+    of_machine = states * (symbols * math.log2(states) + math.log2(classes))
+    return of_machine + num_labels * which + num_errors * math.log2(max(1, classes - 1))

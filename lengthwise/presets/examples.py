@@ -1,0 +1,28 @@
+"""Preset machine for labelled strings that are given."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
+
+
+@PRESETS.register("examples")
+class ExamplesPreset(Preset):
+    """Preset `machine` for examples: 1,000 steps at lengths from 1 on, short ones first, and one block of 32 states.
+
+    Strings are answered as wholes (`supervision="last"`); traces that are labelled symbol by symbol take `"prefix"`.
+
+    Source: ours.
+    """
+
+    source = "ours"
+    train = MappingProxyType(
+        {
+            **UNAUGMENTED,
+            "steps": 1_000,
+            "batch_size": 256,
+            "lengths": "legal",
+            "length_sampling": "short-first",
+            "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.1},
+        }
+    )
+    models = MappingProxyType({"block-linear-rnn": {"d_model": 32, "block_dim": 32, "hidden": 0, "read": "mixture"}})

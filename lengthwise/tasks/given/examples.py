@@ -1,0 +1,144 @@
+"""Labelled strings: symbols and classes as numbers, without duplicates and contradictions."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from lengthwise.conventions import IGNORE
+
+Supervision = Literal["last", "prefix"]
+"""A label is the answer to its whole string, or has one answer for each symbol."""
+
+MAX_NAMES = 10_000
+"""Symbols or classes, at most: where there are more, a column was taken for another."""
+
+
+class Row(NamedTuple):
+    """A string's symbols and its labels: one, or one for each symbol; `number` is that of its line, for errors."""
+
+    symbols: Sequence[str]
+    labels: Sequence[str]
+    number: int
+
+
+class Counts(NamedTuple):
+    """What was read: rows, and how many of them were left out and why.
+
+    Of a string with several labels the most frequent one is kept (of several, the first), `num_contradictory` are the
+    rows with another; the answer to the empty string cannot be learned.
+    """
+
+    num_rows: int
+    num_empty: int = 0
+    num_duplicates: int = 0
+    num_contradictory: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Strings one after another in `ids`, from `starts[n]` to `starts[n + 1]`; `targets` are `IGNORE` where unlabelled.
+
+    Raises:
+        ValueError: there is one class, or no string.
+    """
+
+    symbols: tuple[str, ...]
+    classes: tuple[str, ...]
+    ids: Int64[np.ndarray, " M"]
+    targets: Int64[np.ndarray, " M"]
+    starts: Int64[np.ndarray, " N1"]
+    supervision: Supervision
+    counts: Counts
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @cached_property
+    def lengths(self) -> Int64[np.ndarray, " N"]:
+        """Symbols of each string."""
+        return np.diff(self.starts)
+
+    @property
+    def final_targets(self) -> Int64[np.ndarray, " N"]:
+        """The answer to each whole string."""
+        targets: np.ndarray = self.targets[self.starts[1:] - 1]
+        return targets
+
+    def of_length(self, length: int) -> tuple[Int64[np.ndarray, "K T"], Int64[np.ndarray, "K T"]]:
+        """Ids and targets of all strings of a length."""
+        rows = self.starts[:-1][self.lengths == length]
+        positions = rows[:, None] + np.arange(length)
+        return self.ids[positions], self.targets[positions]
+
+    def part(self, is_kept: Bool[np.ndarray, " N"]) -> "Examples":
+        """Some of the strings, with the same symbols and classes."""
+        kept = np.repeat(is_kept, self.lengths)
+        starts = np.concatenate([[0], self.lengths[is_kept].cumsum()])
+        return Examples(
+            self.symbols, self.classes, self.ids[kept], self.targets[kept], starts, self.supervision, self.counts
+        )
+
+    def text(self, index: int, separator: str) -> str:
+        """A string as text."""
+        return separator.join(self.symbols[v] for v in self.ids[self.starts[index] : self.starts[index + 1]])
+
+
+def examples_from(rows: Iterable[Row], supervision: Supervision) -> Examples:
+    """Number symbols and classes, in the order of their names, and leave out what is there twice.
+
+    Raises:
+        ValueError: a string has no label, or not one for each symbol; there are fewer than two classes, or no string.
+
+    Example:
+        >>> examples = examples_from([Row("ab", ["in"], 1), Row("b", ["out"], 2), Row("ab", ["in"], 3)], "last")
+        >>> examples.symbols, examples.classes, examples.counts.num_duplicates
+        (('a', 'b'), ('in', 'out'), 1)
+    """
+    votes: dict[tuple[str, ...], Counter[tuple[str, ...]]] = {}
+    num_rows = num_empty = 0
+    for symbols, labels, number in rows:
+        num_rows += 1
+        _check_labels(symbols, labels, number, supervision)
+        if symbols:
+            votes.setdefault(tuple(symbols), Counter())[tuple(labels)] += 1
+        else:
+            num_empty += 1
+    if not votes:
+        raise ValueError(f"examples: expected strings of one symbol or more, got {num_rows:,} rows and none of these")
+    strings = list(votes)
+    chosen = [counter.most_common(1)[0] for counter in votes.values()]
+    num_contradictory = sum(counter.total() - count for counter, (_, count) in zip(votes.values(), chosen, strict=True))
+    counts = Counts(num_rows, num_empty, num_rows - num_empty - len(strings) - num_contradictory, num_contradictory)
+    names = sorted({symbol for string in strings for symbol in string}, key=_natural)
+    classes = sorted({label for labels, _ in chosen for label in labels}, key=_natural)
+    for what, of_kind in (("symbols", names), ("classes", classes)):
+        if len(of_kind) > MAX_NAMES:
+            raise ValueError(f"examples: expected at most {MAX_NAMES:,} {what}, got {len(of_kind):,}; check the column")
+    if len(classes) < 2:
+        raise ValueError(f"examples: expected labels of two classes or more, got {classes[0]!r} alone")
+    symbol_ids = {symbol: index for index, symbol in enumerate(names)}
+    class_ids = {name: index for index, name in enumerate(classes)}
+    starts = np.cumsum([0, *map(len, strings)])
+    ids = np.fromiter((symbol_ids[symbol] for string in strings for symbol in string), np.int64, starts[-1])
+    labelled = np.fromiter((class_ids[label] for labels, _ in chosen for label in labels), np.int64)
+    targets = np.full(len(ids), IGNORE)
+    targets[starts[1:] - 1 if supervision == "last" else slice(None)] = labelled
+    return Examples(tuple(names), tuple(classes), ids, targets, starts, supervision, counts)
+
+
+def _check_labels(symbols: Sequence[str], labels: Sequence[str], number: int, supervision: Supervision) -> None:
+    expected = 1 if supervision == "last" else len(symbols)
+    if len(labels) != expected or not all(labels):
+        what = "one label" if supervision == "last" else f"{expected} labels, one for each symbol"
+        got = len(labels) if all(labels) else "an empty one"
+        raise ValueError(f"examples: row {number:,}: expected {what}, got {got}")
+
+
+def _natural(name: str) -> tuple[int, int, str]:
+    """Numbers by size, before words."""
+    return (0, int(name), "") if name.isascii() and name.isdigit() else (1, 0, name)

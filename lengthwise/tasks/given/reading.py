@@ -1,0 +1,200 @@
+"""Examples from files and data frames."""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lengthwise.registry import nearest
+from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
+
+STRINGS = ("string", "text", "input", "trace", "word", "sequence")
+LABELS = ("label", "class", "output", "answer", "accepted", "target")
+"""Names of columns that are taken where none are given."""
+
+
+def read_examples(
+    source: Any,
+    *,
+    separator: str = "",
+    string: str | None = None,
+    label: str | None = None,
+    supervision: Supervision = "last",
+) -> Examples:
+    """Labelled strings from a file, a data frame, or pairs (string, label).
+
+    Files are CSV, TSV, JSONL, Parquet or Abbadingo's format (`.dat`), by their suffix. Symbols are characters or, with
+    a separator, words; where a string, or its labels, is a list, its items. A first row is a header where it names the
+    columns, or `string` and `label` are given; otherwise the first two columns are strings and labels.
+
+    Raises:
+        ValueError: the file is missing, of another kind, or not UTF-8; there is no such column; a row has no label, or
+            with `supervision="prefix"` not one for each symbol; there are fewer than two classes.
+
+    Example:
+        >>> read_examples([("ab", "in"), ("ba", "out")]).symbols
+        ('a', 'b')
+    """
+    split = partial(_split, separator=separator)
+    if isinstance(source, str | Path):
+        rows = _rows_of_file(Path(source), (string, label))
+    elif hasattr(source, "columns"):
+        rows = _rows_of_frame(source, (string, label))
+    else:
+        rows = enumerate(source, 1)
+    return examples_from(_split_rows(rows, split, supervision), supervision)
+
+
+Pairs = Iterable[tuple[int, Any]]
+"""The number of a row, and its string and label."""
+
+
+def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision: Supervision) -> Iterator[Row]:
+    for number, row in rows:
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
+            raise ValueError(f"examples: row {number:,}: expected a string and its label, got {str(row)[:80]!r}")
+        string, label = row
+        is_list = isinstance(label, list | tuple)
+        if supervision == "last" and is_list:
+            raise ValueError(
+                f"examples: row {number:,}: expected one label, got a list of {len(label)}; where there is one for "
+                "each symbol, choose supervision 'prefix'"
+            )
+        labels = split(label) if supervision == "prefix" else [_name(label)]
+        yield Row(split(string), labels, number)
+
+
+def _split(value: Any, separator: str) -> Sequence[str]:
+    if isinstance(value, list | tuple):
+        return [_name(item) for item in value]
+    text = _name(value)
+    return [part for part in text.split(separator) if part] if separator else list(text)
+
+
+def _name(value: Any) -> str:
+    """A label or symbol as text; a missing one is empty."""
+    if value is None or value != value:  # NaN, in data frames
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip("\r\n")
+
+
+def _rows_of_file(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
+    kind = path.suffix.lower()
+    if kind not in KINDS:
+        raise ValueError(f"{path}: expected a file of examples ({', '.join(KINDS)}), got suffix {kind!r}; rename it")
+    try:
+        yield from KINDS[kind](path, columns)
+    except FileNotFoundError:
+        raise ValueError(f"{path}: expected a file of examples, got no such file") from None
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"{path}: expected text in UTF-8, got other bytes at {problem.start:,}; convert it") from None
+    except (OSError, csv.Error) as problem:
+        raise ValueError(f"{path}: cannot be read: {problem}") from None
+
+
+def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimiter: str) -> Pairs:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file, delimiter=delimiter)
+        first = next(rows, None)
+        if first is None:
+            return
+        names = [name.strip() for name in first]
+        is_header = any(columns) or any(name.lower() in STRINGS + LABELS for name in names)
+        at = _column_numbers(names, columns) if is_header else (0, 1)
+        for number, row in enumerate(([] if is_header else [first]), 1):
+            yield number, _cells(row, at, number)
+        for row in rows:
+            if row:
+                yield rows.line_num, _cells(row, at, rows.line_num)
+
+
+def _cells(row: Sequence[str], at: tuple[int, int], number: int) -> tuple[str, str]:
+    if len(row) <= max(at):
+        raise ValueError(f"examples: row {number:,}: expected {max(at) + 1} columns, got {len(row)}")
+    return row[at[0]], row[at[1]].strip()
+
+
+def _column_numbers(names: Sequence[str], columns: tuple[str | None, str | None]) -> tuple[int, int]:
+    """Where strings and labels stand: in the columns that are given, or in those with a usual name."""
+    numbers = []
+    for given, usual, what in zip(columns, (STRINGS, LABELS), ("string", "label"), strict=True):
+        candidates = [given] if given is not None else [name for name in names if name.lower() in usual]
+        if len(candidates) != 1 or candidates[0] not in names:
+            got = f"{given!r}{nearest(given, names)}" if given is not None else f"{len(candidates)} with a usual name"
+            raise ValueError(f"{what}: expected one of the columns {', '.join(map(repr, names))}, got {got}; name it")
+        numbers.append(names.index(candidates[0]))
+    return numbers[0], numbers[1]
+
+
+def _rows_of_lines(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
+    """A JSON object, or a list of two, on each line."""
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                content = json.loads(line)
+            except (json.JSONDecodeError, RecursionError) as problem:
+                raise ValueError(f"examples: row {number:,}: expected JSON, got something else ({problem})") from None
+            if isinstance(content, Mapping):
+                names = list(content)
+                string, label = (names[index] for index in _column_numbers(names, columns))
+                content = [content[string], content[label]]
+            yield number, content
+
+
+def _rows_of_abbadingo(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
+    """A line with the numbers of strings and of symbols, then for each string: label, length, symbols."""
+    with path.open(encoding="utf-8") as file:
+        header = file.readline().split()
+        if len(header) != 2 or not all(word.isdigit() for word in header):
+            raise ValueError(f"{path}: expected a first line with the numbers of strings and of symbols, got {header}")
+        count = 0
+        for number, line in enumerate(file, 2):
+            words = line.split()
+            if not words:
+                continue
+            if len(words) < 2 or not words[1].isdigit() or len(words) != 2 + int(words[1]):
+                raise ValueError(f"examples: row {number:,}: expected label, length and symbols, got {line[:80]!r}")
+            count += 1
+            yield number, (words[2:], words[0])
+    if count != int(header[0]):
+        raise ValueError(f"{path}: expected {int(header[0]):,} strings, as its first line says, got {count:,}")
+
+
+def _rows_of_parquet(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(f"{path}: expected the package pyarrow for Parquet, got none; pip install pyarrow") from None
+    return _rows_of_frame(parquet.read_table(path), columns)
+
+
+def _rows_of_frame(frame: Any, columns: tuple[str | None, str | None]) -> Pairs:
+    import narwhals.stable.v2 as nw
+
+    try:
+        table = nw.from_native(frame, eager_only=True)
+    except TypeError:
+        raise ValueError(
+            f"examples: expected a file, pairs or a data frame, got a {type(frame).__name__}; collect it first"
+        ) from None
+    names = list(table.columns)
+    if len(names) == 2 and not any(columns) and not any(name.lower() in STRINGS + LABELS for name in map(str, names)):
+        columns = (names[0], names[1])
+    string, label = _column_numbers(names, columns)
+    chosen = table.select([names[string], names[label]])
+    return enumerate(chosen.iter_rows(), 1)
+
+
+KINDS: Mapping[str, Callable[[Path, tuple[str | None, str | None]], Pairs]] = {
+    ".csv": partial(_rows_of_table, delimiter=","),
+    ".tsv": partial(_rows_of_table, delimiter="\t"),
+    ".jsonl": _rows_of_lines,
+    ".dat": _rows_of_abbadingo,
+    ".parquet": _rows_of_parquet,
+}

@@ -1,0 +1,116 @@
+"""A user's own examples as a task."""
+
+from abc import abstractmethod
+from collections import Counter
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import torch
+from pydantic import model_validator
+
+from lengthwise.tasks.base import TASKS, Batch, SymbolTask
+from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
+from lengthwise.tasks.given.reading import read_examples
+
+
+class ExamplesTask(SymbolTask):
+    """Labelled strings that are given: nothing is known of any other string.
+
+    A batch is drawn from the examples of its length, each as likely.
+    """
+
+    @property
+    @abstractmethod
+    def examples(self) -> Examples:
+        """The examples."""
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols that occur, in the order of their names."""
+        return self.examples.symbols
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels that occur, in the order of their names."""
+        return self.examples.classes
+
+    def is_legal_length(self, length: int) -> bool:
+        """Whether there is an example of this length."""
+        return length in _by_length(self.examples)
+
+    def is_balanced_length(self, length: int) -> bool:
+        """Whether every class is the answer to an example of this length."""
+        return self.is_legal_length(length) and len(self._answers(length)) == len(self.classes)
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw examples of this length, each as likely."""
+        self.check_length(length)
+        inputs, targets = _by_length(self.examples)[length]
+        rows = torch.randint(len(inputs), (batch_size,), generator=generator)
+        return Batch(inputs[rows], targets[rows])
+
+    def baseline(self, length: int) -> float:
+        """The share of the most frequent answer among the examples of this length."""
+        self.check_length(length)
+        answers = self._answers(length)
+        return max(answers.values()) / answers.total()
+
+    def _answers(self, length: int) -> Counter[int]:
+        return Counter(_by_length(self.examples)[length].targets[:, -1].tolist())
+
+
+@lru_cache(maxsize=16)
+def _by_length(examples: Examples) -> dict[int, Batch]:
+    lengths = np.unique(examples.lengths).tolist()
+    return {length: Batch(*map(torch.from_numpy, examples.of_length(length))) for length in lengths}
+
+
+@TASKS.register("examples")
+class GivenExamples(ExamplesTask):
+    """Labelled strings from a file (`read_examples`), of which a batch is drawn.
+
+    `split` stands between symbols, which are characters without it. Without a file the examples are the strings of up
+    to 8 symbols a and b, and whether they have an odd number of b.
+
+    Raises:
+        ValueError: the file cannot be read as examples.
+
+    Example:
+        >>> task = GivenExamples()
+        >>> len(task.examples), task.classes
+        (510, ('even', 'odd'))
+    """
+
+    file: Path | None = None
+    split: str = ""
+    string: str | None = None
+    label: str | None = None
+    supervision: Supervision = "last"
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> "GivenExamples":
+        assert self.examples
+        return self
+
+    @property
+    def examples(self) -> Examples:
+        """What the file says."""
+        if self.file is None:
+            return _parity()
+        changed = self.file.stat().st_mtime_ns if self.file.exists() else 0
+        return _read(self.file, changed, self.split, self.string, self.label, self.supervision)
+
+
+@lru_cache(maxsize=16)
+def _read(
+    file: Path, changed: int, split: str, string: str | None, label: str | None, supervision: Supervision
+) -> Examples:
+    return read_examples(file, separator=split, string=string, label=label, supervision=supervision)
+
+
+@lru_cache(maxsize=1)
+def _parity() -> Examples:
+    strings = ["".join(symbols) for length in range(1, 9) for symbols in product("ab", repeat=length)]
+    return examples_from((Row(s, [("even", "odd")[s.count("b") % 2]], 0) for s in strings), "last")

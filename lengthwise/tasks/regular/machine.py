@@ -1,0 +1,136 @@
+"""Transduction by a machine that is given as a table."""
+
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+from pydantic import model_validator
+from torch import Tensor
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+from lengthwise.tasks.base import TASKS, Batch, RegularTask
+
+MAX_TABLE = 100_000
+"""Entries of a machine's table, at most."""
+
+
+@TASKS.register("machine")
+class MachineTransduction(RegularTask):
+    """The answers of a Moore machine to all prefixes of uniform strings.
+
+    ``table[q]`` lists the next states of state q, one for each of the `alphabet`; ``outputs[q]`` is the number of the
+    answer in q among the `answers`, or -100 where there is none. The strings that are drawn leave out those all of
+    whose answers are -100. The fields are those of `Transducer.to_json`, but for the names of symbols and answers. The
+    default says whether a string ends in ba.
+
+    Raises:
+        ValueError: a state or an answer that is named does not exist; names are there twice; no string has an answer.
+
+    Example:
+        >>> task = MachineTransduction(alphabet=("a", "b"), table=((0, 1), (0, 1)), outputs=(0, 1), answers=("A", "B"))
+        >>> task.solve(task.encode("abba")[None]).tolist()
+        [[0, 1, 1, 0]]
+    """
+
+    prefix_exchangeable: ClassVar[bool] = True
+
+    alphabet: tuple[str, ...] = ("a", "b")
+    table: tuple[tuple[int, ...], ...] = ((0, 1), (2, 1), (0, 1))
+    outputs: tuple[int, ...] = (0, 0, 1)
+    answers: tuple[str, ...] = ("no", "yes")
+    start: int = 0
+
+    @model_validator(mode="after")
+    def _is_a_machine(self) -> "MachineTransduction":
+        for what, names in (("alphabet", self.alphabet), ("answers", self.answers)):
+            if not all(names) or len(set(names)) < len(names):
+                raise ValueError(f"{what}: expected names that differ from one another, got {names}")
+        if self.separator and any(symbol.split() != [symbol] for symbol in self.alphabet):
+            raise ValueError(f"alphabet: expected characters, or words without spaces, got {self.alphabet}")
+        if len(self.table) * len(self.alphabet) > MAX_TABLE:
+            raise ValueError(
+                f"table: expected at most {MAX_TABLE:,} entries, got {len(self.table) * len(self.alphabet):,}"
+            )
+        outputs = {output for output in self.outputs if output != IGNORE}
+        if outputs and not 0 <= min(outputs) <= max(outputs) < len(self.answers):
+            raise ValueError(f"outputs: expected numbers of the {len(self.answers)} answers or {IGNORE}, got {outputs}")
+        machine = self.transducer
+        reached = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
+        if (machine.outputs[reached] == IGNORE).all():
+            raise ValueError("outputs: expected an answer to some string, got none")
+        return self
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The alphabet."""
+        return self.alphabet
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The answers."""
+        return self.answers
+
+    @property
+    def transducer(self) -> Transducer:
+        """The machine itself: there is no formula."""
+        return _transducer(self.alphabet, self.table, self.outputs, self.start)
+
+    def is_legal_length(self, length: int) -> bool:
+        """Whether the whole string can have an answer."""
+        return length >= 1 and bool(self._odds(length)[self.transducer.outputs != IGNORE].any())
+
+    def is_balanced_length(self, length: int) -> bool:
+        """Whether each answer that some string has can be that to a string of this length."""
+        return self.is_legal_length(length) and bool((self._odds_of_answers(length) > 0).all())
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw independent uniform symbols; every prefix that has an answer is supervised."""
+        self.check_length(length)
+        inputs = torch.randint(len(self.symbols), (batch_size, length), generator=generator)
+        targets = self.solve(inputs)
+        while not bool((is_answered := (targets != IGNORE).any(1)).all()):
+            again = torch.randint(len(self.symbols), (int((~is_answered).sum()), length), generator=generator)
+            inputs[~is_answered] = again
+            targets[~is_answered] = self.solve(again)
+        return Batch(inputs, targets)
+
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """The machine's answers."""
+        return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
+
+    def baseline(self, length: int) -> float:
+        """Probability of the likeliest answer among the whole strings that have one."""
+        self.check_length(length)
+        odds = self._odds_of_answers(length)
+        return float(odds.max() / odds.sum())
+
+    def _odds(self, length: int) -> Float64[np.ndarray, " Q"]:
+        """The probability of each state after a uniform string."""
+        odds: np.ndarray = np.linalg.matrix_power(_transitions(self.transducer), length)[self.transducer.start]
+        return odds
+
+    def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
+        machine = self.transducer
+        odds, answered = self._odds(length), machine.outputs != IGNORE
+        return np.bincount(machine.outputs[answered], odds[answered], len(self.classes))
+
+
+@lru_cache(maxsize=64)
+def _transducer(
+    alphabet: tuple[str, ...], table: tuple[tuple[int, ...], ...], outputs: tuple[int, ...], start: int
+) -> Transducer:
+    return Transducer(Semiautomaton(np.array(table), alphabet), start, np.array(outputs))
+
+
+@lru_cache(maxsize=64)
+def _transitions(machine: Transducer) -> Float64[np.ndarray, "Q Q"]:
+    """The probability of each next state after a uniform symbol."""
+    table = machine.semiautomaton.table
+    rows = np.arange(len(table))[:, None].repeat(table.shape[1], 1)
+    odds = np.zeros((len(table), len(table)))
+    np.add.at(odds, (rows, table), 1 / table.shape[1])
+    return odds
