@@ -71,7 +71,7 @@ class Transducer:
         return Transducer(semiautomaton, 0, outputs)
 
     def for_strings_that_are_not_empty(self) -> "Transducer":
-        """The smallest transducer that answers all other strings alike; of the empty one nothing is asked.
+        """The smallest transducer that answers all strings but the empty one alike.
 
         Where nothing leads back to its start, the start is one with a state from which all strings lead on alike, or,
         where there is none, has output `IGNORE`.

@@ -21,6 +21,9 @@ from lengthwise.training.recipe import MAX_LENGTH, Recipe
 SIZES = (8, 16, 32, 64)
 """Numbers of states of the models, which have room for more than the machine that they become."""
 
+NUM_ALIKE = {True: 2, False: 4}
+"""How often the best machine has to come out, from starts apart, where it makes no error and where it makes some."""
+
 MAX_ROUNDS = 8
 """How often all sizes are tried, each time from other seeds."""
 
@@ -73,10 +76,10 @@ class Sample(ExamplesTask):
 def search(
     examples: Examples, *, budget: float, seed: int, report: Callable[[Attempt], None] = lambda attempt: None
 ) -> Found:
-    """Train models of 8, 16, ... states until two that started apart became the same machine, which makes no error.
+    """Train models of 8, 16, ... states until several that started apart became the same machine, the best.
 
-    Where none does, or time is up, the machine with the shortest message is the best. Only these examples are looked
-    at. The first model is trained whatever the `budget`, which is in CPU seconds.
+    The best has the shortest message; that of a machine without errors is almost always shorter than any other. Only
+    these examples are looked at. The first model is trained whatever the `budget`, which is in CPU seconds.
 
     Raises:
         ValueError: no model became a machine; a string is longer than training can be.
@@ -99,13 +102,12 @@ def search(
         bits, seconds = message_length(machine, examples, num_errors), time.process_time() - began
         found.append((Attempt(size, own_seed, machine.num_states, num_errors, bits, seconds), model, machine))
         report(found[-1][0])
-        if not num_errors and sum(_are_equal(machine, other) for _, _, other in found) > 1:
+        if _num_alike(found) >= NUM_ALIKE[min(found, key=_bits)[0].num_errors == 0]:
             break
     if not found:
         raise ValueError("examples: no model became a finite machine; raise the budget, or check the labels")
-    _, model, machine = min(found, key=lambda one: one[0].num_bits)
-    num_alike = sum(_are_equal(machine, other) for _, _, other in found)
-    return Found(model, machine, tuple(attempt for attempt, _, _ in found), num_alike)
+    _, model, machine = min(found, key=_bits)
+    return Found(model, machine, tuple(attempt for attempt, _, _ in found), _num_alike(found))
 
 
 def _cells(seed: int) -> Iterator[tuple[int, int]]:
@@ -115,8 +117,17 @@ def _cells(seed: int) -> Iterator[tuple[int, int]]:
             yield size, MAX_ROUNDS * seed + number
 
 
-def _are_equal(one: Transducer, other: Transducer) -> bool:
-    return one.to_json() == other.to_json()
+_Candidate = tuple[Attempt, BlockLinearRNN, Transducer]
+
+
+def _bits(candidate: _Candidate) -> float:
+    return candidate[0].num_bits
+
+
+def _num_alike(found: list[_Candidate]) -> int:
+    """How often the best machine came out."""
+    best = min(found, key=_bits)[2].to_json()
+    return sum(machine.to_json() == best for _, _, machine in found)
 
 
 def _trained(task: Sample, size: int, seed: int, longest: int) -> BlockLinearRNN | None:

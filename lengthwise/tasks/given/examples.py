@@ -1,4 +1,4 @@
-"""Labelled strings: symbols and classes as numbers, without duplicates and contradictions."""
+"""Labeled strings: symbols and classes as numbers, without duplicates and contradictions."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -41,7 +41,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Strings one after another in `ids`, from `starts[n]` to `starts[n + 1]`; `targets` are `IGNORE` where unlabelled.
+    """Strings one after another in `ids`, from `starts[n]` to `starts[n + 1]`; `targets` are `IGNORE` where unlabeled.
 
     Raises:
         ValueError: there is one class, or no string.
@@ -111,7 +111,7 @@ def examples_from(rows: Iterable[Row], supervision: Supervision) -> Examples:
     if not votes:
         raise ValueError(f"examples: expected strings of one symbol or more, got {num_rows:,} rows and none of these")
     strings = list(votes)
-    chosen = [counter.most_common(1)[0] for counter in votes.values()]
+    chosen = [max(counter.items(), key=lambda item: item[1]) for counter in votes.values()]
     num_contradictory = sum(counter.total() - count for counter, (_, count) in zip(votes.values(), chosen, strict=True))
     counts = Counts(num_rows, num_empty, num_rows - num_empty - len(strings) - num_contradictory, num_contradictory)
     names = sorted({symbol for string in strings for symbol in string}, key=_natural)
@@ -125,9 +125,9 @@ def examples_from(rows: Iterable[Row], supervision: Supervision) -> Examples:
     class_ids = {name: index for index, name in enumerate(classes)}
     starts = np.cumsum([0, *map(len, strings)])
     ids = np.fromiter((symbol_ids[symbol] for string in strings for symbol in string), np.int64, starts[-1])
-    labelled = np.fromiter((class_ids[label] for labels, _ in chosen for label in labels), np.int64)
+    labeled = np.fromiter((class_ids[label] for labels, _ in chosen for label in labels), np.int64)
     targets = np.full(len(ids), IGNORE)
-    targets[starts[1:] - 1 if supervision == "last" else slice(None)] = labelled
+    targets[starts[1:] - 1 if supervision == "last" else slice(None)] = labeled
     return Examples(tuple(names), tuple(classes), ids, targets, starts, supervision, counts)
 
 

@@ -23,7 +23,7 @@ def read_examples(
     label: str | None = None,
     supervision: Supervision = "last",
 ) -> Examples:
-    """Labelled strings from a file, a data frame, or pairs (string, label).
+    """Labeled strings from a file, a data frame, or pairs (string, label).
 
     Files are CSV, TSV, JSONL, Parquet or Abbadingo's format (`.dat`), by their suffix. Symbols are characters or, with
     a separator, words; where a string, or its labels, is a list, its items. A first row is a header where it names the

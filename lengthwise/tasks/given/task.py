@@ -16,7 +16,7 @@ from lengthwise.tasks.given.reading import read_examples
 
 
 class ExamplesTask(SymbolTask):
-    """Labelled strings that are given: nothing is known of any other string.
+    """Labeled strings that are given: nothing is known of any other string.
 
     A batch is drawn from the examples of its length, each as likely.
     """
@@ -69,7 +69,7 @@ def _by_length(examples: Examples) -> dict[int, Batch]:
 
 @TASKS.register("examples")
 class GivenExamples(ExamplesTask):
-    """Labelled strings from a file (`read_examples`), of which a batch is drawn.
+    """Labeled strings from a file (`read_examples`), of which a batch is drawn.
 
     `split` stands between symbols, which are characters without it. Without a file the examples are the strings of up
     to 8 symbols a and b, and whether they have an odd number of b.

@@ -1,0 +1,126 @@
+"""What else answers from the same examples: the most frequent answer, the last symbols, and a merger of states."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+from lengthwise.tasks.given.examples import Examples
+
+Answers = Callable[[Examples], Int64[np.ndarray, " M"]]
+"""The answer to every prefix of every string, as `Examples.targets` lie."""
+
+NUM_LAST_SYMBOLS = 3
+
+
+class Accuracy(NamedTuple):
+    """How many labels are right."""
+
+    num_correct: int
+    num_labels: int
+
+
+def accuracy(answers: Answers, examples: Examples) -> Accuracy:
+    """Of the labels that are there."""
+    supervised = examples.targets != IGNORE
+    return Accuracy(int((answers(examples) == examples.targets)[supervised].sum()), int(supervised.sum()))
+
+
+def answers_of_machine(machine: Transducer) -> Answers:
+    """Those of a machine."""
+
+    def answers(examples: Examples) -> Int64[np.ndarray, " M"]:
+        result = np.full(len(examples.ids), IGNORE)
+        for length in np.unique(examples.lengths).tolist():
+            positions = examples.starts[:-1][examples.lengths == length][:, None] + np.arange(length)
+            result[positions] = machine.run(examples.ids[positions])
+        return result
+
+    return answers
+
+
+def majority_answer(examples: Examples) -> Answers:
+    """The most frequent label, whatever the string."""
+    labels = examples.targets[examples.targets != IGNORE]
+    best = int(np.bincount(labels).argmax())
+    return lambda others: np.full(len(others.ids), best)
+
+
+def last_symbols(examples: Examples) -> Answers:
+    """The most frequent label after the last three symbols, or fewer where these never stood together.
+
+    Source: Shannon, "A mathematical theory of communication" (1948), n-grams; here of the label, not the next symbol.
+    """
+    counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+    for context, target in zip(_contexts(examples), examples.targets.tolist(), strict=True):
+        if target != IGNORE:
+            for start in range(len(context) + 1):
+                counts[context[start:]][target] += 1
+    best = {context: max(counter, key=counter.__getitem__) for context, counter in counts.items()}
+
+    def answers(others: Examples) -> Int64[np.ndarray, " M"]:
+        return np.array(
+            [
+                next(best[context[start:]] for start in range(len(context) + 1) if context[start:] in best)
+                for context in _contexts(others)
+            ]
+        )
+
+    return answers
+
+
+def _contexts(examples: Examples) -> Iterator[tuple[int, ...]]:
+    """The last symbols of every prefix of every string."""
+    ids = examples.ids.tolist()
+    for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):
+        for position in range(start, end):
+            yield tuple(ids[max(start, position + 1 - NUM_LAST_SYMBOLS) : position + 1])
+
+
+def merged_states(examples: Examples) -> Transducer | None:
+    """The machine of RPNI, which merges states of the tree of all examples in a fixed order; None without AALpy.
+
+    Where a prefix leads nowhere the answer is the most frequent one.
+
+    Source: Oncina and Garcia, "Inferring regular languages in polynomial updated time" (1992), as AALpy implements it.
+    """
+    try:
+        from aalpy.learning_algs import run_RPNI
+    except ImportError:
+        return None
+    data: dict[tuple[int, ...], int] = {}
+    ids, targets = examples.ids.tolist(), examples.targets.tolist()
+    for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):
+        for position in range(start, end):
+            if targets[position] != IGNORE:
+                data.setdefault(tuple(ids[start : position + 1]), targets[position])
+    learned = run_RPNI([*data.items()], automaton_type="moore", print_info=False)
+    majority = int(np.bincount(np.array(list(data.values()))).argmax())
+    return _completed(learned, examples.symbols, majority)
+
+
+def _completed(moore: Any, symbols: tuple[str, ...], otherwise: int) -> Transducer:
+    """AALpy's machine as ours: steps that it lacks lead to a state that gives one answer for ever after."""
+    number = {state.state_id: index for index, state in enumerate(moore.states)}
+    sink = len(number)
+    table = np.full((sink + 1, len(symbols)), sink)
+    outputs = np.full(sink + 1, otherwise)
+    for state in moore.states:
+        row = number[state.state_id]
+        outputs[row] = otherwise if state.output is None else state.output
+        for symbol, target in state.transitions.items():
+            table[row, symbol] = number[target.state_id]
+    return Transducer(Semiautomaton(table, symbols), number[moore.initial_state.state_id], outputs)
+
+
+def are_longest(examples: Examples, share: float) -> Bool[np.ndarray, " N"]:
+    """Which strings are longer than all others, of which at least 1 - `share` are kept; none where all are as long."""
+    ordered = np.sort(examples.lengths)
+    limit = ordered[min(len(ordered) - 1, int((1 - share) * len(ordered)))]
+    longer: np.ndarray = examples.lengths >= limit
+    return longer if not longer.all() else examples.lengths > limit

@@ -1,0 +1,222 @@
+"""What was learned from examples: a machine, a net that is proved to be it, and how it compares on strings held out."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from safetensors.torch import save
+
+from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certify import certify
+from lengthwise.files import write_by_rename, write_json
+from lengthwise.learning.baselines import (
+    Accuracy,
+    Answers,
+    accuracy,
+    answers_of_machine,
+    are_longest,
+    last_symbols,
+    majority_answer,
+    merged_states,
+)
+from lengthwise.learning.search import Attempt, Found, search
+from lengthwise.models.block_linear_rnn import BlockLinearRNN
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import RegularTask, make_task
+from lengthwise.tasks.given.examples import Counts, Examples, Supervision
+from lengthwise.tasks.given.reading import read_examples
+from lengthwise.threads import one_thread
+
+SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
+"""Of the examples, how many are held out for their length, and of the others at random."""
+
+MIN_TRAINED = 8
+"""Examples to train on, at least."""
+
+MAX_CONTRADICTING = 20
+"""Of the examples that the machine contradicts, the shortest are named."""
+
+
+class Contradiction(NamedTuple):
+    """An example that the machine answers otherwise."""
+
+    string: str
+    label: str
+    answer: str
+
+
+class Learned(NamedTuple):
+    """A machine learned from examples.
+
+    `accuracies` is by part ("trained on", "longest", "at random") and by who answers ("machine", "majority answer",
+    "last 3 symbols", "RPNI"); nothing was chosen by the two parts that were held out. The certificate is about the net
+    and this machine: what it proves is that the net answers as the machine does, and nothing about the world.
+    """
+
+    machine: Transducer
+    classes: tuple[str, ...]
+    model: BlockLinearRNN
+    certificate: Certificate
+    counts: Counts
+    accuracies: dict[str, dict[str, Accuracy]]
+    contradictions: tuple[Contradiction, ...]
+    num_contradictions: int
+    attempts: tuple[Attempt, ...]
+    num_alike: int
+    notes: tuple[str, ...]
+
+    @property
+    def task(self) -> RegularTask:
+        """The task that the machine solves, by which other models can be trained and certified."""
+        return _task_of(self.machine, self.classes)
+
+    def save(self, folder: Path) -> None:
+        """Write machine, picture, net, certificate and numbers; files appear by rename."""
+        folder.mkdir(parents=True, exist_ok=True)
+        content = {"classes": list(self.classes), **self.machine.to_json()}
+        write_by_rename(folder / "machine.json", (json.dumps(content) + "\n").encode())
+        if self.machine.num_states <= MAX_DRAWN:
+            write_by_rename(folder / "machine.svg", machine_svg(self.machine, self.classes).encode())
+        weights = {name: tensor.contiguous() for name, tensor in self.model.state_dict().items()}
+        write_by_rename(folder / "model.safetensors", save(weights))
+        write_by_rename(folder / "certificate.json", self.certificate.to_text().encode())
+        write_json(folder / "learned.json", self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers, as plain lists."""
+        return {
+            "num_states": self.machine.num_states,
+            "level": self.certificate.level,
+            "counts": self.counts._asdict(),
+            "accuracies": {
+                part: {who: list(score) for who, score in scores.items()} for part, scores in self.accuracies.items()
+            },
+            "contradictions": [list(one) for one in self.contradictions],
+            "num_contradictions": self.num_contradictions,
+            "attempts": [attempt._asdict() for attempt in self.attempts],
+            "num_alike": self.num_alike,
+            "notes": list(self.notes),
+        }
+
+
+@one_thread()
+def learn(
+    source: Any,
+    *,
+    separator: str = "",
+    string: str | None = None,
+    label: str | None = None,
+    supervision: Supervision = "last",
+    budget: float = 60.0,
+    seed: int = 0,
+    report: Callable[[Attempt], None] = lambda attempt: None,
+) -> Learned:
+    """Learn the machine behind labeled strings, and prove of a net that it is that machine at every length.
+
+    The longest fifth of the examples and a tenth of the others are held out. On the rest small models are trained until
+    several have become the same machine, the best by its description length (`search`); the `budget` is in CPU
+    seconds. `source` and the arguments up to `supervision` are those of `read_examples`.
+
+    Raises:
+        ValueError: there are no such examples (`read_examples`), or fewer than eight to train on; no model became a
+            machine.
+
+    Example:
+        >>> strings = [f"{number:b}" for number in range(1, 400)]
+        >>> learned = learn([(text, "even" if text.count("1") % 2 == 0 else "odd") for text in strings])
+        >>> learned.machine.num_states, learned.certificate.level
+        (2, 'proved')
+    """
+    examples = read_examples(source, separator=separator, string=string, label=label, supervision=supervision)
+    parts = _parts(examples, seed)
+    trained_on = parts["trained on"]
+    if len(trained_on) < MIN_TRAINED:
+        raise ValueError(f"examples: expected at least {MIN_TRAINED} to train on, got {len(trained_on)}; give more")
+    found = search(trained_on, budget=budget, seed=seed, report=report)
+    wrong = _contradictions(found.machine, examples, separator or ("" if _are_characters(examples) else " "))
+    return Learned(
+        found.machine,
+        examples.classes,
+        found.model,
+        certify(found.model, _task_of(found.machine, examples.classes)),
+        examples.counts,
+        _accuracies(found.machine, parts),
+        tuple(wrong[:MAX_CONTRADICTING]),
+        len(wrong),
+        found.attempts,
+        found.num_alike,
+        _notes(parts, found),
+    )
+
+
+Part = Literal["trained on", "longest", "at random"]
+
+
+def _parts(examples: Examples, seed: int) -> dict[Part, Examples]:
+    """What is trained on and what is held out; parts without a string are left out."""
+    longest = are_longest(examples, SHARE_OF_LONGEST)
+    drawn = generator_for(seed, "held out")
+    chance = np.random.default_rng(int(drawn.initial_seed()) % 2**63).random(len(examples))
+    at_random = ~longest & (chance < SHARE_AT_RANDOM)
+    masks: dict[Part, Any] = {"trained on": ~longest & ~at_random, "longest": longest, "at random": at_random}
+    return {part: examples.part(mask) for part, mask in masks.items() if mask.any()}
+
+
+def _accuracies(machine: Transducer, parts: dict[Part, Examples]) -> dict[str, dict[str, Accuracy]]:
+    trained_on = parts["trained on"]
+    answers: dict[str, Answers] = {
+        "machine": answers_of_machine(machine),
+        "majority answer": majority_answer(trained_on),
+        "last 3 symbols": last_symbols(trained_on),
+    }
+    if (merged := merged_states(trained_on)) is not None:
+        answers["RPNI"] = answers_of_machine(merged)
+    return {part: {who: accuracy(of, examples) for who, of in answers.items()} for part, examples in parts.items()}
+
+
+def _contradictions(machine: Transducer, examples: Examples, separator: str) -> list[Contradiction]:
+    """Examples that the machine answers otherwise, at any of their symbols, the shortest first."""
+    answers = answers_of_machine(machine)(examples)
+    wrong = np.flatnonzero((answers != examples.targets) & (examples.targets >= 0))
+    rows = np.searchsorted(examples.starts, wrong, "right") - 1
+    found = []
+    for row, position in sorted(zip(rows.tolist(), wrong.tolist(), strict=True), key=lambda at: at[1] - at[0]):
+        symbols = examples.ids[examples.starts[row] : position + 1]
+        text = separator.join(examples.symbols[v] for v in symbols)
+        label, answer = (int(of[position]) for of in (examples.targets, answers))
+        found.append(Contradiction(text, examples.classes[label], examples.classes[answer] if answer >= 0 else "none"))
+    return sorted(found, key=lambda one: len(one.string))
+
+
+def _notes(parts: dict[Part, Examples], found: Found) -> tuple[str, ...]:
+    """What a reader has to know of a search that did not go as it should."""
+    trained_on, notes = parts["trained on"], []
+    known = {int(v) for v in np.unique(trained_on.ids)}
+    if unknown := [symbol for v, symbol in enumerate(trained_on.symbols) if v not in known]:
+        notes.append(f"symbols in held-out strings alone, of which nothing was learned: {' '.join(unknown[:20])}")
+    if found.num_alike == 1:
+        notes.append("no other model became this machine: give a larger budget, or more examples")
+    if found.best.num_errors:
+        notes.append(f"the machine contradicts {found.best.num_errors:,} of the labels that were trained on")
+    return tuple(notes)
+
+
+def _are_characters(examples: Examples) -> bool:
+    return all(len(symbol) == 1 for symbol in examples.symbols)
+
+
+def _task_of(machine: Transducer, classes: tuple[str, ...]) -> RegularTask:
+    task = make_task(
+        "machine",
+        alphabet=machine.symbols,
+        table=tuple(map(tuple, machine.semiautomaton.table.tolist())),
+        outputs=tuple(machine.outputs.tolist()),
+        start=machine.start,
+        answers=classes,
+    )
+    assert isinstance(task, RegularTask)
+    return task
