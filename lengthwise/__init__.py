@@ -15,6 +15,7 @@ _HOME = {
     "make_task": "lengthwise.tasks.base",
     "make_model": "lengthwise.models.base",
     "Recipe": "lengthwise.training.recipe",
+    "learn": "lengthwise.learning.learned",
     "wrap": "lengthwise.models.wrapped",
     "wrap_hugging_face": "lengthwise.models.hugging_face",
     "train": "lengthwise.training.loop",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from lengthwise.evaluation.error_curve import error_curve as error_curve
     from lengthwise.evaluation.length_curve import length_curve as length_curve
     from lengthwise.experiments import EXPERIMENTS as EXPERIMENTS
+    from lengthwise.learning.learned import learn as learn
     from lengthwise.models.base import MODELS as MODELS
     from lengthwise.models.base import make_model as make_model
     from lengthwise.models.hugging_face import wrap_hugging_face as wrap_hugging_face

@@ -73,24 +73,24 @@ class Transducer:
     def for_strings_that_are_not_empty(self) -> "Transducer":
         """The smallest transducer that answers all strings but the empty one alike.
 
-        Where nothing leads back to its start, the start is one with a state from which all strings lead on alike, or,
-        where there is none, has output `IGNORE`.
+        Its start is a state from which all strings lead on alike, of several the one with the least output, or, where
+        there is none, a state of its own with output `IGNORE`. So machines that answer these strings alike are equal.
 
         Example:
             >>> last = Semiautomaton(np.array([[1, 2], [1, 2], [1, 2]]), ("a", "b"))
             >>> Transducer(last, 0, np.array([2, 0, 1])).for_strings_that_are_not_empty().num_states
             2
         """
-        smallest = self.minimize()
-        table = smallest.semiautomaton.table
-        if (table == 0).any():
-            return smallest
-        alike = np.flatnonzero((table[1:] == table[0]).all(1)) + 1
-        if len(alike):
-            return Transducer(smallest.semiautomaton, int(alike[0]), smallest.outputs).minimize()
-        outputs = smallest.outputs.copy()
+        table = np.vstack([self.semiautomaton.table[self.start], self.semiautomaton.table]) + 1
+        with_start = np.concatenate([[min(IGNORE, self.outputs.min()) - 1], self.outputs])
+        apart = Transducer(
+            Semiautomaton(table, self.symbols), 0, with_start
+        ).minimize()  # nothing leads to its start, whose output is no other state's
+        table, outputs = apart.semiautomaton.table, apart.outputs.copy()
+        alike = [state for state in range(1, len(table)) if np.array_equal(table[state], table[0])]
         outputs[0] = IGNORE
-        return Transducer(smallest.semiautomaton, 0, outputs)
+        start = min(alike, key=lambda state: int(outputs[state]), default=0)
+        return Transducer(apart.semiautomaton, start, outputs).minimize()
 
     def difference_string(self, other: "Transducer") -> tuple[str, ...] | None:
         """Shortest string (of several, the first in symbol order) after which the two answer differently, or None.

@@ -1,0 +1,60 @@
+"""The command learn."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from lengthwise.cli.streams import say
+
+if TYPE_CHECKING:
+    from lengthwise.learning.search import Attempt
+
+
+def learn(
+    file: Annotated[Path, Parameter(help="Labeled strings: .csv, .tsv, .jsonl, .parquet or Abbadingo's .dat.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="Folder for machine, picture, net, certificate and numbers.")],
+    separator: Annotated[str, Parameter(help="What stands between symbols; without it each character is one.")] = "",
+    string: Annotated[str | None, Parameter(help="Column of the strings; by default one with a usual name.")] = None,
+    label: Annotated[str | None, Parameter(help="Column of the labels; by default one with a usual name.")] = None,
+    supervision: Annotated[
+        Literal["last", "prefix"], Parameter(help="last: one label a string; prefix: one for each symbol.")
+    ] = "last",
+    budget: Annotated[float, Parameter(help="CPU seconds of training after which no further model is begun.")] = 60.0,
+    seed: Annotated[int, Parameter(help="Seed of models, and of which strings are held out.")] = 0,
+) -> int:
+    """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
+
+    The longest fifth and a tenth of the others are held out. What is proved is that the net answers as the machine
+    does; whether the machine is right about the world, strings that were held out can only suggest.
+    """
+    from lengthwise.learning.learned import learn as learn_machine
+    from lengthwise.report.tables.learned import learned_lines
+
+    def report(attempt: "Attempt") -> None:
+        say(
+            f"{attempt.size} states, seed {attempt.seed}: a machine of {attempt.num_states} states, "
+            f"{attempt.num_errors:,} errors, {attempt.seconds:.1f} CPU s",
+            0,
+        )
+
+    learned = learn_machine(
+        file,
+        separator=separator,
+        string=string,
+        label=label,
+        supervision=supervision,
+        budget=budget,
+        seed=seed,
+        report=report,
+    )
+    learned.save(out)
+    lines = [*learned_lines(learned), ("wrote", str(out))]
+    sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
+    return 0
+
+
+COMMANDS = {"learn": learn}

@@ -1,0 +1,162 @@
+"""Machines from examples: recovered, proved, compared with others, and honest about what contradicts them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from automaton_strategies import all_strings, checked_strategies, transducers
+from command import exit_code
+from hypothesis import given, settings
+
+from lengthwise import learn
+from lengthwise.automata import library
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.verify import check
+from lengthwise.learning.baselines import accuracy, answers_of_machine, last_symbols, majority_answer, merged_states
+from lengthwise.learning.search import message_length
+from lengthwise.tasks.given.reading import read_examples
+
+pytestmark = [checked_strategies, pytest.mark.usefixtures("fewer_strings")]
+CLASSES = ("no", "yes", "perhaps")
+
+
+def drawn_machine(num_states: int, seed: int) -> Transducer:
+    """A random machine of two symbols and two answers whose states are all needed."""
+    chance = np.random.default_rng(seed)
+    while True:
+        table, outputs = chance.integers(num_states, size=(num_states, 2)), chance.integers(2, size=num_states)
+        machine = Transducer(Semiautomaton(table, ("a", "b")), 0, outputs).minimize()
+        if machine.num_states == num_states and 0.3 < machine.outputs.mean() < 0.7:
+            return machine
+
+
+def pairs_of(
+    machine: Transducer, count: int, longest: int, seed: int = 0, share_wrong: float = 0
+) -> list[tuple[str, str]]:
+    chance = np.random.default_rng(seed)
+    strings = chance.integers(len(machine.symbols), size=(count, longest))
+    lengths, answers = chance.integers(1, longest + 1, size=count), machine.run(strings)
+    flipped = chance.random(count) < share_wrong
+    return [
+        ("".join(machine.symbols[v] for v in string[:length]), CLASSES[int(row[length - 1]) ^ int(flip)])
+        for string, length, row, flip in zip(strings, lengths, answers, flipped, strict=True)
+    ]
+
+
+def same(learned, machine: Transducer) -> bool:
+    """Whether they answer all strings that are not empty alike; the classes are in alphabetical order in both."""
+    return learned.machine.to_json() == machine.for_strings_that_are_not_empty().to_json()
+
+
+def test_a_machine_is_recovered_and_proved(tmp_path: Path) -> None:
+    learned = learn(pairs_of(drawn_machine(6, 3), 1_000, 20))
+    assert same(learned, drawn_machine(6, 3))
+    assert learned.certificate.level == "proved"
+    assert learned.num_alike == 2
+    assert not learned.num_contradictions
+    for part in ("trained on", "longest", "at random"):
+        scores = learned.accuracies[part]
+        assert scores["machine"].num_correct == scores["machine"].num_labels > 0
+        assert scores["machine"].num_correct >= scores["RPNI"].num_correct >= scores["majority answer"].num_correct
+    learned.save(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("machine.json", "machine.svg", "model.safetensors", "certificate.json", "learned.json")
+    }
+    check(Certificate.read(tmp_path / "certificate.json"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("share_wrong", [0.0, 0.05])
+def test_twenty_random_machines_are_recovered(seed: int, share_wrong: float) -> None:
+    machine = drawn_machine(5 + seed % 11, seed)
+    result = learn(pairs_of(machine, 2_000, 20, seed, share_wrong))
+    assert same(result, machine)
+    assert result.certificate.level == "proved"
+
+
+def test_wrong_labels_are_contradicted() -> None:
+    machine = drawn_machine(5, 1)
+    rows = pairs_of(machine, 800, 20, share_wrong=0.05)
+    result = learn(rows, budget=2.0)
+    assert same(result, machine)
+    assert result.num_contradictions > 20
+    right = answers_of_machine(machine)
+    for one in result.contradictions:
+        assert (one.string, one.label) in rows
+        examples = read_examples([(one.string, one.label), (one.string + "a", one.answer)])
+        assert CLASSES[right(examples)[len(one.string) - 1]] == one.answer != one.label
+    assert "the machine contradicts" in result.notes[-1]
+    longest = result.accuracies["longest"]
+    assert longest["machine"].num_correct > longest["RPNI"].num_correct
+
+
+def test_traces_are_learned_symbol_by_symbol() -> None:
+    machine = library.cycle(5)
+    chance = np.random.default_rng(0)
+    strings = [chance.integers(3, size=length) for length in chance.integers(1, 30, size=100)]
+    rows = [(["abc"[v] for v in string], list(map(str, machine.run(string[None])[0]))) for string in strings]
+    result = learn(rows, supervision="prefix")
+    assert result.machine.num_states == 5
+    assert result.certificate.level == "proved"
+    assert result.classes == ("0", "1", "2", "3", "4")
+
+
+def test_unknown_symbols_are_named() -> None:
+    rows = [(f"{number:b}", str(number % 2)) for number in range(1, 64)]
+    result = learn([*rows, ("10101010101x", "1"), ("10101010101xx", "1")], budget=0.0)
+    assert "symbols in held-out strings alone, of which nothing was learned: x" in result.notes
+
+
+def test_too_few_are_refused() -> None:
+    with pytest.raises(ValueError, match="examples: expected at least 8 to train on, got"):
+        learn([("a", "x"), ("b", "y"), ("ab", "x")])
+
+
+@pytest.mark.unchecked
+@given(transducers(symbols=("a", "b"), max_states=5))
+@settings(max_examples=60)
+def test_machines_for_strings_that_are_not_empty(machine: Transducer) -> None:
+    """They answer these alike, are no larger, and the same for all machines that do."""
+    smallest = machine.for_strings_that_are_not_empty()
+    for length in range(1, 6):
+        strings = all_strings(2, length)
+        assert np.array_equal(smallest.run(strings), machine.run(strings))
+    assert smallest.num_states <= machine.minimize().num_states
+    copies = Semiautomaton(
+        np.concatenate([machine.semiautomaton.table[[machine.start]] + 1, machine.semiautomaton.table + 1]), ("a", "b")
+    )
+    other = Transducer(copies, 0, np.concatenate([[7], machine.outputs]))
+    assert other.for_strings_that_are_not_empty().to_json() == smallest.to_json()
+
+
+def test_baselines_answer_as_they_say() -> None:
+    rows = [("aab", "x"), ("bab", "x"), ("ba", "y"), ("aa", "y"), ("b", "x"), ("abb", "x")]
+    examples = read_examples(rows)
+    others = read_examples([("bbbb", "x"), ("aaaa", "y"), ("bbab", "y")])
+    assert accuracy(majority_answer(examples), others) == (1, 3)
+    assert accuracy(last_symbols(examples), others) == (2, 3)
+    merged = merged_states(examples)
+    assert merged is not None
+    assert accuracy(answers_of_machine(merged), examples) == (6, 6)
+
+
+def test_a_message_is_longer_for_more_states_and_more_errors() -> None:
+    examples = read_examples(pairs_of(drawn_machine(5, 0), 200, 10))
+    small, large = drawn_machine(4, 0), drawn_machine(9, 0)
+    assert message_length(small, examples, 3) < message_length(large, examples, 3) < message_length(large, examples, 9)
+
+
+def test_the_command_writes_what_was_learned(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("".join(f"{number:b},{number % 3 == 0}\n" for number in range(1, 600)))
+    assert exit_code("learn", str(path), "--out", str(tmp_path / "out")) == 0
+    out = capsys.readouterr().out
+    assert "machine: 3 states, 2 symbols; 2 of " in out
+    assert "proved: of the net, that it is this machine at every length; nothing is proved of the world\n" in out
+    certificate = str(tmp_path / "out" / "certificate.json")
+    assert exit_code("certify", "--check", certificate, "--min-level", "proved") == 0
+    assert exit_code("learn", str(tmp_path / "none.csv"), "--out", str(tmp_path / "out")) == 2
+    assert "none.csv: expected a file of examples, got no such file" in capsys.readouterr().err

@@ -1,0 +1,147 @@
+"""Labeled strings from files, data frames and pairs: all read alike, and mistakes are named."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lengthwise.conventions import IGNORE
+from lengthwise.tasks import make_task
+from lengthwise.tasks.given.examples import Counts
+from lengthwise.tasks.given.reading import read_examples
+
+PAIRS = [("ab", "in"), ("b", "out"), ("abab", "in"), ("ba", "out"), ("a", "out"), ("bb", "out")]
+
+
+def save(path: Path) -> Path:
+    kind = path.suffix
+    if kind in (".csv", ".tsv"):
+        between = {".csv": ",", ".tsv": "\t"}[kind]
+        path.write_text(
+            "".join(
+                f"{between.join(row)}\n"
+                for row in [("number", "text", "label")] + [(str(index), *pair) for index, pair in enumerate(PAIRS)]
+            )
+        )
+    elif kind == ".jsonl":
+        path.write_text("".join(json.dumps({"label": label, "string": string}) + "\n" for string, label in PAIRS))
+    else:
+        lines = [f"{label} {len(string)} {' '.join(string)}" for string, label in PAIRS]
+        path.write_text("\n".join([f"{len(PAIRS)} 2", *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "dat"])
+def test_files_are_read_as_pairs_are(kind: str, tmp_path: Path) -> None:
+    examples = read_examples(save(tmp_path / f"file.{kind}"))
+    expected = read_examples(PAIRS)
+    assert (examples.symbols, examples.classes) == (("a", "b"), ("in", "out")) == (expected.symbols, expected.classes)
+    for one, another in zip(
+        (examples.ids, examples.targets, examples.starts),
+        (expected.ids, expected.targets, expected.starts),
+        strict=True,
+    ):
+        assert np.array_equal(one, another)
+    strings = [(examples.text(row, ""), examples.classes[examples.final_targets[row]]) for row in range(len(examples))]
+    assert strings == PAIRS
+    task = make_task("examples", file=tmp_path / f"file.{kind}")
+    assert [length for length in range(1, 9) if task.is_legal_length(length)] == [1, 2, 4]
+    assert task.baseline(2) == 2 / 3
+
+
+class Frame:
+    """What narwhals does not know."""
+
+    columns = ("text", "label")
+
+
+def test_other_objects_with_columns_are_no_data_frames() -> None:
+    with pytest.raises(ValueError, match="expected a file, pairs or a data frame, got a Frame"):
+        read_examples(Frame())
+
+
+def test_words_and_lists_are_symbols() -> None:
+    by_words = read_examples([("get put", "ok"), ("put  get", "bad")], separator=" ")
+    by_lists = read_examples([(["get", "put"], "ok"), (["put", "get"], "bad")])
+    assert by_words.symbols == by_lists.symbols == ("get", "put")
+    assert np.array_equal(by_words.ids, by_lists.ids)
+
+
+def test_labels_of_each_symbol_are_targets() -> None:
+    traces = [("ab", "01"), ("b", "1"), ("aab", ["0", "0", "1"])]
+    examples = read_examples(traces, supervision="prefix")
+    assert examples.targets.tolist() == [0, 1, 1, 0, 0, 1]
+    last = read_examples([("ab", "1"), ("a", "0")])
+    assert last.targets.tolist() == [IGNORE, 1, 0]
+
+
+def test_what_is_there_twice_is_counted() -> None:
+    rows = [("a", "x"), ("a", "y"), ("a", "x"), ("", "x"), ("b", "y"), ("b", "y")]
+    examples = read_examples(rows)
+    assert examples.counts == Counts(num_rows=6, num_empty=1, num_duplicates=2, num_contradictory=1)
+    assert [examples.classes[target] for target in examples.final_targets] == ["x", "y"]
+
+
+def test_numbers_are_in_order() -> None:
+    assert read_examples([("a", 10), ("b", 2), ("c", 1.0)]).classes == ("1", "2", "10")
+    assert read_examples([("a", True), ("b", False)]).classes == ("false", "true")
+
+
+@pytest.mark.parametrize(
+    ("rows", "supervision", "sentence"),
+    [
+        ([], "last", "expected strings of one symbol or more, got 0 rows and none of these"),
+        ([("", "x")], "last", "got 1 rows and none of these"),
+        ([("a", "x"), ("b", "x")], "last", "expected labels of two classes or more, got 'x' alone"),
+        ([("a", "x"), ("b", None)], "last", "row 2: expected one label, got an empty one"),
+        ([("a", "x"), ("b", ["x", "y"])], "last", "row 2: expected one label, got a list of 2; where there is one for"),
+        ([("ab", "xy"), ("ab", "x")], "prefix", "row 2: expected 2 labels, one for each symbol, got 1"),
+        (["ab", "cd"], "last", "row 1: expected a string and its label, got 'ab'"),
+        ([("a", "x", "y")], "last", "row 1: expected a string and its label"),
+    ],
+)
+def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence) as caught:
+        read_examples(rows, supervision=supervision)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("file.xlsx", b"", "expected a file of examples (.csv, .tsv, .jsonl, .dat, .parquet), got suffix '.xlsx'"),
+        ("file.csv", b"text,label\n\xff\xfe,1\n", "expected text in UTF-8, got other bytes"),
+        (
+            "file.csv",
+            b"text,sign\nab,1\n",
+            "label: expected one of the columns 'text', 'sign', got 0 with a usual name",
+        ),
+        ("file.csv", b"text,label,class\nab,1,2\n", "got 2 with a usual name; name it"),
+        ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1"),
+        ("file.jsonl", b'{"text": "ab", "label": 1}\n{"text": \n', "row 2: expected JSON, got something else"),
+        ("file.jsonl", b'"ab"\n', "row 1: expected a string and its label, got 'ab'"),
+        ("file.dat", b"a b\n", "expected a first line with the numbers of strings and of symbols, got ['a', 'b']"),
+        ("file.dat", b"2 2\n1 2 a\n", "row 2: expected label, length and symbols, got '1 2 a"),
+        ("file.dat", b"2 2\n1 1 a\n", "expected 2 strings, as its first line says, got 1"),
+        ("file.parquet", b"", "expected the package pyarrow for Parquet, got none; pip install pyarrow"),
+    ],
+)
+def test_mistakes_in_files_are_named(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the sentence has brackets
+        read_examples(path)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_and_columns_that_are_missing_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected a file of examples, got no such file"):
+        read_examples(tmp_path / "none.csv")
+    with pytest.raises(
+        ValueError, match="label: expected one of the columns 'number', 'text', 'label', got 'lable'; did"
+    ):
+        read_examples(save(tmp_path / "file.csv"), label="lable")
+    with pytest.raises(ValueError, match="file of examples, got no such file"):
+        make_task("examples", file=tmp_path / "none.csv")
