@@ -5,6 +5,7 @@ import json
 import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -35,7 +36,14 @@ MAX_SYMBOLS = 16
 SECTIONS = ("Raises:", "Returns:")
 """Headings of docstrings whose lines are below them."""
 
-KINDS = {int: "integer", float: "number", bool: "true or false", str: "text", types.NoneType: "none"}
+KINDS = {
+    int: "integer",
+    float: "number",
+    bool: "true or false",
+    str: "text",
+    Path: "file",
+    types.NoneType: "none",
+}
 
 
 class Setting(NamedTuple):

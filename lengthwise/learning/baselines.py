@@ -105,7 +105,7 @@ def merged_states(examples: Examples) -> Transducer | None:
 
 
 def _completed(moore: Any, symbols: tuple[str, ...], otherwise: int) -> Transducer:
-    """AALpy's machine as ours: steps that it lacks lead to a state that gives one answer for ever after."""
+    """AALpy's machine as ours: steps that it lacks lead to a state that answers the same from then on."""
     number = {state.state_id: index for index, state in enumerate(moore.states)}
     sink = len(number)
     table = np.full((sink + 1, len(symbols)), sink)

@@ -23,7 +23,7 @@ from lengthwise.learning.baselines import (
     majority_answer,
     merged_states,
 )
-from lengthwise.learning.search import Attempt, Found, search
+from lengthwise.learning.search import Attempt, SearchResult, search
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, make_task
@@ -136,20 +136,20 @@ def learn(
     trained_on = parts["trained on"]
     if len(trained_on) < MIN_TRAINED:
         raise ValueError(f"examples: expected at least {MIN_TRAINED} to train on, got {len(trained_on)}; give more")
-    found = search(trained_on, budget=budget, seed=seed, report=report)
-    wrong = _contradictions(found.machine, examples, separator or ("" if _are_characters(examples) else " "))
+    result = search(trained_on, budget=budget, seed=seed, report=report)
+    wrong = _contradictions(result.machine, examples, separator or ("" if _are_characters(examples) else " "))
     return Learned(
-        found.machine,
+        result.machine,
         examples.classes,
-        found.model,
-        certify(found.model, _task_of(found.machine, examples.classes)),
+        result.model,
+        certify(result.model, _task_of(result.machine, examples.classes)),
         examples.counts,
-        _accuracies(found.machine, parts),
+        _accuracies(result.machine, parts),
         tuple(wrong[:MAX_CONTRADICTING]),
         len(wrong),
-        found.attempts,
-        found.num_alike,
-        _notes(parts, found),
+        result.attempts,
+        result.num_alike,
+        _notes(parts, result),
     )
 
 
@@ -175,7 +175,9 @@ def _accuracies(machine: Transducer, parts: dict[Part, Examples]) -> dict[str, d
     }
     if (merged := merged_states(trained_on)) is not None:
         answers["RPNI"] = answers_of_machine(merged)
-    return {part: {who: accuracy(of, examples) for who, of in answers.items()} for part, examples in parts.items()}
+    return {
+        part: {who: accuracy(answer, examples) for who, answer in answers.items()} for part, examples in parts.items()
+    }
 
 
 def _contradictions(machine: Transducer, examples: Examples, separator: str) -> list[Contradiction]:
@@ -183,25 +185,26 @@ def _contradictions(machine: Transducer, examples: Examples, separator: str) -> 
     answers = answers_of_machine(machine)(examples)
     wrong = np.flatnonzero((answers != examples.targets) & (examples.targets >= 0))
     rows = np.searchsorted(examples.starts, wrong, "right") - 1
-    found = []
+    contradictions = []
     for row, position in sorted(zip(rows.tolist(), wrong.tolist(), strict=True), key=lambda at: at[1] - at[0]):
         symbols = examples.ids[examples.starts[row] : position + 1]
         text = separator.join(examples.symbols[v] for v in symbols)
-        label, answer = (int(of[position]) for of in (examples.targets, answers))
-        found.append(Contradiction(text, examples.classes[label], examples.classes[answer] if answer >= 0 else "none"))
-    return sorted(found, key=lambda one: len(one.string))
+        label, answer = int(examples.targets[position]), int(answers[position])
+        answered = examples.classes[answer] if answer >= 0 else "none"
+        contradictions.append(Contradiction(text, examples.classes[label], answered))
+    return sorted(contradictions, key=lambda one: len(one.string))
 
 
-def _notes(parts: dict[Part, Examples], found: Found) -> tuple[str, ...]:
+def _notes(parts: dict[Part, Examples], result: SearchResult) -> tuple[str, ...]:
     """What a reader has to know of a search that did not go as it should."""
     trained_on, notes = parts["trained on"], []
     known = {int(v) for v in np.unique(trained_on.ids)}
     if unknown := [symbol for v, symbol in enumerate(trained_on.symbols) if v not in known]:
         notes.append(f"symbols in held-out strings alone, of which nothing was learned: {' '.join(unknown[:20])}")
-    if found.num_alike == 1:
+    if result.num_alike == 1:
         notes.append("no other model became this machine: give a larger budget, or more examples")
-    if found.best.num_errors:
-        notes.append(f"the machine contradicts {found.best.num_errors:,} of the labels that were trained on")
+    if result.best.num_errors:
+        notes.append(f"the machine contradicts {result.best.num_errors:,} of the labels that were trained on")
     return tuple(notes)
 
 

@@ -45,7 +45,7 @@ class Attempt(NamedTuple):
     seconds: float
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The best model of a search, the machine read off it, all attempts, and how many of them gave this machine."""
 
     model: BlockLinearRNN
@@ -75,7 +75,7 @@ class Sample(ExamplesTask):
 
 def search(
     examples: Examples, *, budget: float, seed: int, report: Callable[[Attempt], None] = lambda attempt: None
-) -> Found:
+) -> SearchResult:
     """Train models of 8, 16, ... states until several that started apart became the same machine, the best.
 
     The best has the shortest message; that of a machine without errors is almost always shorter than any other. Only
@@ -87,11 +87,11 @@ def search(
     task, started = Sample(held=examples), time.process_time()
     if (longest := int(examples.lengths.max())) > MAX_LENGTH:
         raise ValueError(f"examples: expected strings of at most {MAX_LENGTH:,} symbols, got one of {longest:,}")
-    found: list[tuple[Attempt, BlockLinearRNN, Transducer]] = []
+    candidates: list[tuple[Attempt, BlockLinearRNN, Transducer]] = []
     for size, own_seed in _cells(seed):
-        if found and time.process_time() - started > budget:
+        if candidates and time.process_time() - started > budget:
             break
-        if any(not attempt.num_errors and attempt.size > size for attempt, _, _ in found):
+        if any(not attempt.num_errors and attempt.size > size for attempt, _, _ in candidates):
             continue  # smaller ones have failed
         began = time.process_time()
         model = _trained(task, size, own_seed, longest)
@@ -100,14 +100,14 @@ def search(
             continue
         num_errors = count_errors(machine, examples)
         bits, seconds = message_length(machine, examples, num_errors), time.process_time() - began
-        found.append((Attempt(size, own_seed, machine.num_states, num_errors, bits, seconds), model, machine))
-        report(found[-1][0])
-        if _num_alike(found) >= NUM_ALIKE[min(found, key=_bits)[0].num_errors == 0]:
+        candidates.append((Attempt(size, own_seed, machine.num_states, num_errors, bits, seconds), model, machine))
+        report(candidates[-1][0])
+        if _num_alike(candidates) >= NUM_ALIKE[min(candidates, key=_bits)[0].num_errors == 0]:
             break
-    if not found:
+    if not candidates:
         raise ValueError("examples: no model became a finite machine; raise the budget, or check the labels")
-    _, model, machine = min(found, key=_bits)
-    return Found(model, machine, tuple(attempt for attempt, _, _ in found), _num_alike(found))
+    _, model, machine = min(candidates, key=_bits)
+    return SearchResult(model, machine, tuple(attempt for attempt, _, _ in candidates), _num_alike(candidates))
 
 
 def _cells(seed: int) -> Iterator[tuple[int, int]]:
@@ -124,10 +124,10 @@ def _bits(candidate: _Candidate) -> float:
     return candidate[0].num_bits
 
 
-def _num_alike(found: list[_Candidate]) -> int:
+def _num_alike(candidates: list[_Candidate]) -> int:
     """How often the best machine came out."""
-    best = min(found, key=_bits)[2].to_json()
-    return sum(machine.to_json() == best for _, _, machine in found)
+    best = min(candidates, key=_bits)[2].to_json()
+    return sum(machine.to_json() == best for _, _, machine in candidates)
 
 
 def _trained(task: Sample, size: int, seed: int, longest: int) -> BlockLinearRNN | None:
