@@ -1,0 +1,1 @@
+"""File formats of finite machines: one file a format, known by suffix."""

@@ -1,0 +1,82 @@
+"""The text of AT&T's tools, which OpenFst reads and prints."""
+
+from lengthwise.automata.formats.base import FORMATS, ReadableFormat
+from lengthwise.automata.formats.draft import Draft
+from lengthwise.automata.labeled import LabeledMachine
+
+EPSILON = "<eps>"
+"""Stands for no symbol or no output."""
+
+
+@FORMATS.register("att")
+class ATT(ReadableFormat):
+    r"""AT&T text: a line for each edge, and one with its number alone for each final state.
+
+    The first line begins with the initial state. Edges of an automaton are ``source target symbol``. Those of any other
+    machine are ``source target symbol output``: its answer to a string is the last output, and none where that is
+    ``<eps>`` or the state is not final. So the empty string has no answer. Symbols stand for themselves, without a
+    table of numbers.
+
+    Example:
+        >>> ATT.read("0 1 a\n1 0 a\n1\n").machine.outputs.tolist()
+        [0, 1]
+
+    Source: Allauzen, Riley, Schalkwyk, Skut and Mohri, "OpenFst" (2007).
+    Differs from the source: weights other than 0, and edges that read nothing, are rejected.
+    """
+
+    suffixes = (".att", ".txt")
+
+    @staticmethod
+    def write(machine: LabeledMachine) -> str:
+        """The edges of the initial state, those of the others, and the final states."""
+        answers, outputs = machine.answer_names(), machine.machine.outputs
+        for name in (*machine.symbols, *answers):
+            if name.split() not in ([], [name]) or name == EPSILON:
+                raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
+        table = machine.machine.semiautomaton.table.tolist()
+        start = machine.machine.start
+        lines = []
+        for state in (start, *(state for state in range(len(table)) if state != start)):
+            for symbol, target in zip(machine.symbols, table[state], strict=True):
+                output = "" if machine.is_automaton else f"\t{answers[target] or EPSILON}"
+                lines.append(f"{state}\t{target}\t{symbol}{output}")
+        if machine.is_automaton:
+            lines += [str(state) for state, output in enumerate(outputs) if output == machine.accepting_class]
+        else:
+            lines += [str(state) for state, answer in enumerate(answers) if answer]
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def read(text: str) -> LabeledMachine:
+        """The machine of the lines."""
+        rows = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1) if line.split()]
+        widths = {len(words) for _, words in rows} - {1, 2}
+        if len(widths) != 1 or not widths <= {3, 4, 5}:
+            raise ValueError(
+                f"expected lines of 3 words each, or of 4, but for final states, got {sorted(widths) or 'none'}; write "
+                "source, target, symbol and, of a transducer, output"
+            )
+        for number, words in rows:
+            if len(words) in (2, 5) and not _is_zero(words[-1]):
+                raise ValueError(f"line {number}: expected no weight but 0, got {words[-1]}; leave weights out")
+        final = {words[0] for _, words in rows if len(words) < 3}
+        draft = Draft()
+        draft.set_start(rows[0][1][0])
+        for number, words in rows:
+            if len(words) < 3:
+                draft.add_state(words[0])
+                continue
+            source, target, symbol, *rest = words
+            if symbol == EPSILON:
+                raise ValueError(f"line {number}: expected a symbol, got {EPSILON}; remove edges that read nothing")
+            output = rest[0] if rest and rest[0] != EPSILON and target in final else ""
+            draft.add_edge(source, symbol, target, output)
+        return draft.automaton(final) if widths == {3} else draft.mealy()
+
+
+def _is_zero(word: str) -> bool:
+    try:
+        return float(word) == 0
+    except ValueError:
+        return False

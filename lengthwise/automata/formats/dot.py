@@ -1,0 +1,124 @@
+"""DOT, in the dialect of automata.cs.ru.nl that AALpy and LearnLib write."""
+
+from collections.abc import Mapping
+
+from lengthwise.automata.formats.base import FORMATS, ReadableFormat
+from lengthwise.automata.formats.dot_syntax import Graph, label_fields, parse_dot
+from lengthwise.automata.formats.draft import Draft
+from lengthwise.automata.labeled import LabeledMachine
+
+_INVISIBLE = ("none", "point", "plaintext", "plain")
+"""Shapes of nodes that are no states: an edge without a label leads from them to the initial state."""
+
+
+@FORMATS.register("dot")
+class DOT(ReadableFormat):
+    r"""DOT: ``__start0 -> s0`` marks the initial state.
+
+    An automaton has ``shape=doublecircle`` where it accepts. A Moore machine has labels ``{s0|answer}`` of shape
+    record. A Mealy machine, which is read only, has edges ``symbol/output``; its answer to a string is the last output,
+    so that the empty string has none. ``\`` before a character of a label that would mean something else, ``/`` of an
+    automaton's symbol for one, makes it a character.
+
+    Example:
+        >>> mealy = DOT.read('digraph { __start0 -> q; q -> q [label="a/x"]; q -> q [label="b/y"] }')
+        >>> mealy.classes, mealy.machine.outputs.tolist()
+        (('x', 'y'), [-100, 0, 1])
+
+    Source: automata.cs.ru.nl/Syntax/Overview; AALpy, utils/FileHandler.py.
+    Differs from the source: symbols and answers that are numbers stay texts.
+    """
+
+    suffixes = (".dot", ".gv")
+
+    @staticmethod
+    def write(machine: LabeledMachine) -> str:
+        """A graph, a line for each state and edge."""
+        lines = ["digraph machine {"]
+        for state, answer in enumerate(machine.answer_names()):
+            if not machine.is_automaton:
+                lines.append(f'    s{state} [label="{{s{state}|{_escaped(answer)}}}", shape=record, style=rounded];')
+            else:
+                accepts = machine.machine.outputs[state] == machine.accepting_class
+                lines.append(f'    s{state} [label="s{state}", shape={"doublecircle" if accepts else "circle"}];')
+        for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
+            for symbol, target in zip(machine.symbols, row, strict=True):
+                lines.append(f'    s{state} -> s{target} [label="{_escaped(symbol)}"];')
+        lines += ['    __start0 [label="", shape=none];', f"    __start0 -> s{machine.machine.start};", "}"]
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def read(text: str) -> LabeledMachine:
+        """The machine of a graph."""
+        graph, draft = parse_dot(text), Draft()
+        states = {name: attributes for name, attributes in graph.nodes.items() if not _marks_start(name, attributes)}
+        for name in graph.declared or states:
+            if name in states:
+                draft.add_state(name)
+        edges = _edges_of_states(graph, states, draft)
+        is_moore = any("record" in attributes.get("shape", "").lower() for attributes in states.values())
+        is_automaton = any(_accepts(attributes) for attributes in states.values())
+        if is_moore or is_automaton or not all(len(label_fields(label, "/")) == 2 for _, _, label in edges):
+            for source, target, label in edges:
+                draft.add_edge(source, "".join(label_fields(label, None)), target)
+        else:
+            for source, target, label in edges:
+                symbol, output = label_fields(label, "/")
+                draft.add_edge(source, symbol, target, output)
+            return draft.mealy()
+        if is_moore:
+            return draft.moore({name: _moore_answer(name, attributes) for name, attributes in states.items()})
+        return draft.automaton([name for name, attributes in states.items() if _accepts(attributes)])
+
+
+def _edges_of_states(
+    graph: Graph, states: Mapping[str, Mapping[str, str]], draft: Draft
+) -> list[tuple[str, str, str]]:
+    """The edges between states, with their labels; those from other nodes say which state is the initial one."""
+    edges = []
+    for source, target, attributes in graph.edges:
+        label = attributes.get("label", "")
+        for state in (source, target):
+            if state in states:
+                draft.check_state(state) if graph.declared else draft.add_state(state)
+        if target not in states:
+            raise ValueError(f"expected edges between states, got one to {target!r}, which marks the initial state")
+        if source in states:
+            edges.append((source, target, label))
+        elif label:
+            raise ValueError(f"expected no label on the edge from {source!r}, which marks the initial state, got one")
+        else:
+            draft.set_start(target)
+    return edges
+
+
+def _marks_start(name: str, attributes: Mapping[str, str]) -> bool:
+    """Whether a node is no state."""
+    return (
+        name.startswith("__start")
+        or attributes.get("shape", "").lower() in _INVISIBLE
+        or "invis" in attributes.get("style", "").lower()
+    )
+
+
+def _accepts(attributes: Mapping[str, str]) -> bool:
+    return attributes.get("shape", "").lower() == "doublecircle"
+
+
+def _moore_answer(name: str, attributes: Mapping[str, str]) -> str:
+    fields = label_fields(attributes.get("label", ""), "|")
+    if len(fields) != 2:
+        raise ValueError(f"expected a label {{state|answer}} of each state, got none of state {name!r}; add it")
+    return fields[1]
+
+
+def _escaped(text: str) -> str:
+    r"""A text as it stands in a quoted label.
+
+    Raises:
+        ValueError: it has line breaks or other characters that are not printed.
+    """
+    if not text.isprintable():
+        raise ValueError(f"expected symbols and answers that can be printed, got {text!r}; rename it")
+    escaped = "".join(f"\\{character}" if character in '"\\{}|<>/ ' else character for character in text)
+    return escaped if " " in text.strip() != text else escaped.replace("\\ ", " ")

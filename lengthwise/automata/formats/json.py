@@ -1,0 +1,139 @@
+"""JSON: this package's own, and the entries that other tools write."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.formats.base import FORMATS, ReadableFormat
+from lengthwise.automata.formats.draft import Draft
+from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+
+_OTHER_NAMES = {
+    "states": ("states",),
+    "initial": ("initial", "initial_state", "start", "start_state"),
+    "accepting": ("accepting", "accepting_states", "final_states", "finals", "final"),
+    "alphabet": ("alphabet", "input_symbols", "symbols"),
+}
+"""What other tools call the initial state, the accepting ones and the symbols."""
+
+
+@FORMATS.register("json")
+class JSON(ReadableFormat):
+    """JSON: `Transducer.to_json` with the names of the answers, in `classes`; exact.
+
+    Also read: `DFA.to_json`, and `states`, `alphabet`, `initial`, `accepting` and `transitions`, these as triples
+    (state, symbol, state) or by state and symbol, as PySimpleAutomata and automata-lib name them.
+
+    Example:
+        >>> JSON.read('{"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0}').classes
+        ('reject', 'accept')
+    """
+
+    suffixes = (".json",)
+
+    @staticmethod
+    def write(machine: LabeledMachine) -> str:
+        """An object on one line."""
+        return json.dumps({"classes": list(machine.classes), **machine.machine.to_json()}) + "\n"
+
+    @staticmethod
+    def read(text: str) -> LabeledMachine:
+        """The machine of an object."""
+        try:
+            content = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as problem:
+            raise ValueError(f"expected JSON, got something else ({problem})") from None
+        if not isinstance(content, dict):
+            raise ValueError(f"expected an object, got {type(content).__name__}; give the entries of a machine")
+        try:
+            if "table" in content:
+                return _transducer(content)
+            if "states" not in content and _is_table(content.get("transitions")):
+                alphabet = [str(symbol) for symbol in content.get("alphabet", ())]
+                return labeled_dfa(DFA.from_json({**content, "alphabet": alphabet}))
+            if "transitions" in content:
+                return _named(content)
+        except (TypeError, AttributeError, OverflowError) as problem:
+            raise ValueError(f"expected the entries of a machine, got others ({problem})") from None
+        raise ValueError(
+            f"expected a machine with a table or transitions, got the entries {', '.join(map(str, content))[:80]}"
+        )
+
+
+def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
+    entries = ("symbols", "start", "table", "outputs")
+    if set(content) - {"classes"} != set(entries):
+        raise ValueError(f"expected the entries {', '.join(entries)} and classes, got {', '.join(content)}")
+    symbols, table, outputs = _names(content["symbols"], "symbols"), content["table"], content["outputs"]
+    if not _is_table(table) or {len(row) for row in table} != {len(symbols)}:
+        raise ValueError(f"table: expected rows of {len(symbols)} numbers of states, got others; give one row a state")
+    if not _are_numbers([content["start"]]) or not _are_numbers(outputs):
+        raise ValueError("outputs: expected numbers of answers, and start that of a state, got others")
+    machine = Transducer.from_json({**content, "symbols": symbols})
+    named = content.get("classes") or [str(number) for number in range(max([0, *outputs]) + 1)]
+    return LabeledMachine(machine, tuple(_names(named, "classes")))
+
+
+def _named(content: Mapping[str, Any]) -> LabeledMachine:
+    """The automaton of states with names."""
+    draft = Draft()
+    for state in _entry(content, "states"):
+        draft.add_state(str(state))
+    alphabet = [str(symbol) for symbol in _entry(content, "alphabet")]
+    for symbol in alphabet:
+        draft.add_symbol(symbol)
+    for source, symbol, target in _edges(content["transitions"]):
+        draft.check_state(source)
+        draft.check_state(target)
+        if symbol not in alphabet:
+            raise ValueError(f"alphabet: expected the symbols of all edges, got no {symbol!r}; add it")
+        draft.add_edge(source, symbol, target)
+    draft.set_start(_one(_entry(content, "initial")))
+    return draft.automaton({str(state) for state in _entry(content, "accepting")})
+
+
+def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:
+    if isinstance(transitions, Mapping):
+        for source, row in transitions.items():
+            for symbol, target in row.items():
+                yield str(source), str(symbol), _one(target)
+        return
+    for edge in transitions:
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 3:
+            raise ValueError(f"transitions: expected state, symbol and next state, got {str(edge)[:60]}; give these")
+        yield str(edge[0]), str(edge[1]), _one(edge[2])
+
+
+def _one(state: Any) -> str:
+    """The name of a state, which may stand in a list of one."""
+    states = state if isinstance(state, list) else [state]
+    if len(states) != 1:
+        raise ValueError(f"expected one state, got {str(states)[:60]}; make the machine deterministic")
+    return str(states[0])
+
+
+def _entry(content: Mapping[str, Any], name: str) -> Any:
+    for other in _OTHER_NAMES[name]:
+        if other in content:
+            return content[other]
+    raise ValueError(f"expected the entry {name}, got {', '.join(map(str, content))[:80]}; add it")
+
+
+def _is_table(content: Any) -> bool:
+    """Whether it is a list of lists of whole numbers."""
+    return isinstance(content, list) and bool(content) and all(_are_numbers(row) for row in content)
+
+
+def _are_numbers(row: Any) -> bool:
+    if not isinstance(row, list):
+        return False
+    return all(type(number) is int and IGNORE <= number < 2**31 for number in row)
+
+
+def _names(content: Any, what: str) -> list[str]:
+    if not isinstance(content, list) or not all(isinstance(name, str) for name in content):
+        raise ValueError(f"{what}: expected a list of names, got {str(content)[:60]}; write them as texts")
+    return content

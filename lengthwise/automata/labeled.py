@@ -1,0 +1,182 @@
+"""Machines whose answers have names, and the shortest string on which two of them differ."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+
+REJECT_ACCEPT = ("reject", "accept")
+"""The answers of an automaton."""
+
+REJECT_ACCEPT_PAIRS = frozenset(
+    [REJECT_ACCEPT, ("rejected", "accepted"), ("out", "in"), ("no", "yes"), ("false", "true"), ("0", "1"), ("-", "+")]
+    + [("invalid", "valid"), ("negative", "positive")]
+)
+"""Names of two answers that say whether a string is accepted, in any case and order."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabeledMachine:
+    """A Moore machine and the names of its answers: what a file about a machine holds.
+
+    Where `outputs` is `IGNORE` there is no answer.
+
+    Raises:
+        ValueError: names are empty or there twice; an answer has no name.
+
+    Example:
+        >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+        >>> machine = LabeledMachine(Transducer(flip, 0, np.array([0, 1])), ("yes", "no"))
+        >>> machine.accepting_class, machine.dfa().accepting.tolist()
+        (0, [True, False])
+    """
+
+    machine: Transducer
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not all(self.classes) or len(set(self.classes)) < len(self.classes):
+            raise ValueError(f"classes: expected names that differ from one another, got {self.classes}; rename them")
+        outputs = self.machine.outputs
+        if not ((outputs == IGNORE) | ((outputs >= 0) & (outputs < len(self.classes)))).all():
+            raise ValueError(
+                f"outputs: expected numbers of the {len(self.classes)} answers or {IGNORE}, got "
+                f"{sorted(set(outputs.tolist()))}; name the others"
+            )
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols it reads, in the order of their ids."""
+        return self.machine.symbols
+
+    @property
+    def accepting_class(self) -> int | None:
+        """The answer that says "accepted"; None where the answers are others than accepted and rejected."""
+        lower = tuple(name.lower() for name in self.classes)
+        if lower in REJECT_ACCEPT_PAIRS:
+            return 1
+        return 0 if lower[::-1] in REJECT_ACCEPT_PAIRS else None
+
+    @property
+    def is_automaton(self) -> bool:
+        """Whether every state accepts or rejects."""
+        return self.accepting_class is not None and IGNORE not in self.machine.outputs
+
+    @property
+    def num_unanswered(self) -> int:
+        """Number of states without an answer that some string leads to."""
+        reached = self.machine.semiautomaton.reachable(self.machine.start)
+        return int((self.machine.outputs[reached] == IGNORE).sum())
+
+    def dfa(self) -> DFA:
+        """The automaton of the accepted strings; a state without an answer rejects.
+
+        Raises:
+            ValueError: the answers are others than accepted and rejected.
+        """
+        if self.accepting_class is None:
+            raise ValueError(
+                f"classes: expected two answers such as {' and '.join(REJECT_ACCEPT)}, got {', '.join(self.classes)}; "
+                "an automaton has no others"
+            )
+        return DFA(self.machine.semiautomaton, self.machine.start, self.machine.outputs == self.accepting_class)
+
+    def answer_names(self) -> list[str]:
+        """The name of the answer in each state; empty where there is none."""
+        return ["" if output == IGNORE else self.classes[output] for output in self.machine.outputs.tolist()]
+
+    def without_empty_string(self) -> "LabeledMachine":
+        """The machine that leaves the empty string unanswered and answers all others as this one does."""
+        table = self.machine.semiautomaton.table
+        first = Semiautomaton(np.vstack([table[self.machine.start], table]) + 1, self.symbols)
+        return LabeledMachine(Transducer(first, 0, np.append(IGNORE, self.machine.outputs)), self.classes)
+
+
+def labeled_dfa(dfa: DFA) -> LabeledMachine:
+    """An automaton as a machine with the answers "reject" and "accept"."""
+    return LabeledMachine(dfa.transducer, REJECT_ACCEPT)
+
+
+class Difference(NamedTuple):
+    """A shortest string that two machines answer differently, and their answers."""
+
+    string: tuple[str, ...]
+    answers: tuple[str, str]
+
+
+def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | None:
+    """The shortest string (of several, the first in the symbol order of `first`) answered differently, or None.
+
+    Breadth-first search of the pairs of states that strings lead to, so that None is a proof. Symbols are matched by
+    name. Answers are, too; where both machines accept or reject (`REJECT_ACCEPT_PAIRS`), by what they mean. Strings
+    that a machine leaves without an answer are not compared.
+
+    Raises:
+        ValueError: the symbols differ; the machines have no answer in common; none answers what the other does.
+
+    Example:
+        >>> from lengthwise.automata.regex import dfa_from_regex
+        >>> difference(*(labeled_dfa(dfa_from_regex(pattern, "ab")) for pattern in ("(a|b)*abb", "(a|b)*bb")))
+        Difference(string=('b', 'b'), answers=('reject', 'accept'))
+    """
+    columns = _columns(first.symbols, second.symbols)
+    numbers = _common_numbers(first, second)
+    tables = (first.machine.semiautomaton.table.tolist(), second.machine.semiautomaton.table[:, columns].tolist())
+    outputs = [machine.machine.outputs.tolist() for machine in (first, second)]
+    start = (first.machine.start, second.machine.start)
+    came_from: dict[tuple[int, int], tuple[tuple[int, int], str]] = {start: (start, "")}
+    order, num_compared = [start], 0
+    for p, q in order:
+        if (a := outputs[0][p]) != IGNORE and (b := outputs[1][q]) != IGNORE:
+            num_compared += 1
+            if numbers[0][a] != numbers[1][b]:
+                return Difference(_string_to((p, q), came_from), (first.classes[a], second.classes[b]))
+        for symbol, pair in zip(first.symbols, zip(tables[0][p], tables[1][q], strict=True), strict=True):
+            if pair not in came_from:
+                came_from[pair] = ((p, q), symbol)
+                order.append(pair)
+    if not num_compared:
+        raise ValueError("machines: expected a string that both answer, got none; there is nothing to compare")
+    return None
+
+
+def _string_to(
+    pair: tuple[int, int], came_from: dict[tuple[int, int], tuple[tuple[int, int], str]]
+) -> tuple[str, ...]:
+    string = []
+    while came_from[pair][1]:
+        pair, symbol = came_from[pair]
+        string.append(symbol)
+    return tuple(reversed(string))
+
+
+def _columns(first: Sequence[str], second: Sequence[str]) -> list[int]:
+    """Where the symbols of the first machine stand in the table of the second."""
+    for known, other, which in ((first, second, "first"), (second, first, "second")):
+        if lacking := [symbol for symbol in known if symbol not in other]:
+            raise ValueError(
+                f"symbols: expected the same in both machines, got {lacking[0]!r} in the {which} alone; rename it, or "
+                "add it to the other"
+            )
+    ids = {symbol: column for column, symbol in enumerate(second)}
+    return [ids[symbol] for symbol in first]
+
+
+def _common_numbers(first: LabeledMachine, second: LabeledMachine) -> tuple[list[int], list[int]]:
+    """A number for each answer of the two machines, the same for answers that are alike."""
+    accepting = (first.accepting_class, second.accepting_class)
+    if None not in accepting:
+        return [0 + (answer == accepting[0]) for answer in (0, 1)], [0 + (answer == accepting[1]) for answer in (0, 1)]
+    names = list(dict.fromkeys(first.classes + second.classes))
+    if len(names) == len(first.classes) + len(second.classes):
+        raise ValueError(
+            f"classes: expected answers of the same names, got {', '.join(first.classes)} and "
+            f"{', '.join(second.classes)}; rename those of one machine"
+        )
+    return [names.index(name) for name in first.classes], [names.index(name) for name in second.classes]
