@@ -15,8 +15,17 @@ REJECT_ACCEPT = ("reject", "accept")
 """The answers of an automaton."""
 
 REJECT_ACCEPT_PAIRS = frozenset(
-    [REJECT_ACCEPT, ("rejected", "accepted"), ("out", "in"), ("no", "yes"), ("false", "true"), ("0", "1"), ("-", "+")]
-    + [("invalid", "valid"), ("negative", "positive")]
+    {
+        REJECT_ACCEPT,
+        ("rejected", "accepted"),
+        ("out", "in"),
+        ("no", "yes"),
+        ("false", "true"),
+        ("0", "1"),
+        ("-", "+"),
+        ("invalid", "valid"),
+        ("negative", "positive"),
+    }
 )
 """Names of two answers that say whether a string is accepted, in any case and order."""
 
@@ -58,10 +67,7 @@ class LabeledMachine:
     @property
     def accepting_class(self) -> int | None:
         """The answer that says "accepted"; None where the answers are others than accepted and rejected."""
-        lower = tuple(name.lower() for name in self.classes)
-        if lower in REJECT_ACCEPT_PAIRS:
-            return 1
-        return 0 if lower[::-1] in REJECT_ACCEPT_PAIRS else None
+        return accepting_index(self.classes)
 
     @property
     def is_automaton(self) -> bool:
@@ -97,6 +103,29 @@ class LabeledMachine:
         first = Semiautomaton(np.vstack([table[self.machine.start], table]) + 1, self.symbols)
         return LabeledMachine(Transducer(first, 0, np.append(IGNORE, self.machine.outputs)), self.classes)
 
+    def aligned(self, symbols: Sequence[str], classes: Sequence[str]) -> "LabeledMachine":
+        """The machine with its symbols and answers in this order, matched as `difference` does.
+
+        Raises:
+            ValueError: the symbols are others; an answer is none of the classes.
+        """
+        columns = _columns(symbols, self.symbols)
+        numbers, given = common_numbers(self.classes, classes)
+        if unknown := [name for name, number in zip(self.classes, numbers, strict=True) if number not in given]:
+            raise ValueError(f"machine: expected the answers {', '.join(classes)}, got {unknown[0]}; rename it")
+        order = np.array([given.index(number) for number in numbers])
+        outputs = np.array([IGNORE if output == IGNORE else order[output] for output in self.machine.outputs])
+        machine = Semiautomaton(self.machine.semiautomaton.table[:, columns], tuple(symbols))
+        return LabeledMachine(Transducer(machine, self.machine.start, outputs), tuple(classes))
+
+
+def accepting_index(classes: Sequence[str]) -> int | None:
+    """Which of the names says "accepted"; None where they are others than those of `REJECT_ACCEPT_PAIRS`."""
+    lower = tuple(name.lower() for name in classes)
+    if lower in REJECT_ACCEPT_PAIRS:
+        return 1
+    return 0 if lower[::-1] in REJECT_ACCEPT_PAIRS else None
+
 
 def labeled_dfa(dfa: DFA) -> LabeledMachine:
     """An automaton as a machine with the answers "reject" and "accept"."""
@@ -126,7 +155,7 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
         Difference(string=('b', 'b'), answers=('reject', 'accept'))
     """
     columns = _columns(first.symbols, second.symbols)
-    numbers = _common_numbers(first, second)
+    numbers = common_numbers(first.classes, second.classes)
     tables = (first.machine.semiautomaton.table.tolist(), second.machine.semiautomaton.table[:, columns].tolist())
     outputs = [machine.machine.outputs.tolist() for machine in (first, second)]
     start = (first.machine.start, second.machine.start)
@@ -142,13 +171,11 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
                 came_from[pair] = ((p, q), symbol)
                 order.append(pair)
     if not num_compared:
-        raise ValueError("machines: expected a string that both answer, got none; there is nothing to compare")
+        raise ValueError("machine: expected a string that both answer, got none; there is nothing to compare")
     return None
 
 
-def _string_to(
-    pair: tuple[int, int], came_from: dict[tuple[int, int], tuple[tuple[int, int], str]]
-) -> tuple[str, ...]:
+def _string_to(pair: tuple[int, int], came_from: dict[tuple[int, int], tuple[tuple[int, int], str]]) -> tuple[str, ...]:
     string = []
     while came_from[pair][1]:
         pair, symbol = came_from[pair]
@@ -161,22 +188,26 @@ def _columns(first: Sequence[str], second: Sequence[str]) -> list[int]:
     for known, other, which in ((first, second, "first"), (second, first, "second")):
         if lacking := [symbol for symbol in known if symbol not in other]:
             raise ValueError(
-                f"symbols: expected the same in both machines, got {lacking[0]!r} in the {which} alone; rename it, or "
+                f"machine: expected the same symbols in both, got {lacking[0]!r} in the {which} alone; rename it, or "
                 "add it to the other"
             )
     ids = {symbol: column for column, symbol in enumerate(second)}
     return [ids[symbol] for symbol in first]
 
 
-def _common_numbers(first: LabeledMachine, second: LabeledMachine) -> tuple[list[int], list[int]]:
-    """A number for each answer of the two machines, the same for answers that are alike."""
-    accepting = (first.accepting_class, second.accepting_class)
+def common_numbers(first: Sequence[str], second: Sequence[str]) -> tuple[list[int], list[int]]:
+    """A number for each answer of two machines, the same for answers that are alike.
+
+    Raises:
+        ValueError: none are alike.
+    """
+    accepting = (accepting_index(first), accepting_index(second))
     if None not in accepting:
-        return [0 + (answer == accepting[0]) for answer in (0, 1)], [0 + (answer == accepting[1]) for answer in (0, 1)]
-    names = list(dict.fromkeys(first.classes + second.classes))
-    if len(names) == len(first.classes) + len(second.classes):
+        return [int(answer == accepting[0]) for answer in (0, 1)], [int(answer == accepting[1]) for answer in (0, 1)]
+    names = list(dict.fromkeys([*first, *second]))
+    if len(names) == len(first) + len(second):
         raise ValueError(
-            f"classes: expected answers of the same names, got {', '.join(first.classes)} and "
-            f"{', '.join(second.classes)}; rename those of one machine"
+            f"machine: expected answers of the same names, got {', '.join(first)} and {', '.join(second)}; rename "
+            "those of one machine"
         )
-    return [names.index(name) for name in first.classes], [names.index(name) for name in second.classes]
+    return [names.index(name) for name in first], [names.index(name) for name in second]

@@ -1,6 +1,7 @@
 """Regular expressions: from a pattern to the smallest automaton of its language."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import NamedTuple, NoReturn
 
@@ -18,32 +19,40 @@ SPECIAL = "\\.[](){}|*+?"
 """Characters that are symbols only after a backslash; ^ is one too where it would begin a class."""
 
 
-class _SymbolSet(NamedTuple):
+@dataclass(frozen=True)
+class SymbolSet:
     """One symbol of these, or, for `others`, one of all others."""
 
     symbols: frozenset[str]
     others: bool = False
 
 
-class _Sequence(NamedTuple):
-    parts: "tuple[_Node, ...]"
+@dataclass(frozen=True)
+class Concatenation:
+    """One part after the other; no part matches the empty string."""
+
+    parts: "tuple[Node, ...]"
 
 
-class _Choice(NamedTuple):
-    options: "tuple[_Node, ...]"
+@dataclass(frozen=True)
+class Choice:
+    """One of the options."""
+
+    options: "tuple[Node, ...]"
 
 
-class _Repeat(NamedTuple):
+@dataclass(frozen=True)
+class Repeat:
     """`minimum` to `maximum` times in a row; any number from `minimum` on where `maximum` is None."""
 
-    inner: "_Node"
+    inner: "Node"
     minimum: int
     maximum: int | None
 
 
-_Node = _SymbolSet | _Sequence | _Choice | _Repeat
+Node = SymbolSet | Concatenation | Choice | Repeat
 
-_EMPTY = _Sequence(())
+EMPTY = Concatenation(())
 """Matches the empty string alone. The parser keeps it nowhere but as one option of a choice: else repeats of it would
 be written out as many times as there are repeats around them, without a symbol that counts."""
 
@@ -107,6 +116,18 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     return DFA(machine, 0, np.array([bool(state & ends) for state in states])).minimize()
 
 
+def named_symbols(pattern: str) -> tuple[str, ...]:
+    """The symbols that a pattern names, sorted; errors of the pattern as in `dfa_from_regex`.
+
+    Example:
+        >>> named_symbols("(b|[^a])*")
+        ('a', 'b')
+    """
+    parser = _Parser(pattern)
+    parser.parse()
+    return tuple(sorted(parser.named))
+
+
 class _Fragment(NamedTuple):
     """Of a part of a pattern: whether it matches nothing at all, and where its strings can begin and end."""
 
@@ -120,26 +141,26 @@ class _Positions:
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        self.sets: list[_SymbolSet] = []
+        self.sets: list[SymbolSet] = []
         self.successors: list[int] = []
 
     def that_read(self, symbol: str) -> int:
         """The positions at which this symbol can stand."""
         return sum(1 << p for p, known in enumerate(self.sets) if (symbol in known.symbols) != known.others)
 
-    def add(self, node: _Node) -> _Fragment:
+    def add(self, node: Node) -> _Fragment:
         """Write out a node behind what is there."""
-        if isinstance(node, _SymbolSet):
+        if isinstance(node, SymbolSet):
             return self._add_position(node)
-        if isinstance(node, _Sequence):
+        if isinstance(node, Concatenation):
             return reduce(self._joined, map(self.add, node.parts), _Fragment(True, 0, 0))
-        if isinstance(node, _Choice):
+        if isinstance(node, Choice):
             options = [self.add(option) for option in node.options]
             nullable, first, last = zip(*options, strict=True)
             return _Fragment(any(nullable), reduce(int.__or__, first), reduce(int.__or__, last))
         return self._add_repeated(node)
 
-    def _add_position(self, symbols: _SymbolSet) -> _Fragment:
+    def _add_position(self, symbols: SymbolSet) -> _Fragment:
         if len(self.sets) == MAX_POSITIONS:
             raise ValueError(
                 f"pattern: {_quoted(self.pattern)} has more than {MAX_POSITIONS:,} symbols with its bounds written "
@@ -149,7 +170,7 @@ class _Positions:
         self.successors.append(0)
         return _Fragment(False, 1 << (len(self.sets) - 1), 1 << (len(self.sets) - 1))
 
-    def _add_repeated(self, node: _Repeat) -> _Fragment:
+    def _add_repeated(self, node: Repeat) -> _Fragment:
         """m copies, then n - m that may be left out; without an upper bound the last copy follows itself."""
         whole = _Fragment(True, 0, 0)
         copies = max(node.minimum, 1) if node.maximum is None else node.maximum
@@ -205,7 +226,7 @@ class _Parser:
         self.depth = 0
         self.named: set[str] = set()
 
-    def parse(self) -> _Node:
+    def parse(self) -> Node:
         node = self._alternatives()
         if self._next():
             self._reject("a symbol or the end", "open a group before it")
@@ -229,31 +250,31 @@ class _Parser:
             f"{way_out}"
         )
 
-    def _alternatives(self) -> _Node:
+    def _alternatives(self) -> Node:
         options = [self._sequence()]
         while self._take("|"):
             option = self._sequence()
-            if option != _EMPTY or _EMPTY not in options:
+            if option != EMPTY or EMPTY not in options:
                 options.append(option)
-        return options[0] if len(options) == 1 else _Choice(tuple(options))
+        return options[0] if len(options) == 1 else Choice(tuple(options))
 
-    def _sequence(self) -> _Node:
+    def _sequence(self) -> Node:
         parts = []
         while self._next() and self._next() not in "|)":
             part = self._repeated(self._atom())
-            if part != _EMPTY:
+            if part != EMPTY:
                 parts.append(part)
-        return parts[0] if len(parts) == 1 else _Sequence(tuple(parts))
+        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
-    def _repeated(self, atom: _Node) -> _Node:
+    def _repeated(self, atom: Node) -> Node:
         operator = self._take("*+?{")
         if not operator:
             return atom
         bounds = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-        node = _Repeat(atom, *(self._bounds() if operator == "{" else bounds[operator]))
+        node = Repeat(atom, *(self._bounds() if operator == "{" else bounds[operator]))
         if self._next() and self._next() in "*+?{":
             self._reject("one repetition at a time", "put the first into a group")
-        return _EMPTY if node.inner == _EMPTY or node.maximum == 0 else node
+        return EMPTY if node.inner == EMPTY or node.maximum == 0 else node
 
     def _bounds(self) -> tuple[int, int | None]:
         minimum = self._number()
@@ -278,16 +299,16 @@ class _Parser:
             raise ValueError(f"pattern: {_quoted(self.pattern)} has a bound above {MAX_POSITIONS:,}; lower it")
         return int(digits)
 
-    def _atom(self) -> _Node:
+    def _atom(self) -> Node:
         if self._take("("):
             return self._group()
         if self._take("["):
             return self._symbol_class()
         if self._take("."):
-            return _SymbolSet(frozenset(), others=True)
-        return _SymbolSet(frozenset([self._symbol("a symbol or a group")]))
+            return SymbolSet(frozenset(), others=True)
+        return SymbolSet(frozenset([self._symbol("a symbol or a group")]))
 
-    def _group(self) -> _Node:
+    def _group(self) -> Node:
         self.depth += 1
         if self.depth > MAX_GROUP_DEPTH:
             raise ValueError(
@@ -299,12 +320,12 @@ class _Parser:
         self.depth -= 1
         return node
 
-    def _symbol_class(self) -> _Node:
+    def _symbol_class(self) -> Node:
         others = bool(self._take("^"))
         symbols = {self._symbol("a symbol of the class")}
         while not self._take("]"):
             symbols.add(self._symbol("a symbol of the class or its closing ]"))
-        return _SymbolSet(frozenset(symbols), others)
+        return SymbolSet(frozenset(symbols), others)
 
     def _symbol(self, expected: str) -> str:
         escaped = self._take("\\")

@@ -10,7 +10,17 @@ from typing import Any
 from cyclopts import App, CycloptsError
 
 from lengthwise import __version__
-from lengthwise.cli import catalogue, certifying, compiling, experimenting, learning, measuring, reporting, training
+from lengthwise.cli import (
+    catalogue,
+    certifying,
+    compiling,
+    experimenting,
+    learning,
+    machines,
+    measuring,
+    reporting,
+    training,
+)
 from lengthwise.cli.messages import one_line_warnings, refusal, with_flag
 from lengthwise.cli.streams import Output, flush, open_streams, say
 
@@ -22,7 +32,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-for group in (experimenting, catalogue, training, measuring, certifying, learning, compiling, reporting):
+for group in (experimenting, catalogue, training, measuring, certifying, learning, machines, compiling, reporting):
     for name, command in group.COMMANDS.items():
         app.command(command, name=name)
 app.register_install_completion_command(help="Complete commands and options in your shell, from now on.")

@@ -1,6 +1,5 @@
 """What was learned from examples: a machine, a net that is proved to be it, and how it compares on strings held out."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -9,6 +8,8 @@ import numpy as np
 from safetensors.torch import save
 
 from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
+from lengthwise.automata.formats.files import write_machine
+from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
@@ -29,6 +30,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.given.examples import Counts, Examples, Supervision
 from lengthwise.tasks.given.reading import read_examples
+from lengthwise.tasks.regular.machine import machine_fields
 from lengthwise.threads import one_thread
 
 SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
@@ -77,8 +79,7 @@ class Learned(NamedTuple):
     def save(self, folder: Path) -> None:
         """Write machine, picture, net, certificate and numbers; files appear by rename."""
         folder.mkdir(parents=True, exist_ok=True)
-        content = {"classes": list(self.classes), **self.machine.to_json()}
-        write_by_rename(folder / "machine.json", (json.dumps(content) + "\n").encode())
+        write_machine(LabeledMachine(self.machine, self.classes), folder / "machine.json")
         if self.machine.num_states <= MAX_DRAWN:
             write_by_rename(folder / "machine.svg", machine_svg(self.machine, self.classes).encode())
         weights = {name: tensor.contiguous() for name, tensor in self.model.state_dict().items()}
@@ -213,13 +214,6 @@ def _are_characters(examples: Examples) -> bool:
 
 
 def _task_of(machine: Transducer, classes: tuple[str, ...]) -> RegularTask:
-    task = make_task(
-        "machine",
-        alphabet=machine.symbols,
-        table=tuple(map(tuple, machine.semiautomaton.table.tolist())),
-        outputs=tuple(machine.outputs.tolist()),
-        start=machine.start,
-        answers=classes,
-    )
+    task = make_task("machine", **machine_fields(LabeledMachine(machine, classes)))
     assert isinstance(task, RegularTask)
     return task

@@ -16,7 +16,10 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.described import check_not_pickled, load_described
 from lengthwise.runs.folder import RunFolder, load_run, versions
-from lengthwise.tasks.base import RegularTask, Task
+from lengthwise.runs.machines import given_machines
+from lengthwise.tasks.base import RegularTask, Task, make_task
+from lengthwise.tasks.regular.machine import machine_fields
+from lengthwise.tasks.regular.recognition import RecognitionTask
 from lengthwise.validation import dump_named
 
 
@@ -32,6 +35,26 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
     path = out or default
     model, task, about = _load(folder)
     return write_certificate(model, task, path, **about), path
+
+
+def certify_against(folder: Path, source: str, out: Path | None = None) -> Certificate:
+    """Certify a run's, a compiled or a described model by a machine (`given_machines`) instead of its task.
+
+    Symbols and answers are matched by name (`LabeledMachine.aligned`). Strings are drawn as those of task `dfa` where
+    the model says whether a string is in a language, and else as those of task `machine`.
+
+    Raises:
+        ValueError: the folder holds no model, or the source no machine over the symbols and with the answers of its
+            task.
+    """
+    model, task, about = _load(folder)
+    if not isinstance(task, RegularTask):
+        raise ValueError(f"{folder}: expected a model of a regular task, got {task.name}; its machine is none")
+    (given,) = given_machines([source], task.symbols)
+    machine = given.labeled.aligned(task.symbols, task.classes)
+    if isinstance(task, RecognitionTask) and machine.is_automaton:
+        return write_certificate(model, make_task("dfa", **machine.dfa().to_json()), out, **about)
+    return write_certificate(model, make_task("machine", **machine_fields(machine)), out, **about)
 
 
 def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
@@ -84,9 +107,10 @@ def _load(folder: Path) -> tuple[SequenceModel, Task, dict[str, str]]:
     return run.model, run.spec.task, {"run": run.spec.id}
 
 
-def write_certificate(model: SequenceModel, task: Task, path: Path, **about: str) -> Certificate:
-    """Certify a model and write the certificate down, with versions and what else is said about it."""
+def write_certificate(model: SequenceModel, task: Task, path: Path | None, **about: str) -> Certificate:
+    """Certify a model and write the certificate down, if there is a path, with versions and what else is said of it."""
     certificate = certify(model, task).model_copy(update={"versions": versions() | about})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_by_rename(path, certificate.to_text().encode())
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_by_rename(path, certificate.to_text().encode())
     return certificate

@@ -52,35 +52,31 @@ class DOT(ReadableFormat):
         """The machine of a graph."""
         graph, draft = parse_dot(text), Draft()
         states = {name: attributes for name, attributes in graph.nodes.items() if not _marks_start(name, attributes)}
-        for name in graph.declared or states:
-            if name in states:
-                draft.add_state(name)
+        for name in [name for name in graph.declared if name in states] or states:
+            draft.add_state(name)
         edges = _edges_of_states(graph, states, draft)
         is_moore = any("record" in attributes.get("shape", "").lower() for attributes in states.values())
-        is_automaton = any(_accepts(attributes) for attributes in states.values())
-        if is_moore or is_automaton or not all(len(label_fields(label, "/")) == 2 for _, _, label in edges):
-            for source, target, label in edges:
-                draft.add_edge(source, "".join(label_fields(label, None)), target)
-        else:
+        accepting = [name for name, attributes in states.items() if attributes.get("shape") == "doublecircle"]
+        if not is_moore and not accepting and all(len(label_fields(label, "/")) == 2 for _, _, label in edges):
             for source, target, label in edges:
                 symbol, output = label_fields(label, "/")
                 draft.add_edge(source, symbol, target, output)
             return draft.mealy()
+        for source, target, label in edges:
+            draft.add_edge(source, "".join(label_fields(label, None)), target)
         if is_moore:
             return draft.moore({name: _moore_answer(name, attributes) for name, attributes in states.items()})
-        return draft.automaton([name for name, attributes in states.items() if _accepts(attributes)])
+        return draft.automaton(accepting)
 
 
-def _edges_of_states(
-    graph: Graph, states: Mapping[str, Mapping[str, str]], draft: Draft
-) -> list[tuple[str, str, str]]:
+def _edges_of_states(graph: Graph, states: Mapping[str, Mapping[str, str]], draft: Draft) -> list[tuple[str, str, str]]:
     """The edges between states, with their labels; those from other nodes say which state is the initial one."""
     edges = []
     for source, target, attributes in graph.edges:
         label = attributes.get("label", "")
         for state in (source, target):
             if state in states:
-                draft.check_state(state) if graph.declared else draft.add_state(state)
+                draft.check_state(state)
         if target not in states:
             raise ValueError(f"expected edges between states, got one to {target!r}, which marks the initial state")
         if source in states:
@@ -101,10 +97,6 @@ def _marks_start(name: str, attributes: Mapping[str, str]) -> bool:
     )
 
 
-def _accepts(attributes: Mapping[str, str]) -> bool:
-    return attributes.get("shape", "").lower() == "doublecircle"
-
-
 def _moore_answer(name: str, attributes: Mapping[str, str]) -> str:
     fields = label_fields(attributes.get("label", ""), "|")
     if len(fields) != 2:
@@ -120,5 +112,5 @@ def _escaped(text: str) -> str:
     """
     if not text.isprintable():
         raise ValueError(f"expected symbols and answers that can be printed, got {text!r}; rename it")
-    escaped = "".join(f"\\{character}" if character in '"\\{}|<>/ ' else character for character in text)
-    return escaped if " " in text.strip() != text else escaped.replace("\\ ", " ")
+    special = '"\\{}|<>/' + " " * (text.strip() != text)
+    return "".join(f"\\{character}" if character in special else character for character in text)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 _TOKEN = re.compile(
@@ -136,7 +137,7 @@ class _Parser:
         if len(chain) == 1:
             self.graph.nodes[chain[0]].update(attributes)
             self.graph.declared[chain[0]] = None
-        for source, target in zip(chain, chain[1:], strict=False):
+        for source, target in pairwise(chain):
             self.graph.edges.append((source, target, {**self.defaults[-1]["edge"], **attributes}))
 
     def _node(self) -> str:

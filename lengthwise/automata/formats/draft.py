@@ -52,7 +52,7 @@ class Draft:
     def add_edge(self, source: str, symbol: str, target: str, output: str = "") -> None:
         """Add states, symbol and edge; two edges of one symbol that differ are a ValueError."""
         if not symbol:
-            raise ValueError(f"expected a symbol on each edge, got none from state {source!r}; machines read one a step")
+            raise ValueError(f"expected a symbol on each edge, got none from state {source!r}; give it one")
         for state in (source, target):
             self.add_state(state)
         self.add_symbol(symbol)

@@ -7,21 +7,23 @@ from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.files import write_by_rename
 
 
-def suffixes(kind: type[Format] = Format) -> dict[str, type[Format]]:
-    """The format of each suffix; only those of this kind.
+def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
+    """The format of each suffix, or of those that are read.
 
     Example:
-        >>> sorted(set(suffixes()) - set(suffixes(ReadableFormat)))
+        >>> sorted(set(suffixes()) - set(suffixes(readable=True)))
         ['.mermaid', '.mmd', '.svg']
     """
-    return {suffix: known for known in FORMATS.values() if issubclass(known, kind) for suffix in known.suffixes}
+    known = [kind for kind in FORMATS.values() if not readable or issubclass(kind, ReadableFormat)]
+    return {suffix: kind for kind in known for suffix in kind.suffixes}
 
 
-def format_of(path: Path, kind: type[Format] = Format) -> type[Format]:
+def format_of(path: Path, *, readable: bool = False) -> type[Format]:
     """The format of a file by its suffix; a ValueError names the suffixes that there are."""
-    known, suffix = suffixes(kind), path.suffix.lower()
+    known, suffix = suffixes(readable=readable), path.suffix.lower()
     if suffix not in known:
-        raise ValueError(f"{path}: expected a machine's file ({', '.join(known)}), got suffix {suffix!r}; rename it")
+        names = ", ".join(known)
+        raise ValueError(f"{_named(path)}: expected a machine's file ({names}), got suffix {suffix!r}; rename it")
     return known[suffix]
 
 
@@ -32,18 +34,18 @@ def read_machine(path: str | Path) -> LabeledMachine:
         ValueError: the file is missing, not UTF-8, of no known suffix, or holds no machine; the sentence names it.
     """
     path = Path(path)
-    kind = format_of(path, ReadableFormat)
+    kind = format_of(path, readable=True)
     assert issubclass(kind, ReadableFormat)
     try:
         return kind.read(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a machine's file, got no such file; check its name") from None
-    except UnicodeDecodeError as problem:
-        raise ValueError(f"{path}: expected text in UTF-8, got other bytes at {problem.start:,}; convert it") from None
+        raise ValueError(f"{_named(path)}: expected a machine's file, got no such file; check its name") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{_named(path)}: expected text in UTF-8, got others; convert it") from None
     except OSError as problem:
-        raise ValueError(f"{path}: cannot be read: {problem.strerror}") from None
+        raise ValueError(f"{_named(path)}: cannot be read: {problem.strerror}") from None
     except ValueError as problem:
-        raise ValueError(f"{path}: {problem}") from None
+        raise ValueError(f"{_named(path)}: {problem}") from None
 
 
 def write_machine(machine: LabeledMachine, path: str | Path) -> None:
@@ -58,5 +60,10 @@ def write_machine(machine: LabeledMachine, path: str | Path) -> None:
     try:
         content = kind.write(machine)
     except ValueError as problem:
-        raise ValueError(f"{path}: {problem}") from None
+        raise ValueError(f"{_named(path)}: {problem}") from None
     write_by_rename(path, content.encode())
+
+
+def _named(path: Path) -> str:
+    name = str(path)
+    return name if name.isprintable() and len(name) <= 200 else f"{name[:200]!r}"

@@ -89,11 +89,12 @@ def _edges(structure: ElementTree.Element, draft: Draft, *, is_split: bool) -> I
         draft.check_state(target)
         if len(symbols) > 1 and not is_split:
             raise ValueError(f"expected edges of one character, got {symbols!r} from state {source!r}; split it")
-        *others, last = symbols or [""]
-        for index, symbol in enumerate(others):
-            between = f"{source} {symbols[: index + 1]}"
-            yield (f"{source} {symbols[:index]}" if index else source), symbol, between, ""
-        yield (f"{source} {symbols[:-1]}" if others else source), last, target, "" if is_split else _text(edge, "transout")
+        if len(symbols) < 2:
+            yield source, symbols, target, "" if is_split else _text(edge, "transout")
+        for index, symbol in enumerate(symbols if len(symbols) > 1 else ""):
+            is_last = index == len(symbols) - 1
+            before, after = (f"{source}\n{symbols[:end]}" for end in (index, index + 1))
+            yield before if index else source, symbol, target if is_last else after, ""
 
 
 def _text(element: ElementTree.Element, name: str) -> str:

@@ -1,12 +1,14 @@
 """Recognition of the language of an automaton that is given as a table."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from lengthwise.automata import DFA
+from lengthwise.automata.formats.files import read_machine
+from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.semiautomaton import check_characters
 from lengthwise.tasks.base import TASKS
 from lengthwise.tasks.regular.recognition import Alphabet, RecognitionTask, check_language
@@ -26,14 +28,15 @@ class DFALanguage(RecognitionTask):
     is no formula: the automaton answers, and draws strings inside, outside and near misses. The default is the binary
     numbers that 3 divides.
 
-    The fields are the entries of `DFA.to_json`: a machine in a file is ``make_task("dfa", **json.load(file))``, one of
-    automata-lib is ``make_task("dfa", **dfa_from_automata_lib(machine).to_json())``.
+    The fields are the entries of `DFA.to_json`: a machine of automata-lib is ``make_task("dfa",
+    **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.automata.formats`) is read into
+    these fields when the task is made, and named nowhere after that.
 
     Raises:
-        ValueError: some of the first three fields are given, but not all; the alphabet is not made of distinct single
-            characters; a state lacks a transition; a state that is named does not exist; of the strings of one symbol
-            or more, all are in the language, or none; more than 1,000 states are needed, or
-            more than 2,000 states or 40,000 transitions given.
+        ValueError: some of the first three fields are given, but not all, or next to a file; the file holds no machine
+            that accepts or rejects; the alphabet is not made of distinct single characters; a state lacks a transition;
+            a state that is named does not exist; of the strings of one symbol or more, all are in the language, or
+            none; more than 1,000 states are needed, or more than 2,000 states or 40,000 transitions given.
 
     Example:
         >>> task = DFALanguage(alphabet="ab", transitions=((0, 1), (1, 0)), accepting=(1,))
@@ -45,10 +48,12 @@ class DFALanguage(RecognitionTask):
     transitions: tuple[tuple[int, ...], ...] = ((0, 1), (2, 0), (1, 2))
     accepting: tuple[int, ...] = (0,)
     start: int = 0
+    file: str | None = Field(default=None, exclude=True)
 
     @model_validator(mode="before")
     @classmethod
     def _is_whole(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        fields = fields_of_file(fields, lambda labeled: labeled.dfa().to_json())
         missing = [name for name in _MACHINE if name not in fields]
         if 0 < len(missing) < len(_MACHINE):
             raise ValueError(f"{missing[0]}: expected together with {', '.join(_MACHINE)}, got none; give all three")
@@ -69,6 +74,21 @@ class DFALanguage(RecognitionTask):
     def language(self) -> DFA:
         """The smallest automaton of the language."""
         return _language(self.alphabet, self.transitions, self.accepting, self.start)
+
+
+def fields_of_file(fields: Mapping[str, Any], entries: Callable[[LabeledMachine], dict[str, Any]]) -> Mapping[str, Any]:
+    """The entries of the machine in the `file` that is given, or the fields themselves where none is."""
+    file = fields.get("file")
+    if file is None:
+        return fields
+    if not isinstance(file, str) or len(fields) > 1:
+        raise ValueError(
+            f"file: expected the name of a file, and no other field, got {', '.join(fields)}; leave the others out"
+        )
+    try:
+        return entries(read_machine(file))
+    except ValueError as problem:
+        raise ValueError(f"file: {problem}") from None
 
 
 @lru_cache(maxsize=64)

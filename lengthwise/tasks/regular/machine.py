@@ -1,18 +1,21 @@
 """Transduction by a machine that is given as a table."""
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from torch import Tensor
 
+from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 from lengthwise.tasks.base import TASKS, Batch, RegularTask
+from lengthwise.tasks.regular.dfa import fields_of_file
 
 MAX_TABLE = 100_000
 """Entries of a machine's table, at most."""
@@ -24,11 +27,13 @@ class MachineTransduction(RegularTask):
 
     ``table[q]`` lists the next states of state q, one for each of the `alphabet`; ``outputs[q]`` is the number of the
     answer in q among the `answers`, or -100 where there is none. The strings that are drawn leave out those all of
-    whose answers are -100. The fields are those of `Transducer.to_json`, but for the names of symbols and answers. The
-    default says whether a string ends in ba.
+    whose answers are -100. The fields are those of `Transducer.to_json`, but for the names of symbols and answers. A
+    `file` of any format (`lengthwise.automata.formats`) is read into these fields when the task is made, and named
+    nowhere after that. The default says whether a string ends in ba.
 
     Raises:
-        ValueError: a state or an answer that is named does not exist; names are there twice; no string has an answer.
+        ValueError: the file holds no machine, or other fields are given, too; a state or an answer that is named does not
+            exist; names are there twice; no string has an answer.
 
     Example:
         >>> task = MachineTransduction(alphabet=("a", "b"), table=((0, 1), (0, 1)), outputs=(0, 1), answers=("A", "B"))
@@ -43,6 +48,12 @@ class MachineTransduction(RegularTask):
     outputs: tuple[int, ...] = (0, 0, 1)
     answers: tuple[str, ...] = ("no", "yes")
     start: int = 0
+    file: str | None = Field(default=None, exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_file(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        return fields_of_file(fields, machine_fields)
 
     @model_validator(mode="after")
     def _is_a_machine(self) -> "MachineTransduction":
@@ -117,6 +128,18 @@ class MachineTransduction(RegularTask):
         machine = self.transducer
         odds, answered = self._odds(length), machine.outputs != IGNORE
         return np.bincount(machine.outputs[answered], odds[answered], len(self.classes))
+
+
+def machine_fields(labeled: LabeledMachine) -> dict[str, Any]:
+    """The fields of the task of a machine."""
+    machine = labeled.machine
+    return {
+        "alphabet": machine.symbols,
+        "table": tuple(map(tuple, machine.semiautomaton.table.tolist())),
+        "outputs": tuple(machine.outputs.tolist()),
+        "answers": labeled.classes,
+        "start": machine.start,
+    }
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,47 @@
+"""Regular expressions in files."""
+
+from lengthwise.automata.formats.base import FORMATS, ReadableFormat
+from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
+from lengthwise.automata.regex import dfa_from_regex, named_symbols
+from lengthwise.automata.state_elimination import regex_from_dfa
+
+_ALPHABET = "alphabet: "
+
+
+@FORMATS.register("regex")
+class Regex(ReadableFormat):
+    """A regular expression on the first line, as `dfa_from_regex` reads it.
+
+    A second line, ``alphabet: abc``, gives the symbols where they are not just those that the expression names, sorted.
+    States without an answer count as rejecting.
+
+    Example:
+        >>> Regex.write(Regex.read("(a|b)*"))
+        '[ab]*\\n'
+    """
+
+    suffixes = (".regex",)
+
+    @staticmethod
+    def write(machine: LabeledMachine) -> str:
+        """An expression found by state elimination."""
+        dfa = machine.dfa()
+        for symbol in dfa.symbols:
+            if not symbol.isprintable():
+                raise ValueError(f"expected symbols that can be printed, got {symbol!r}; rename it")
+        pattern = regex_from_dfa(dfa)
+        alphabet = "" if named_symbols(pattern) == dfa.symbols else f"{_ALPHABET}{''.join(dfa.symbols)}\n"
+        return f"{pattern}\n{alphabet}"
+
+    @staticmethod
+    def read(text: str) -> LabeledMachine:
+        """The smallest automaton of the expression."""
+        return labeled_dfa(dfa_from_regex(*pattern_and_alphabet(text)))
+
+
+def pattern_and_alphabet(text: str) -> tuple[str, str | None]:
+    """The expression of a file, and the symbols, where the file gives them."""
+    pattern, *others = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    if len(others) > 1 or not all(line.startswith(_ALPHABET) for line in others):
+        raise ValueError(f"expected a regular expression and, if at all, a second line {_ALPHABET}abc, got more lines")
+    return pattern, others[0].removeprefix(_ALPHABET) if others else None

@@ -1,0 +1,266 @@
+"""From an automaton to a regular expression of its language."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.regex import (
+    EMPTY,
+    MAX_POSITIONS,
+    SPECIAL,
+    Choice,
+    Concatenation,
+    Node,
+    Repeat,
+    SymbolSet,
+    dfa_from_regex,
+)
+from lengthwise.automata.semiautomaton import check_characters
+
+Edges = dict[tuple[int, int], Node]
+"""What is read from one state to another."""
+
+
+def regex_from_dfa(dfa: DFA) -> str:
+    """A regular expression of the strings that an automaton accepts, as `dfa_from_regex` reads it.
+
+    States of the smallest automaton are left out one after another, the one that adds the fewest symbols first: what
+    was read through it is read on edges around it, ``R[p, q] | R[p, s] R[s, s]* R[s, q]``. Expressions are simplified
+    as they arise. The result is read again and compared with the automaton.
+
+    Raises:
+        ValueError: symbols are not single characters; the expression gets more than 2,000 symbols, or is larger than
+            `dfa_from_regex` reads.
+
+    Example:
+        >>> regex_from_dfa(dfa_from_regex("(a|b)*abb"))
+        '(b*a)+bb'
+
+    Source: Brzozowski and McCluskey, "Signal flow graph techniques for sequential circuit state diagrams" (1963); the
+        order is that of Delgado and Morais, "Approximation to the smallest regular expression for a given regular
+        language" (2004).
+    Differs from the source: simplifications are ours.
+    """
+    check_characters(dfa.symbols)
+    pattern = _pattern(dfa)
+    if not dfa_from_regex(pattern, dfa.symbols).equivalent(dfa):
+        raise AssertionError(f"{pattern!r} is not the language of the automaton")
+    return pattern
+
+
+def _pattern(dfa: DFA) -> str:
+    smallest = dfa.minimize()
+    edges = _edges(smallest)
+    first, last = smallest.num_states, smallest.num_states + 1
+    states = {state for pair in edges for state in pair} - {first, last}
+    while states:
+        state = min(sorted(states), key=lambda s: _num_added(edges, s))
+        states.remove(state)
+        edges = _without(edges, state)
+    if (first, last) not in edges:
+        return f"[^{''.join(map(_escaped, dfa.symbols))}]"
+    return _text(edges[first, last])
+
+
+def _edges(dfa: DFA) -> Edges:
+    """The edges between states from which an accepting one is reached, and those from a first and to a last state."""
+    first, last = dfa.num_states, dfa.num_states + 1
+    table = dfa.semiautomaton.table
+    is_useful = dfa.accepting.copy()
+    for _ in range(dfa.num_states):
+        is_useful |= is_useful[table].any(1)
+    edges: Edges = {}
+    for p in np.flatnonzero(is_useful).tolist():
+        for q in set(table[p].tolist()):
+            if is_useful[q]:
+                symbols = [symbol for symbol, r in zip(dfa.symbols, table[p], strict=True) if r == q]
+                edges[p, q] = SymbolSet(frozenset(symbols))
+        if dfa.accepting[p]:
+            edges[p, last] = EMPTY
+    if is_useful[dfa.start]:
+        edges[first, dfa.start] = EMPTY
+    return edges
+
+
+def _num_added(edges: Edges, state: int) -> int:
+    """How many more symbols all edges have without this state."""
+    before = [_size(node) for (p, q), node in edges.items() if q == state != p]
+    after = [_size(node) for (p, q), node in edges.items() if p == state != q]
+    loop = _size(edges[state, state]) if (state, state) in edges else 0
+    return sum(before) * (len(after) - 1) + sum(after) * (len(before) - 1) + loop * (len(before) * len(after) - 1)
+
+
+def _without(edges: Edges, state: int) -> Edges:
+    loop = star(edges[state, state]) if (state, state) in edges else EMPTY
+    others = {pair: node for pair, node in edges.items() if state not in pair}
+    for (p, q), before in edges.items():
+        for (r, t), after in edges.items():
+            if q == r == state and p != state != t:
+                path = concatenation([before, loop, after])
+                others[p, t] = choice([others[p, t], path]) if (p, t) in others else path
+                if _size(others[p, t]) > MAX_POSITIONS:
+                    raise ValueError(
+                        f"machine: expected a language whose expression has at most {MAX_POSITIONS:,} symbols, got "
+                        "one that needs more; write the machine in another format"
+                    )
+    return others
+
+
+def concatenation(nodes: Iterable[Node]) -> Node:
+    """One after the other, simplified.
+
+    Example:
+        >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
+        >>> _text(concatenation([b, a, star(concatenation([b, a])), star(b), b]))
+        '(ba)+b+'
+    """
+    parts: list[Node] = []
+    for node in nodes:
+        for part in _parts(node):
+            parts.append(part)
+            while _joins_last(parts):
+                pass
+    return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
+
+
+def _joins_last(parts: list[Node]) -> bool:
+    """Join a repetition at the end with what it repeats before it, or what it repeats after it; whether that was so."""
+    last = parts[-1]
+    if isinstance(last, Repeat) and last.maximum is None:
+        before = parts[-2] if len(parts) > 1 else EMPTY
+        if isinstance(before, Repeat) and before.inner == last.inner and 0 in (before.minimum, last.minimum):
+            parts[-2:] = [Repeat(last.inner, max(before.minimum, last.minimum), None)]
+            return True
+        inner = _parts(last.inner)
+        if last.minimum == 0 and tuple(parts[-1 - len(inner) : -1]) == inner:
+            parts[-1 - len(inner) :] = [Repeat(last.inner, 1, None)]
+            return True
+    for index in range(len(parts) - 1):
+        repeated = parts[index]
+        if isinstance(repeated, Repeat) and repeated.maximum is None and repeated.minimum == 0:
+            if last == Repeat(repeated.inner, 0, 1) and index == len(parts) - 2:
+                parts.pop()
+                return True
+            if _parts(repeated.inner) == tuple(parts[index + 1 :]):
+                parts[index:] = [Repeat(repeated.inner, 1, None)]
+                return True
+    return False
+
+
+def choice(nodes: Iterable[Node]) -> Node:
+    """One of several, simplified: sets of symbols are united, common first and last parts are written once.
+
+    Example:
+        >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
+        >>> _text(choice([concatenation([a, b, star(a)]), concatenation([a, b]), EMPTY, b]))
+        '(aba*|b)?'
+    """
+    options: dict[Node, None] = {}
+    symbols: frozenset[str] = frozenset()
+    is_optional = False
+    for option in (option for node in nodes for option in _options(node)):
+        if isinstance(option, SymbolSet):
+            symbols |= option.symbols
+        elif option == EMPTY:
+            is_optional = True
+        else:
+            options[option] = None
+    if symbols:
+        options[SymbolSet(symbols)] = None
+    repeated = {option.inner: option for option in options if isinstance(option, Repeat)}
+    kept = [option for option in options if option not in repeated]
+    for is_last in (False, True):
+        kept = _factored(kept, is_last=is_last)
+    if not kept:
+        return EMPTY
+    whole = kept[0] if len(kept) == 1 else Choice(tuple(kept))
+    return _optional(whole) if is_optional else whole
+
+
+def _factored(options: Sequence[Node], *, is_last: bool) -> list[Node]:
+    """The options with those that begin (or end) alike made one."""
+    groups: dict[Node, list[Node]] = {}
+    for option in options:
+        groups.setdefault(_parts(option)[-1 if is_last else 0], []).append(option)
+    factored = []
+    for shared, alike in groups.items():
+        if len(alike) == 1:
+            factored += alike
+        elif is_last:
+            factored.append(concatenation([choice(Concatenation(_parts(node)[:-1]) for node in alike), shared]))
+        else:
+            factored.append(concatenation([shared, choice(Concatenation(_parts(node)[1:]) for node in alike)]))
+    return factored
+
+
+def _optional(node: Node) -> Node:
+    if _is_nullable(node):
+        return node
+    if isinstance(node, Repeat):
+        return Repeat(node.inner, 0, node.maximum)
+    return Repeat(node, 0, 1)
+
+
+def star(node: Node) -> Node:
+    """Any number of times, simplified.
+
+    Example:
+        >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
+        >>> _text(star(choice([star(a), b])))
+        '[ab]*'
+    """
+    if node == EMPTY:
+        return EMPTY
+    if isinstance(node, Repeat):
+        return star(node.inner)
+    if isinstance(node, Choice) and any(isinstance(option, Repeat) for option in node.options):
+        return star(choice(option.inner if isinstance(option, Repeat) else option for option in node.options))
+    if isinstance(node, Concatenation) and all(map(_is_nullable, node.parts)):
+        return star(choice(node.parts))
+    return Repeat(node, 0, None)
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    return node.parts if isinstance(node, Concatenation) else (node,)
+
+
+def _options(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, Concatenation) and len(node.parts) == 1:
+        return _options(node.parts[0])
+    if isinstance(node, Repeat) and (node.minimum, node.maximum) == (0, 1):
+        return (EMPTY, *_options(node.inner))
+    return node.options if isinstance(node, Choice) else (node,)
+
+
+def _is_nullable(node: Node) -> bool:
+    if isinstance(node, Repeat):
+        return node.minimum == 0 or _is_nullable(node.inner)
+    if isinstance(node, Concatenation):
+        return all(map(_is_nullable, node.parts))
+    return isinstance(node, Choice) and any(map(_is_nullable, node.options))
+
+
+def _size(node: Node) -> int:
+    """Number of sets of symbols."""
+    if isinstance(node, Repeat):
+        return _size(node.inner)
+    if isinstance(node, SymbolSet):
+        return 1
+    return sum(map(_size, node.parts if isinstance(node, Concatenation) else node.options))
+
+
+def _text(node: Node) -> str:
+    if isinstance(node, Choice):
+        return "|".join(map(_text, node.options))
+    if isinstance(node, Concatenation):
+        return "".join(f"({_text(part)})" if isinstance(part, Choice) else _text(part) for part in node.parts)
+    if isinstance(node, Repeat):
+        sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}[node.minimum, node.maximum]
+        return f"{_text(node.inner)}{sign}" if isinstance(node.inner, SymbolSet) else f"({_text(node.inner)}){sign}"
+    symbols = [_escaped(symbol) for symbol in sorted(node.symbols, key=lambda symbol: (symbol != "-", symbol))]
+    return symbols[0] if len(symbols) == 1 else f"[{''.join(symbols)}]"
+
+
+def _escaped(symbol: str) -> str:
+    return f"\\{symbol}" if symbol in SPECIAL + "^" else symbol

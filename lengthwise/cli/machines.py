@@ -1,0 +1,96 @@
+"""Commands about finite machines: diff, convert, compare."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from lengthwise.cli.streams import say
+
+Source = Annotated[
+    str,
+    Parameter(
+        allow_leading_hyphen=True,
+        help="A machine's file, a certificate, a folder with one, or a regular expression (regex:... if it is a path).",
+    ),
+]
+
+
+def diff(first: Source, second: Source, /) -> int:
+    """Say whether two machines answer every string alike, or give the shortest string on which they differ.
+
+    Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name; accept and reject,
+    in and out, yes and no, true and false, 1 and 0 are the same answers. What one leaves without an answer is not
+    compared.
+    """
+    from lengthwise.automata.labeled import difference
+    from lengthwise.runs.machines import given_machines
+
+    machines = [given.compared for given in given_machines([first, second])]
+    found = difference(*machines)
+    lines = ["equal" if found is None else "different"]
+    if found is not None:
+        separator = "" if all(len(symbol) == 1 for symbol in machines[0].symbols) else " "
+        lines.append(f"string: {separator.join(found.string) or 'the empty one'}")
+        lines += [f"{source}: {answer}" for source, answer in zip((first, second), found.answers, strict=True)]
+    for source, machine in zip((first, second), machines, strict=True):
+        if machine.num_unanswered:
+            lines.append(f"not compared: strings without an answer of {source} ({machine.num_unanswered} states)")
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    return 0 if found is None else 1
+
+
+def convert(
+    machine: Source,
+    file: Annotated[
+        Path, Parameter(help="File to write; its suffix says in which format: .dot .json .att .jff .regex .mmd .svg.")
+    ],
+    /,
+) -> int:
+    """Write a machine in another format."""
+    from lengthwise.automata.formats.files import format_of, write_machine
+    from lengthwise.cli.measuring import check_writable
+    from lengthwise.runs.machines import given_machines
+
+    format_of(file)
+    (given,) = given_machines([machine])
+    check_writable(file)
+    write_machine(given.labeled, file)
+    labeled = given.labeled
+    lines = [
+        f"machine: {labeled.machine.num_states} states, {len(labeled.symbols)} symbols, answers "
+        f"{', '.join(labeled.classes)}"
+    ]
+    if labeled.num_unanswered:
+        lines.append(f"no answer: in {labeled.num_unanswered} states, which reject where a format has no other way")
+    sys.stdout.writelines(f"{line}\n" for line in [*lines, f"wrote: {file}"])
+    return 0
+
+
+def compare(
+    run: Annotated[Path, Parameter(help="Folder of a run or of a compiled model, or a TOML file about a net.")],
+    /,
+    *,
+    machine: Source,
+    out: Annotated[Path | None, Parameter(help="File for the certificate; by default none is written.")] = None,
+    min_level: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "tested",
+) -> int:
+    """Say what is proved of a model against a machine, at every length; the string where it errs, if it does.
+
+    As `certify`, with the machine instead of the run's task.
+    """
+    from lengthwise.certification.certificate import parse_level
+    from lengthwise.report.tables.certificate import certificate_lines
+    from lengthwise.runs.certified import certify_against
+
+    minimum = parse_level(min_level)
+    certificate = certify_against(run, machine, out)
+    lines = [*certificate_lines(certificate), *([("wrote", str(out))] if out is not None else [])]
+    sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
+    if certificate.reaches(minimum):
+        return 0
+    return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
+
+
+COMMANDS = {"diff": diff, "convert": convert, "compare": compare}

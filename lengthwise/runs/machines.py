@@ -1,0 +1,116 @@
+"""Machines wherever they lie: in files of any format, folders of runs, certificates, regular expressions."""
+
+import json
+import os.path
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lengthwise.automata.formats.files import read_machine, suffixes
+from lengthwise.automata.formats.regex import pattern_and_alphabet
+from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
+from lengthwise.automata.regex import dfa_from_regex, named_symbols
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Certificate, machine_from_json
+
+LEARNED, CERTIFICATE = "machine.json", "certificate.json"
+
+EXPRESSION = "regex:"
+"""Begins a regular expression that could be taken for a path."""
+
+
+class Given(NamedTuple):
+    """A machine, and whether it answers the empty string: nets do not, nor what was learned for them."""
+
+    labeled: LabeledMachine
+    answers_empty: bool
+
+    @property
+    def compared(self) -> LabeledMachine:
+        """The machine with the empty string unanswered unless it is answered."""
+        return self.labeled if self.answers_empty else self.labeled.without_empty_string()
+
+
+def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[Given]:
+    """The machine of each source: a machine's file, a certificate, a folder that has one, or a regular expression.
+
+    A path that exists is a path. Otherwise a text that begins with ``regex:`` is an expression, and so is any other
+    that has neither the suffix of a format nor a ``/``. The symbols of an expression are those that it names, those of
+    the other sources, and these `symbols`. Of a certificate, the machine is the task's where the model was proved to
+    have it (level `extracted` and those above), and the one read off the model otherwise.
+
+    Raises:
+        ValueError: there is no such path; it holds no machine; the expression has an error.
+
+    Example:
+        >>> first, second = given_machines(["(a|b)*abb", "regex:b*"])
+        >>> second.labeled.symbols
+        ('a', 'b')
+    """
+    loaded = [_load(source) for source in sources]
+    known = [*symbols, *(symbol for one in loaded if isinstance(one, Given) for symbol in one.labeled.symbols)]
+    named = sorted({symbol for one in loaded if isinstance(one, str) for symbol in named_symbols(one)})
+    alphabet = tuple(dict.fromkeys([*known, *named])) or None
+    return [Given(labeled_dfa(dfa_from_regex(one, alphabet)), True) if isinstance(one, str) else one for one in loaded]
+
+
+def _load(source: str) -> Given | str:
+    """The machine at a path, or the pattern of a regular expression whose symbols are yet to be known."""
+    path = Path(source)
+    if not os.path.exists(source):
+        if source.startswith(EXPRESSION):
+            return source.removeprefix(EXPRESSION)
+        if path.suffix.lower() in suffixes() or "/" in source:
+            raise ValueError(
+                f"{source[:200]}: expected a file, a folder or a regular expression, got no such path; write "
+                f"{EXPRESSION}{source[:40]} if it is an expression"
+            )
+        return source
+    if path.is_dir():
+        return _of_folder(path)
+    if path.suffix.lower() == ".json" and _is_certificate(path):
+        return _of_certificate(path)
+    if path.suffix.lower() == ".regex" and (pattern := _pattern_alone(path)) is not None:
+        return pattern
+    return Given(read_machine(path), True)
+
+
+def _of_folder(folder: Path) -> Given:
+    if (folder / LEARNED).exists():
+        return Given(read_machine(folder / LEARNED), False)
+    if (folder / CERTIFICATE).exists():
+        return _of_certificate(folder / CERTIFICATE)
+    raise ValueError(
+        f"{folder}: expected {LEARNED} or {CERTIFICATE} in it, got neither; `lengthwise certify {folder}` writes a "
+        "certificate"
+    )
+
+
+def _of_certificate(path: Path) -> Given:
+    certificate = Certificate.read(path)
+    content = certificate.transducer if certificate.reaches("extracted") else certificate.machine
+    machine = None if content is None else machine_from_json(content)
+    if not isinstance(machine, Transducer):
+        what = "none" if machine is None else "a tree's"
+        raise ValueError(
+            f"{path}: expected the machine of a recurrent model, or level extracted, got {what} and level "
+            f"{certificate.level}; compare another"
+        )
+    return Given(LabeledMachine(machine, certificate.classes), False)
+
+
+def _is_certificate(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, OSError, RecursionError):
+        return False
+    return isinstance(content, dict) and {"level", "transducer"} <= content.keys()
+
+
+def _pattern_alone(path: Path) -> str | None:
+    """The pattern of a file that does not give the symbols; None where it does, or cannot be read."""
+    try:
+        pattern, alphabet = pattern_and_alphabet(path.read_bytes().decode("utf-8-sig"))
+    except (ValueError, OSError):
+        return None
+    return pattern if alphabet is None else None
