@@ -6,6 +6,7 @@ import pytest
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer
+from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.conventions import IGNORE
 
 checked_strategies = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
@@ -35,6 +36,23 @@ def transducers(draw: st.DrawFn, symbols: tuple[str, ...] | None = None, max_sta
     states = machine.num_states
     outputs = draw(st.lists(st.integers(-1, 2), min_size=states, max_size=states))
     return Transducer(machine, draw(st.integers(0, states - 1)), np.array(outputs))
+
+
+@st.composite
+def moore_machines(draw: st.DrawFn, symbols: tuple[str, ...] | None = None) -> LabeledMachine:
+    """Machines with up to three answers, and states without one."""
+    machine = draw(semiautomata(symbols))
+    answers = st.sampled_from([IGNORE, 0, 1, 2])
+    outputs = draw(st.lists(answers, min_size=machine.num_states, max_size=machine.num_states))
+    classes = draw(st.sampled_from([("x", "y", "z"), ("yes", "no", "{a|b} \\ \"c\"/d"), ("0", "10", "1")]))
+    start = draw(st.integers(0, machine.num_states - 1))
+    return LabeledMachine(Transducer(machine, start, np.array(outputs)), classes)
+
+
+@st.composite
+def labeled_machines(draw: st.DrawFn, symbols: tuple[str, ...] | None = None) -> LabeledMachine:
+    """Automata and Moore machines."""
+    return draw(moore_machines(symbols)) if draw(st.booleans()) else labeled_dfa(draw(dfas(symbols)))
 
 
 def oracle(dfa: DFA) -> oracle_library.DFA:

@@ -20,23 +20,27 @@ Source = Annotated[
 def diff(first: Source, second: Source, /) -> int:
     """Say whether two machines answer every string alike, or give the shortest string on which they differ.
 
-    Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name; accept and reject,
-    in and out, yes and no, true and false, 1 and 0 are the same answers. What one leaves without an answer is not
-    compared.
+    Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name, accept and reject by
+    what they mean. Strings that one of them leaves without an answer are not compared.
     """
     from lengthwise.automata.labeled import difference
     from lengthwise.runs.machines import given_machines
 
-    machines = [given.compared for given in given_machines([first, second])]
-    found = difference(*machines)
+    sources = (first, second)
+    given = given_machines(sources)
+    found = difference(*(one.compared for one in given))
     lines = ["equal" if found is None else "different"]
     if found is not None:
-        separator = "" if all(len(symbol) == 1 for symbol in machines[0].symbols) else " "
+        separator = "" if all(len(symbol) == 1 for symbol in given[0].labeled.symbols) else " "
         lines.append(f"string: {separator.join(found.string) or 'the empty one'}")
-        lines += [f"{source}: {answer}" for source, answer in zip((first, second), found.answers, strict=True)]
-    for source, machine in zip((first, second), machines, strict=True):
-        if machine.num_unanswered:
-            lines.append(f"not compared: strings without an answer of {source} ({machine.num_unanswered} states)")
+        lines += [f"{source}: {answer}" for source, answer in zip(sources, found.answers, strict=True)]
+    for source, one in zip(sources, given, strict=True):
+        if not one.answers_empty:
+            lines.append(f"not compared: the empty string, of which {source} says nothing")
+        elif num_unanswered := one.labeled.num_unanswered:
+            lines.append(
+                f"not compared: strings that {source} does not answer (states without an answer: {num_unanswered})"
+            )
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return 0 if found is None else 1
 

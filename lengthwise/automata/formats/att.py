@@ -31,8 +31,8 @@ class ATT(ReadableFormat):
     def write(machine: LabeledMachine) -> str:
         """The edges of the initial state, those of the others, and the final states."""
         answers, outputs = machine.answer_names(), machine.machine.outputs
-        for name in (*machine.symbols, *answers):
-            if name.split() not in ([], [name]) or name == EPSILON:
+        for name in (*machine.symbols, *filter(None, answers)):
+            if name.split() != [name] or name == EPSILON:
                 raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
         table = machine.machine.semiautomaton.table.tolist()
         start = machine.machine.start

@@ -32,8 +32,8 @@ class MachineTransduction(RegularTask):
     nowhere after that. The default says whether a string ends in ba.
 
     Raises:
-        ValueError: the file holds no machine, or other fields are given, too; a state or an answer that is named does not
-            exist; names are there twice; no string has an answer.
+        ValueError: the file holds no machine, or other fields are given, too; a state or an answer that is named does
+            not exist; names are there twice; no string has an answer.
 
     Example:
         >>> task = MachineTransduction(alphabet=("a", "b"), table=((0, 1), (0, 1)), outputs=(0, 1), answers=("A", "B"))

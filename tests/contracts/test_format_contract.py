@@ -1,0 +1,151 @@
+"""Every registered format: what it writes it reads back, and what is no machine is refused in a sentence."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from automaton_strategies import all_strings, checked_strategies, dfas, labeled_machines
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthwise.automata.formats.base import FORMATS, ReadableFormat
+from lengthwise.automata.formats.files import format_of, read_machine, suffixes, write_machine
+from lengthwise.automata.labeled import LabeledMachine, accepting_index, labeled_dfa
+
+pytestmark = [checked_strategies, pytest.mark.unchecked]
+
+READABLE = {name: kind for name, kind in FORMATS.items() if issubclass(kind, ReadableFormat)}
+ALPHABETS = (("a", "b", "c"), ("b", "a"), ("1", "0"), ('"', "\\", "{"), ("|", "/", "<"), ("+", ".", "é"), ("-", "^", "]"))
+WORDS = ((" ", "x"), ("push", "pop"), ("a/b", "c d"), (" x", "y "), ("#1;", "--", "->"))
+
+
+def holds(kind: type[ReadableFormat], machine: LabeledMachine) -> bool:
+    """Whether the format can be asked to hold it; what it then refuses, it refuses in a sentence."""
+    try:
+        kind.write(machine)
+    except ValueError as problem:
+        assert "; " in str(problem), "there is a way out"
+        return False
+    return True
+
+
+def answers(machine: LabeledMachine, symbols: tuple[str, ...], length: int) -> list[str]:
+    """The names of its answers to all strings over the symbols in this order; of automata, which they accept."""
+    ids = np.array([machine.symbols.index(symbol) for symbol in symbols])
+    states = machine.machine.semiautomaton.final_states(ids[all_strings(len(symbols), length)], machine.machine.start)
+    names = machine.answer_names()
+    if machine.accepting_class is not None:
+        accepted = machine.classes[machine.accepting_class]
+        return [f"accepted: {names[state] == accepted}" if names[state] else "" for state in states]
+    return [names[state] for state in states]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_it_describes_itself_and_its_suffixes_are_its_own(name: str) -> None:
+    kind = FORMATS[name]
+    assert kind.__doc__
+    assert kind.suffixes
+    for suffix in kind.suffixes:
+        assert suffix == suffix.lower()
+        assert format_of(Path(f"machine{suffix.upper()}")) is kind
+        assert (suffix in suffixes(readable=True)) == issubclass(kind, ReadableFormat)
+
+
+@pytest.mark.parametrize("name", READABLE)
+@given(data=st.data(), symbols=st.sampled_from(ALPHABETS))
+@settings(max_examples=150)
+def test_an_automaton_comes_back(name: str, data: st.DataObject, symbols: tuple[str, ...]) -> None:
+    machine = labeled_dfa(data.draw(dfas(symbols)))
+    text = READABLE[name].write(machine)
+    again = READABLE[name].read(text)
+    assert set(again.symbols) == set(symbols), text
+    assert again.accepting_class is not None
+    for length in range(5):
+        assert answers(again, symbols, length) == answers(machine, symbols, length), text
+
+
+@pytest.mark.parametrize("name", READABLE)
+@given(data=st.data(), symbols=st.sampled_from(ALPHABETS + WORDS))
+@settings(max_examples=150)
+def test_any_machine_it_holds_comes_back(name: str, data: st.DataObject, symbols: tuple[str, ...]) -> None:
+    machine = data.draw(labeled_machines(symbols))
+    if not holds(READABLE[name], machine) or not occurs_whole(machine):
+        return
+    text = READABLE[name].write(machine)
+    again = READABLE[name].read(text)
+    assert set(again.symbols) == set(symbols), text
+    for length in range(1, 5):
+        assert answers(again, symbols, length) == answers(machine, symbols, length), text
+
+
+def occurs_whole(machine: LabeledMachine) -> bool:
+    """Not one of three answers of which only two occur that say accept and reject: what is read has just these."""
+    occurring = tuple(sorted(set(machine.answer_names()) - {""}))
+    return machine.accepting_class is not None or accepting_index(occurring) is None
+
+
+@pytest.mark.parametrize("suffix", suffixes())
+def test_files_hold_what_is_written(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"machine{suffix}"
+    machine = read_machine(parity_file(tmp_path))
+    write_machine(machine, path)
+    assert path.read_text(encoding="utf-8") == format_of(path).write(machine)
+    if suffix in suffixes(readable=True):
+        assert read_machine(path).machine.minimize().to_json() == machine.machine.to_json()
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+        assert read_machine(path).machine.minimize().to_json() == machine.machine.to_json()
+
+
+def parity_file(folder: Path) -> Path:
+    path = folder / "parity.json"
+    path.write_text('{"alphabet": ["a", "b"], "transitions": [[0, 1], [1, 0]], "accepting": [1], "start": 0}')
+    return path
+
+
+@pytest.mark.parametrize("suffix", suffixes(readable=True))
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"{", b"<*)", b"[" * 100_000, b"digraph {", b"(" * 99])
+def test_files_that_hold_no_machine_are_named(suffix: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"machine{suffix}"
+    with pytest.raises(ValueError, match=r"machine\.\w+: expected a machine's file, got no such file"):
+        read_machine(path)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"machine\.\w+: ") as problem:
+        read_machine(path)
+    assert len(str(problem.value).splitlines()) == 1
+    assert len(str(problem.value)) < 1_000
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
+        read_machine(path)
+
+
+@pytest.mark.parametrize("name", READABLE)
+@given(text=st.text(max_size=40) | st.text('digraph{}[]->;="ab 01\n<>/|:,', max_size=60))
+@settings(max_examples=200)
+def test_any_text_is_read_or_refused(name: str, text: str) -> None:
+    try:
+        READABLE[name].read(text)
+    except ValueError as problem:
+        assert str(problem).strip()
+
+
+@pytest.mark.parametrize("name", READABLE)
+@given(data=st.data())
+@settings(max_examples=200)
+def test_damaged_files_are_read_or_refused(name: str, data: st.DataObject) -> None:
+    machine = data.draw(labeled_machines(("a", "b")))
+    if not holds(READABLE[name], machine):
+        return
+    text = READABLE[name].write(machine)
+    begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
+    try:
+        READABLE[name].read(text[:begin] + data.draw(st.text('"[]{}->\n ab0', max_size=3)) + text[end:])
+    except ValueError as problem:
+        assert str(problem).strip()
+
+
+def test_unknown_suffixes_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"m\.mmd: expected a machine's file \(.*\.dot.*\), got suffix '\.mmd'"):
+        read_machine(tmp_path / "m.mmd")
+    with pytest.raises(ValueError, match=r"got suffix '\.docx'; rename it"):
+        write_machine(read_machine(parity_file(tmp_path)), tmp_path / "m.docx")
