@@ -44,7 +44,7 @@ def moore_machines(draw: st.DrawFn, symbols: tuple[str, ...] | None = None) -> L
     machine = draw(semiautomata(symbols))
     answers = st.sampled_from([IGNORE, 0, 1, 2])
     outputs = draw(st.lists(answers, min_size=machine.num_states, max_size=machine.num_states))
-    classes = draw(st.sampled_from([("x", "y", "z"), ("yes", "no", "{a|b} \\ \"c\"/d"), ("0", "10", "1")]))
+    classes = draw(st.sampled_from([("x", "y", "z"), ("yes", "no", '{a|b} \\ "c"/d'), ("0", "10", "1")]))
     start = draw(st.integers(0, machine.num_states - 1))
     return LabeledMachine(Transducer(machine, start, np.array(outputs)), classes)
 

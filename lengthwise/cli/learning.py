@@ -32,6 +32,7 @@ def learn(
     does; whether the machine is right about the world, strings that were held out can only suggest.
     """
     from lengthwise.learning.learned import learn as learn_machine
+    from lengthwise.report.pages.learned import write_learned_page
     from lengthwise.report.tables.learned import learned_lines
 
     def report(attempt: "Attempt") -> None:
@@ -52,7 +53,8 @@ def learn(
         report=report,
     )
     learned.save(out)
-    lines = [*learned_lines(learned), ("wrote", str(out))]
+    write_learned_page(learned, out / "report.html")
+    lines = [*learned_lines(learned), ("wrote", f"{out}: report.html, machine.dot and others")]
     sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
     return 0
 

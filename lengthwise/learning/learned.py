@@ -7,9 +7,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from safetensors.torch import save
 
-from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.drawing import MAX_DRAWN
 from lengthwise.automata.formats.files import write_machine
 from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
@@ -24,7 +26,7 @@ from lengthwise.learning.baselines import (
     majority_answer,
     merged_states,
 )
-from lengthwise.learning.search import Attempt, SearchResult, search
+from lengthwise.learning.search import Attempt, SearchResult, constant_message_length, search
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, make_task
@@ -76,12 +78,36 @@ class Learned(NamedTuple):
         """The task that the machine solves, by which other models can be trained and certified."""
         return _task_of(self.machine, self.classes)
 
+    @property
+    def labeled(self) -> LabeledMachine:
+        """The machine with the names of its answers."""
+        return LabeledMachine(self.machine, self.classes)
+
+    def expression(self, answer: str) -> str:
+        """A regular expression of the strings that the machine gives this answer.
+
+        Raises:
+            ValueError: there is no such answer; symbols are words; the expression gets too long (`regex_from_dfa`).
+
+        Example:
+            >>> strings = [f"{number:b}" for number in range(1, 400)]
+            >>> learned = learn([(text, "even" if text.endswith("0") else "odd") for text in strings])
+            >>> learned.expression("odd")
+            '(0*1)+'
+        """
+        if answer not in self.classes:
+            raise ValueError(f"answer: expected one of {', '.join(self.classes)}, got {answer!r}")
+        accepting = self.machine.outputs == self.classes.index(answer)
+        return regex_from_dfa(DFA(self.machine.semiautomaton, self.machine.start, accepting))
+
     def save(self, folder: Path) -> None:
-        """Write machine, picture, net, certificate and numbers; files appear by rename."""
+        """Write the machine (JSON, DOT and, if it is small, a picture), net, certificate and numbers.
+
+        Files appear by rename.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        write_machine(LabeledMachine(self.machine, self.classes), folder / "machine.json")
-        if self.machine.num_states <= MAX_DRAWN:
-            write_by_rename(folder / "machine.svg", machine_svg(self.machine, self.classes).encode())
+        for kind in ("json", "dot", *(["svg"] if self.machine.num_states <= MAX_DRAWN else [])):
+            write_machine(self.labeled, folder / f"machine.{kind}")
         weights = {name: tensor.contiguous() for name, tensor in self.model.state_dict().items()}
         write_by_rename(folder / "model.safetensors", save(weights))
         write_by_rename(folder / "certificate.json", self.certificate.to_text().encode())
@@ -202,6 +228,8 @@ def _notes(parts: dict[Part, Examples], result: SearchResult) -> tuple[str, ...]
     known = {int(v) for v in np.unique(trained_on.ids)}
     if unknown := [symbol for v, symbol in enumerate(trained_on.symbols) if v not in known]:
         notes.append(f"symbols in held-out strings alone, of which nothing was learned: {' '.join(unknown[:20])}")
+    if result.best.num_bits >= constant_message_length(trained_on):
+        notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 1:
         notes.append("no other model became this machine: give a larger budget, or more examples")
     if result.best.num_errors:

@@ -169,7 +169,17 @@ def count_errors(machine: Transducer, examples: Examples) -> int:
 
 def message_length(machine: Transducer, examples: Examples, num_errors: int) -> float:
     """Bits that name the machine, which labels it gets wrong, and what these are instead."""
-    states, symbols, classes = machine.num_states, len(examples.symbols), len(examples.classes)
+    return _bits_of(machine.num_states, examples, num_errors)
+
+
+def constant_message_length(examples: Examples) -> float:
+    """The message of the machine of one state that always gives the most frequent answer."""
+    labels = examples.targets[examples.targets != IGNORE]
+    return _bits_of(1, examples, len(labels) - int(np.bincount(labels).max()))
+
+
+def _bits_of(states: int, examples: Examples, num_errors: int) -> float:
+    symbols, classes = len(examples.symbols), len(examples.classes)
     num_labels = int((examples.targets != IGNORE).sum())
     share = num_errors / num_labels
     which = 0.0 if share in (0, 1) else -share * math.log2(share) - (1 - share) * math.log2(1 - share)

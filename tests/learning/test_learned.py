@@ -10,6 +10,9 @@ from hypothesis import given, settings
 
 from lengthwise import construct, learn
 from lengthwise.automata import library
+from lengthwise.automata.formats.files import read_machine
+from lengthwise.automata.labeled import difference
+from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
@@ -46,9 +49,17 @@ def test_a_machine_is_recovered_and_proved(tmp_path: Path) -> None:
         assert scores["machine"].num_correct >= scores["RPNI"].num_correct >= scores["majority answer"].num_correct
     learned.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("machine.json", "machine.svg", "model.safetensors", "certificate.json", "learned.json")
+        *("machine.json", "machine.dot", "machine.svg", "model.safetensors", "certificate.json", "learned.json")
     }
     check(Certificate.read(tmp_path / "certificate.json"))
+    for kind in ("json", "dot"):
+        assert difference(read_machine(tmp_path / f"machine.{kind}"), learned.labeled) is None
+    for index, answer in enumerate(CLASSES):
+        accepted = dfa_from_regex(learned.expression(answer), learned.machine.symbols)
+        strings = all_strings(2, 9)
+        assert np.array_equal(accepted.accepts(strings), learned.machine.run(strings)[:, -1] == index)
+    with pytest.raises(ValueError, match="answer: expected one of no, yes, got 'maybe'"):
+        learned.expression("maybe")
 
 
 @pytest.mark.slow
@@ -108,6 +119,22 @@ def test_unknown_symbols_are_named() -> None:
     assert "symbols in held-out strings alone, of which nothing was learned: x" in result.notes
 
 
+def test_labels_without_a_rule_are_named(monkeypatch) -> None:
+    """A machine of many states that is right by chance has a longer message than the most frequent answer."""
+    machine = random_machine(9, 0).for_strings_that_are_not_empty()
+    chance = np.random.default_rng(0)
+    rows = [(string, CLASSES[int(chance.integers(2))]) for string, _ in pairs_of(machine, 200, 20)]
+
+    def as_if_searched_with_bits(examples: Examples, **_: object) -> SearchResult:
+        result = as_if_searched(machine, examples)
+        (attempt,) = result.attempts
+        bits = message_length(machine, examples, attempt.num_errors)
+        return result._replace(attempts=(attempt._replace(num_bits=bits),))
+
+    monkeypatch.setattr(learned_module, "search", as_if_searched_with_bits)
+    assert learn(rows).notes[0].startswith("nothing was learned: the most frequent answer describes the labels")
+
+
 def test_too_few_are_refused() -> None:
     with pytest.raises(ValueError, match="examples: expected at least 8 to train on, got"):
         learn([("a", "x"), ("b", "y"), ("ab", "x")])
@@ -154,7 +181,12 @@ def test_the_command_writes_what_was_learned(tmp_path: Path, capsys) -> None:
     assert exit_code("learn", str(path), "--out", str(tmp_path / "out")) == 0
     out = capsys.readouterr().out
     assert "machine: 3 states, 2 symbols; 2 of " in out
-    assert "proved: of the net, that it is this machine at every length; nothing is proved of the world\n" in out
+    assert "expression: True where the string matches (" in out
+    assert "proved: the net is this machine at every length; nothing is proved of the world\n" in out
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<svg" in page
+    assert "<td>majority answer</td>" in page
+    assert "://" not in page.replace("http://www.w3.org", ""), "nothing is loaded from outside"
     certificate = str(tmp_path / "out" / "certificate.json")
     assert exit_code("certify", "--check", certificate, "--min-level", "proved") == 0
     assert exit_code("learn", str(tmp_path / "none.csv"), "--out", str(tmp_path / "out")) == 2

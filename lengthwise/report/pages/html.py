@@ -29,7 +29,9 @@ def html_page(
 
 
 def _scripts(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
-    """The chart library, the charts and what draws them; a sentence where there is no library."""
+    """The chart library, the charts and what draws them; nothing without charts, a sentence without a library."""
+    if not charts:
+        return ""
     library = chart_library()
     if library is None:
         return html_note("The charts are missing: the chart library could not be started when this page was written.")

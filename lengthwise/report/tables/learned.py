@@ -1,15 +1,25 @@
-"""What was learned from examples, in sentences."""
+"""What was learned from examples, in sentences and in tables."""
 
 from collections.abc import Iterator
 
 from lengthwise.learning.learned import Learned
+from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.report.tables.table import Table
 
 MAX_NAMED = 3
+
+MAX_EXPRESSION = 100
+"""Characters of the longest regular expression that is printed."""
+
+MAX_LISTED = 30
+"""States of the largest machine whose transitions are listed."""
+
+PARTS = {"trained on": "trained on", "longest": "held out, the longest", "at random": "held out, at random"}
 
 
 def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
     """Name and sentence of each thing to say, the machine first."""
-    counts, certificate = learned.counts, learned.certificate
+    counts = learned.counts
     yield (
         "examples",
         f"{counts.num_rows:,} rows; left out: {counts.num_duplicates:,} duplicates, {counts.num_contradictory:,} that "
@@ -17,15 +27,78 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
     )
     alike = f"{learned.num_alike} of {len(learned.attempts)} models became it"
     yield "machine", f"{learned.machine.num_states} states, {len(learned.machine.symbols)} symbols; {alike}"
+    yield from (("expression", f"{answer} where the string matches {text}") for answer, text in expressions(learned))
     for part, scores in learned.accuracies.items():
-        shares = (
-            f"{who} {score.num_correct / score.num_labels:.2%} of {score.num_labels:,}" for who, score in scores.items()
-        )
-        yield ("right where trained" if part == "trained on" else f"right, held out, {part}"), "; ".join(shares)
+        shares = [
+            f"{learner} {percent(score.num_correct / score.num_labels)}"
+            + (f" of {score.num_labels:,}" if learner == "machine" else "")
+            for learner, score in scores.items()
+        ]
+        yield f"right, {PARTS[part]}", "; ".join(shares)
     if learned.num_contradictions:
         named = ", ".join(
             f"{one.string!r} is {one.answer}, not {one.label}" for one in learned.contradictions[:MAX_NAMED]
         )
         yield "contradicted", f"{learned.num_contradictions:,} labels, for example {named}"
-    yield certificate.level, "of the net, that it is this machine at every length; nothing is proved of the world"
+    yield learned.certificate.level, claim(learned)
     yield from (("note", note) for note in learned.notes)
+
+
+def claim(learned: Learned) -> str:
+    """What the certificate says, with respect to this machine."""
+    if learned.certificate.level == "proved":
+        return "the net is this machine at every length; nothing is proved of the world"
+    return f"of the net and this machine: {learned.certificate.claim} Not proved, because {learned.certificate.reason}"
+
+
+def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
+    """The regular expression of each answer but the first, where there are few answers and it is short."""
+    for answer in learned.classes[1:3]:
+        try:
+            text = learned.expression(answer)
+        except ValueError:  # symbols are words, or it gets too long
+            continue
+        if len(text) <= MAX_EXPRESSION:
+            yield answer, text
+
+
+def accuracy_table(learned: Learned) -> Table:
+    """A line for each learner, a column for each part of the examples."""
+    learners = next(iter(learned.accuracies.values()))
+    header = ("labels that are right", *(PARTS[part] for part in learned.accuracies))
+    lines = tuple(
+        (learner, *(percent(s[learner].num_correct / s[learner].num_labels) for s in learned.accuracies.values()))
+        for learner in learners
+    )
+    totals = (f"{scores['machine'].num_labels:,}" for scores in learned.accuracies.values())
+    return Table(header, (*lines, ("number of labels", *totals)))
+
+
+def transition_table(learned: Learned) -> Table | None:
+    """A line for each state: its answer, and where each symbol leads; None for large machines."""
+    machine = learned.machine
+    if max(machine.num_states, len(machine.symbols)) > MAX_LISTED:
+        return None
+    answers = learned.labeled.answer_names()
+    lines = tuple(
+        (f"{state}{' (start)' if state == machine.start else ''}", answers[state] or NOTHING, *map(str, row))
+        for state, row in enumerate(machine.semiautomaton.table.tolist())
+    )
+    return Table(("state", "answer", *machine.symbols), lines)
+
+
+def contradiction_table(learned: Learned) -> Table:
+    """Labels that the machine contradicts, those of the shortest strings first."""
+    return Table(("string", "label", "machine"), tuple(map(tuple, learned.contradictions)))
+
+
+def attempt_table(learned: Learned) -> Table:
+    """The models that were trained, in order."""
+    lines = tuple(
+        (
+            *(f"{attempt.size}", f"{attempt.seed}", f"{attempt.num_states}"),
+            *(f"{attempt.num_errors:,}", f"{attempt.num_bits:,.0f}", f"{attempt.seconds:.1f}"),
+        )
+        for attempt in learned.attempts
+    )
+    return Table(("states of the net", "seed", "states of its machine", "errors", "message, bits", "CPU s"), lines)

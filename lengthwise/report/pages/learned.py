@@ -1,0 +1,61 @@
+"""A page about a machine that was learned from examples."""
+
+from html import escape
+from pathlib import Path
+
+from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
+from lengthwise.files import write_by_rename
+from lengthwise.learning.learned import Learned
+from lengthwise.report.pages.html import check_page, html_definitions, html_note, html_page, html_table
+from lengthwise.report.tables.certificate import certificate_lines
+from lengthwise.report.tables.learned import (
+    accuracy_table,
+    attempt_table,
+    claim,
+    contradiction_table,
+    expressions,
+    transition_table,
+)
+
+
+def write_learned_page(learned: Learned, page: Path) -> None:
+    """Write a page: the machine, what it gets right, what it contradicts, the certificate and the search.
+
+    Raises:
+        ValueError: the page is not named as an HTML file.
+    """
+    check_page(page)
+    counts, machine = learned.counts, learned.machine
+    summary = (
+        f"{machine.num_states} states, learned from {counts.num_rows:,} rows. Level "
+        f"{learned.certificate.level}: {claim(learned)}."
+    )
+    sections = {
+        "Machine": _machine(learned),
+        "Labels that are right": html_table(accuracy_table(learned))
+        + html_note("Nothing that was held out was trained on or looked at by the search. RPNI is AALpy's."),
+    }
+    if learned.num_contradictions:
+        shown = f"The machine contradicts {learned.num_contradictions:,} labels; those of the shortest strings:"
+        sections["Labels that it contradicts"] = f"<p>{shown}</p>{html_table(contradiction_table(learned))}"
+    sections["Certificate"] = html_definitions(certificate_lines(learned.certificate))
+    sections["Search"] = html_table(attempt_table(learned)) + html_note(
+        f"{learned.num_alike} of these models became the machine, the one of the shortest message. Rows left out: "
+        f"{counts.num_duplicates:,} duplicates, {counts.num_contradictory:,} that contradict others, "
+        f"{counts.num_empty:,} empty. " + " ".join(escape(f"{note}.") for note in learned.notes)
+    )
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_by_rename(page, html_page("A machine from examples", summary, sections, {}).encode())
+
+
+def _machine(learned: Learned) -> str:
+    small = learned.machine.num_states <= MAX_DRAWN
+    picture = machine_svg(learned.machine, learned.classes) if small else html_note("Too large to be drawn.")
+    table = transition_table(learned)
+    return "".join(
+        [
+            f"<div class='scroll'>{picture}</div>",
+            html_definitions((f"{answer} where the string matches", text) for answer, text in expressions(learned)),
+            html_table(table) if table is not None else "",
+        ]
+    )
