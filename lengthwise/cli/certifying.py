@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def certify(
     run: Annotated[
-        Path | None, Parameter(help="Folder of a run or of a compiled model, or a TOML file about a net.")
+        Path | None, Parameter(help="Folder of a run, or of a compiled or learned model, or a TOML file about a net.")
     ] = None,
     /,
     *,

@@ -1,4 +1,4 @@
-"""Commands that look at a trained run: evaluate, predict, analyze."""
+"""Commands that look at a trained model: evaluate, predict, analyze."""
 
 import sys
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import StringSeed, TrainedRun, whole_number
+from lengthwise.cli.options import StoredPath, StringSeed, TrainedRun, whole_number
 from lengthwise.cli.streams import Output
 
 MAX_QUOTED = 60
@@ -15,7 +15,7 @@ MAX_QUOTED = 60
 
 
 def evaluate(
-    run: TrainedRun,
+    model: StoredPath,
     /,
     *,
     lengths: Annotated[str, Parameter(help="Lengths and ranges, as in 41-500,1000.")] = "41-500",
@@ -24,23 +24,23 @@ def evaluate(
     seed: StringSeed = 1,
     csv: Annotated[Path | None, Parameter(help="File for all points.")] = None,
 ) -> int:
-    """Measure a trained run at other lengths, on strings drawn again."""
+    """Measure a model at lengths of your choice, on strings drawn again."""
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
     from lengthwise.evaluation.plan import parse_lengths
     from lengthwise.files import write_by_rename
     from lengthwise.report.pages.terminal import MAX_ROWS, measuring_display, print_curve
     from lengthwise.report.tables.runs import curves_as_csv
-    from lengthwise.runs.folder import load_run
+    from lengthwise.runs.stored import load_stored
 
-    loaded = load_run(run)
+    stored = load_stored(model)
     if csv is not None:
         check_writable(csv)
-    task, requested = loaded.spec.task, parse_lengths(lengths)
+    task, requested, run = stored.task, parse_lengths(lengths), stored.run
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
     console = Output()
     with measuring_display(console) as set_progress:
         curve = length_curve(
-            loaded.model,
+            stored.model,
             task,
             legal or requested,
             num_strings=strings,
@@ -49,10 +49,10 @@ def evaluate(
             set_progress=set_progress,
         )
     if csv is not None:
-        write_by_rename(csv, curves_as_csv([(loaded.spec.id, loaded.spec.to_json(), curve)]).encode())
-    print_curve(console, curve, trained_to=loaded.spec.recipe.max_length)
-    steps = f"after step {loaded.steps_done:,} of {loaded.spec.recipe.steps:,}"
-    console.print_line(f"{loaded.spec.id}, weights {steps}, strings of seed {seed}")
+        write_by_rename(csv, curves_as_csv([(stored.name, stored.settings, curve)]).encode())
+    print_curve(console, curve, trained_to=stored.trained_to)
+    steps = "" if run is None else f", weights after step {run.steps_done:,} of {run.spec.recipe.steps:,}"
+    console.print_line(f"{stored.name}{steps}, strings of seed {seed}")
     if len(legal) < len(requested):
         console.print_line(f"{len(requested) - len(legal)} lengths left out: {task.name} has no strings of them")
     if csv is not None:
@@ -70,7 +70,7 @@ def check_writable(file: Path) -> None:
 
 
 def predict(
-    run: TrainedRun,
+    model: StoredPath,
     texts: Annotated[
         tuple[str, ...],
         Parameter(allow_leading_hyphen=True, help="Strings over the task's symbols; - reads lines from input."),
@@ -81,18 +81,18 @@ def predict(
 
     Blank lines of the input are left out.
     """
-    from lengthwise.runs.folder import load_run
     from lengthwise.runs.predict import predict_text
+    from lengthwise.runs.stored import load_stored
 
-    loaded = load_run(run)
-    if loaded.steps_done < loaded.spec.recipe.steps:
+    stored = load_stored(model)
+    if (run := stored.run) is not None and run.steps_done < run.spec.recipe.steps:
         sys.stderr.write(
-            f"lengthwise: {run}: weights after step {loaded.steps_done:,} of {loaded.spec.recipe.steps:,}; "
-            f"`lengthwise resume {run}` goes on\n"
+            f"lengthwise: {model}: weights after step {run.steps_done:,} of {run.spec.recipe.steps:,}; "
+            f"`lengthwise resume {model}` goes on\n"
         )
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:
-            prediction = predict_text(loaded, text)
+            prediction = predict_text(stored.model, stored.task, text)
         except ValueError as error:
             raise ValueError(f"string {number}: {error}") from None
         quoted = text if len(text) <= MAX_QUOTED else f"{text[:40]}... ({len(text)} symbols)"

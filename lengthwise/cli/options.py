@@ -32,3 +32,6 @@ StringSeed = Annotated[int, Parameter(converter=whole_number, help="Seed of the 
 Longest = Annotated[int, Parameter(converter=whole_number, help="Measure up to this length.")]
 Workers = Annotated[int, Parameter(converter=whole_number, help="Runs run at a time, one core each.")]
 TrainedRun = Annotated[Path, Parameter(help="Folder of a trained run.")]
+StoredPath = Annotated[
+    Path, Parameter(help="Folder of a run, or of a compiled or learned model, or a TOML file about a net.")
+]

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from safetensors.torch import save
 
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.drawing import MAX_DRAWN
@@ -15,6 +14,7 @@ from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.constructions.base import Construction, Target
 from lengthwise.files import write_by_rename, write_json
 from lengthwise.learning.baselines import (
     Accuracy,
@@ -29,6 +29,7 @@ from lengthwise.learning.baselines import (
 from lengthwise.learning.search import Attempt, SearchResult, constant_message_length, search
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import generator_for
+from lengthwise.runs.compiled import save_compiled
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.given.examples import Counts, Examples, Supervision
 from lengthwise.tasks.given.reading import read_examples
@@ -103,15 +104,21 @@ class Learned(NamedTuple):
     def save(self, folder: Path) -> None:
         """Write the machine (JSON, DOT and, if it is small, a picture), net, certificate and numbers.
 
-        Files appear by rename.
+        Files appear by rename. `load_compiled` reads the net back; commands take the folder as that of a compiled one.
         """
         folder.mkdir(parents=True, exist_ok=True)
         for kind in ("json", "dot", *(["svg"] if self.machine.num_states <= MAX_DRAWN else [])):
             write_machine(self.labeled, folder / f"machine.{kind}")
-        weights = {name: tensor.contiguous() for name, tensor in self.model.state_dict().items()}
-        write_by_rename(folder / "model.safetensors", save(weights))
+        save_compiled(self._as_construction(), folder)
         write_by_rename(folder / "certificate.json", self.certificate.to_text().encode())
         write_json(folder / "learned.json", self.to_json())
+
+    def _as_construction(self) -> Construction:
+        """The net and the task that it solves at every length."""
+        about = (f"learned from {self.counts.num_rows:,} rows of examples",)
+        return Construction(
+            self.model, Target(self.machine, self.classes, self.task), None, "learned from examples", about
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, as plain lists."""

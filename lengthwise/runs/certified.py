@@ -13,10 +13,9 @@ from lengthwise.certification.proof_file import write_proof
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
-from lengthwise.runs.compiled import DESCRIPTION, load_compiled
-from lengthwise.runs.described import check_not_pickled, load_described
-from lengthwise.runs.folder import RunFolder, load_run, versions
+from lengthwise.runs.folder import RunFolder, versions
 from lengthwise.runs.machines import given_machines
+from lengthwise.runs.stored import load_stored
 from lengthwise.tasks.base import RegularTask, Task, make_task
 from lengthwise.tasks.regular.machine import machine_fields
 from lengthwise.tasks.regular.recognition import RecognitionTask
@@ -33,8 +32,8 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
     """
     default = folder.with_suffix(".certificate.json") if folder.is_file() else RunFolder(folder).certificate
     path = out or default
-    model, task, about = _load(folder)
-    return write_certificate(model, task, path, **about), path
+    stored = load_stored(folder)
+    return write_certificate(stored.model, stored.task, path, **{stored.kind: stored.name}), path
 
 
 def certify_against(folder: Path, source: str, out: Path | None = None) -> Certificate:
@@ -47,7 +46,8 @@ def certify_against(folder: Path, source: str, out: Path | None = None) -> Certi
         ValueError: the folder holds no model, or the source no machine over the symbols and with the answers of its
             task.
     """
-    model, task, about = _load(folder)
+    stored = load_stored(folder)
+    model, task, about = stored.model, stored.task, {stored.kind: stored.name}
     if not isinstance(task, RegularTask):
         raise ValueError(f"{folder}: expected a model of a regular task, got {task.name}; its machine is none")
     (given,) = given_machines([source], task.symbols)
@@ -63,7 +63,8 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
     Raises:
         ValueError: it is not about them, or says what is not so.
     """
-    model, task, _ = _load(folder)
+    stored = load_stored(folder)
+    model, task = stored.model, stored.task
     assert isinstance(task, RegularTask)  # others have no certificate
     pairs: dict[str, tuple[Any, Any]] = {
         "weights": (certificate.weights, weights_digest(model)),
@@ -88,23 +89,10 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
 
 def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:
     """Write the proof of the model in a folder, and what the checker says of it (`write_proof`)."""
-    model, task, _ = _load(folder)
+    stored = load_stored(folder)
+    model, task = stored.model, stored.task
     assert isinstance(task, RegularTask)
     return write_proof(certificate, model, task, path)
-
-
-def _load(folder: Path) -> tuple[SequenceModel, Task, dict[str, str]]:
-    """The model in a folder, or that a file describes, its task and where it comes from."""
-    if folder.is_file():
-        check_not_pickled(folder)
-        return *load_described(folder), {"described": folder.name}
-    if (folder / DESCRIPTION).exists():
-        compiled = load_compiled(folder)
-        if compiled.task is None:
-            raise ValueError(f"{folder}: its machine is no task's, so that there are no strings to try; compile a task")
-        return compiled.model, compiled.task, {"compiled": compiled.source}
-    run = load_run(folder)
-    return run.model, run.spec.task, {"run": run.spec.id}
 
 
 def write_certificate(model: SequenceModel, task: Task, path: Path | None, **about: str) -> Certificate:

@@ -1,12 +1,12 @@
-"""Answers of a trained run to strings given as text."""
+"""Answers of a model to strings given as text."""
 
 from typing import NamedTuple
 
 import torch
 
 from lengthwise.conventions import IGNORE
-from lengthwise.runs.folder import Run
-from lengthwise.tasks.base import OracleTask, SymbolTask
+from lengthwise.models.base import SequenceModel
+from lengthwise.tasks.base import OracleTask, SymbolTask, Task
 
 
 class Prediction(NamedTuple):
@@ -17,14 +17,13 @@ class Prediction(NamedTuple):
     verdict: str
 
 
-def predict_text(run: Run, text: str) -> Prediction:
-    """The run's answer to `text`; a symbol outside the alphabet is a ValueError."""
-    task = run.spec.task
+def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
+    """The model's answer to `text`; a symbol outside the task's alphabet is a ValueError."""
     if not isinstance(task, SymbolTask):
-        raise ValueError(f"task: {task.name} reads vectors, and no text; call the run's model with some")
+        raise ValueError(f"task: {task.name} reads vectors, and no text; call the model with some")
     inputs = task.encode(text)[None]
     with torch.no_grad():
-        probabilities = run.model.last(inputs)[0].softmax(-1)
+        probabilities = model.last(inputs)[0].softmax(-1)
     best = int(probabilities.argmax())
     verdict = ""
     if isinstance(task, OracleTask):

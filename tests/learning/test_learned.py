@@ -4,11 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from automaton_strategies import all_strings, checked_strategies, transducers
 from command import exit_code
 from hypothesis import given, settings
 
-from lengthwise import construct, learn
+from lengthwise import construct, learn, load_compiled
 from lengthwise.automata import library
 from lengthwise.automata.formats.files import read_machine
 from lengthwise.automata.labeled import difference
@@ -49,7 +50,15 @@ def test_a_machine_is_recovered_and_proved(tmp_path: Path) -> None:
         assert scores["machine"].num_correct >= scores["RPNI"].num_correct >= scores["majority answer"].num_correct
     learned.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("machine.json", "machine.dot", "machine.svg", "model.safetensors", "certificate.json", "learned.json")
+        *(
+            "machine.json",
+            "machine.dot",
+            "machine.svg",
+            "model.safetensors",
+            "compiled.json",
+            "certificate.json",
+            "learned.json",
+        )
     }
     check(Certificate.read(tmp_path / "certificate.json"))
     for kind in ("json", "dot"):
@@ -58,6 +67,8 @@ def test_a_machine_is_recovered_and_proved(tmp_path: Path) -> None:
         accepted = dfa_from_regex(learned.expression(answer), learned.machine.symbols)
         strings = all_strings(2, 9)
         assert np.array_equal(accepted.accepts(strings), learned.machine.run(strings)[:, -1] == index)
+    loaded = load_compiled(tmp_path)
+    assert torch.equal(loaded.model(torch.from_numpy(strings)), learned.model(torch.from_numpy(strings)))
     with pytest.raises(ValueError, match="answer: expected one of no, yes, got 'maybe'"):
         learned.expression("maybe")
 
@@ -187,6 +198,14 @@ def test_the_command_writes_what_was_learned(tmp_path: Path, capsys) -> None:
     assert "<svg" in page
     assert "<td>majority answer</td>" in page
     assert "://" not in page.replace("http://www.w3.org", ""), "nothing is loaded from outside"
+    assert exit_code("predict", str(tmp_path / "out"), "110", "111") == 0
+    answers = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [(text, answer, verdict) for text, answer, _, verdict in answers] == [
+        ("110", "True", "right"),
+        ("111", "False", "right"),
+    ]
+    assert exit_code("evaluate", str(tmp_path / "out"), "--lengths", "100", "--strings", "16") == 0
+    assert "16/16" in capsys.readouterr().out.replace(" of ", "/")
     certificate = str(tmp_path / "out" / "certificate.json")
     assert exit_code("certify", "--check", certificate, "--min-level", "proved") == 0
     assert exit_code("learn", str(tmp_path / "none.csv"), "--out", str(tmp_path / "out")) == 2

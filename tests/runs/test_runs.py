@@ -145,7 +145,7 @@ def test_a_run_is_read_back(tmp_path: Path) -> None:
     run = load_run(tmp_path / spec.id)
     assert run.spec == spec
     assert [record.step for record in run.metrics] == list(range(1, 26))
-    prediction = predict_text(run, "abba")
+    prediction = predict_text(run.model, run.spec.task, "abba")
     assert prediction.answer in ("0", "1")
     assert 0.5 <= prediction.probability <= 1
     assert prediction.verdict == ("right" if prediction.answer == "0" else "wrong, it is 0")

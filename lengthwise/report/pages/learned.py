@@ -36,8 +36,8 @@ def write_learned_page(learned: Learned, page: Path) -> None:
         + html_note("Nothing that was held out was trained on or looked at by the search. RPNI is AALpy's."),
     }
     if learned.num_contradictions:
-        shown = f"The machine contradicts {learned.num_contradictions:,} labels; those of the shortest strings:"
-        sections["Labels that it contradicts"] = f"<p>{shown}</p>{html_table(contradiction_table(learned))}"
+        sentence = f"The machine contradicts {learned.num_contradictions:,} labels; those of the shortest strings:"
+        sections["Labels that it contradicts"] = f"<p>{sentence}</p>{html_table(contradiction_table(learned))}"
     sections["Certificate"] = html_definitions(certificate_lines(learned.certificate))
     sections["Search"] = html_table(attempt_table(learned)) + html_note(
         f"{learned.num_alike} of these models became the machine, the one of the shortest message. Rows left out: "

@@ -130,7 +130,7 @@ BAR_LENGTH = 20
 """Characters of a bar that stands for 100 %."""
 
 
-def print_curve(console: Console, curve: LengthCurve, *, trained_to: int) -> None:
+def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None) -> None:
     """Accuracy at the points of a curve, with bars where there is room, and its mean and minimum.
 
     Of a curve with more than `MAX_ROWS` points, a subsample is shown: the first, the last and the lowest are in it.
@@ -143,7 +143,8 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int) -> Non
     table = Table(header, tuple(_curve_line(point) for point in subsample)).folded(["family", "chance"])
     if sum(max(map(len, column)) + 1 for column in zip(table.header, *table.lines, strict=True)) > console.width:
         table = table.columns(table.header[:-1])
-    print_table(console, f"Final answers, protocol {curve.protocol}, trained up to length {trained_to}", table)
+    trained = "" if trained_to is None else f", trained up to length {trained_to}"
+    print_table(console, f"Final answers, protocol {curve.protocol}{trained}", table)
     if len(subsample) < len(curve.points):
         console.print(f"{len(subsample)} of {len(curve.points)} points are shown", highlight=False)
     balanced = curve.balanced()

@@ -1,0 +1,52 @@
+"""Models in files, whatever wrote them: a trained run, a compiled or learned machine, a net that TOML describes."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lengthwise.models.base import SequenceModel
+from lengthwise.runs.compiled import DESCRIPTION, load_compiled
+from lengthwise.runs.described import check_not_pickled, load_described
+from lengthwise.runs.folder import Run, load_run
+from lengthwise.tasks.base import Task
+from lengthwise.validation import dump_named
+
+
+class StoredModel(NamedTuple):
+    """A model, its task, what wrote it and under which name; `run` is that of a trained run."""
+
+    model: SequenceModel
+    task: Task
+    kind: str
+    name: str
+    run: Run | None = None
+
+    @property
+    def trained_to(self) -> int | None:
+        """The longest length that it was trained at, where that is known."""
+        return None if self.run is None else self.run.spec.recipe.max_length
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The specification of a run, or what is known of another model: task, model, no seed."""
+        if self.run is not None:
+            return self.run.spec.to_json()
+        task, model = dump_named(self.task.name, self.task), dump_named(self.model.name, self.model.config)
+        return {"task": task, "model": model, "seed": ""}
+
+
+def load_stored(path: Path) -> StoredModel:
+    """The model in a folder, or that a TOML file describes.
+
+    Raises:
+        ValueError: there is none, it is damaged, or a machine was compiled that is no task's.
+    """
+    if path.is_file():
+        check_not_pickled(path)
+        return StoredModel(*load_described(path), "described", path.name)
+    if (path / DESCRIPTION).exists():
+        compiled = load_compiled(path)
+        if compiled.task is None:
+            raise ValueError(f"{path}: its machine is no task's, so that there are no strings to try; compile a task")
+        return StoredModel(compiled.model, compiled.task, "compiled", compiled.source)
+    run = load_run(path)
+    return StoredModel(run.model, run.spec.task, "run", run.spec.id, run)
