@@ -26,6 +26,7 @@ LONG = {
     "tests/cli/test_cli.py::test_demo_at_smoke_scale": "trains, measures and certifies three nets",
     "tests/cli/test_cli.py::test_ctrl_c_keeps_the_checkpoint": STARTS_PROCESSES,
     "tests/runs/test_runs.py::test_the_pool_gives_the_same_bits_as_one_process": STARTS_PROCESSES,
+    "tests/test_examples.py::test_the_page_about_examples_runs": "trains three nets and certifies two",
     "tests/learning/test_learned.py::test_a_machine_is_recovered_and_proved": "trains two nets and certifies one",
     "tests/learning/test_learned.py::test_traces_are_learned_symbol_by_symbol": "trains two nets and certifies one",
     "tests/learning/test_learned.py::test_the_command_writes_what_was_learned": "trains two nets and certifies one",

@@ -94,6 +94,23 @@ def test_python_about_nets_of_ones_own_runs(steps: int | None, tmp_path: Path) -
     assert levels == ["refuted", "refuted" if steps else "proved", "refuted"]
 
 
+def test_the_page_about_examples_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    """Its Python, and its commands in order in one folder; the search ends with its first machine."""
+    monkeypatch.chdir(tmp_path)
+    printed = output_of_page(DOCS / "learn.md", tmp_path)
+    assert printed.startswith("3 proved (")
+    capsys.readouterr()
+    for command in "".join(blocks("console", (DOCS / "learn.md").read_text(encoding="utf-8"))).splitlines()[1:]:
+        words = shlex.split(command)[1:]
+        with pytest.raises(SystemExit) as exit_code:
+            main([*words, "--budget", "0"] if words[0] == "learn" else words)
+        assert exit_code.value.code == 0, (command, capsys.readouterr().err)
+    out = capsys.readouterr().out
+    assert "open read close\tyes\t" in out
+    assert "open open\tno\t" in out
+    assert "equal\n" in out
+
+
 PAGES_WITHOUT_TRAINING = ("tasks-and-models", "extending", "constructions", "certificates", "propositions", "looped")
 """Their nets take a second or less to train, so that what they print is compared in every run of the tests."""
 
