@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 _TOKEN = re.compile(
-    r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|(?<![^\n])\#[^\n]*)
+    r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)
     |(?P<quoted>"(?:[^"\\]|\\.)*")
     |(?P<word>-?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)|[A-Za-z_\u0080-\U0010ffff][0-9A-Za-z_\u0080-\U0010ffff]*)
     |(?P<mark>->|--|[{}\[\];,=:+])""",

@@ -1,0 +1,48 @@
+"""AT&T's text as OpenFst prints it, and faults in it."""
+
+import numpy as np
+import pytest
+
+from lengthwise.automata.formats.att import ATT
+
+
+def test_an_acceptor_begins_with_its_first_line() -> None:
+    """States are any words; a final state may have weight 0, and edges that are missing lead to a sink."""
+    machine = ATT.read("7 3 a\n3 7 a\n\n3 3 b\n3 0\n")
+    assert machine.dfa().accepts(np.array([[0, 1, 1], [0, 0, 0]])).tolist() == [True, True]
+    assert not machine.dfa().accepts(np.array([[1], [1]])).any()
+    assert machine.machine.num_states == 3
+
+
+def test_a_transducer_answers_with_its_last_output() -> None:
+    """Not in states that are not final, and not with an output that is nothing."""
+    machine = ATT.read("0\t1\ta\tx\n0\t0\tb\ty\n1\t0\ta\t<eps>\n1\t2\tb\tz\n2\t2\ta\tx\n2\t2\tb\tx\n0\n1\t0.0\n")
+    names = [
+        "" if answer < 0 else machine.classes[answer] for answer in machine.machine.run(np.array([[0, 0, 1, 0, 1]]))[0]
+    ]
+    assert names == ["x", "", "y", "x", ""]
+    assert machine.num_unanswered == 2, "the start, which is also where an output is empty; and the last state"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "0 1 a\n1 0 a x\n1\n",
+            r"^expected lines of 3 words each, or of 4, but for final states, got \[3, 4\]; write so",
+        ),
+        ("0 1 a b c d\n", r"^expected lines of 3 words each, or of 4, but for final states, got \[6\]; write source"),
+        ("0\n", r"^expected lines of 3 words each, or of 4, but for final states, got none; write source"),
+        ("0 0 a x 0.5\n0\n", r"^line 1: expected no weight but 0, got 0\.5; leave weights out$"),
+        ("0 0 a\n0 inf\n", r"^line 2: expected no weight but 0, got inf; leave weights out$"),
+        ("0 0 a\n0 0 <eps>\n0\n", r"^line 2: expected a symbol, got <eps>; remove edges that read nothing$"),
+        (
+            "0 1 a\n0 0 a\n0\n",
+            r"^expected one edge of each symbol, got two of 'a' from state '0'; make the machine det",
+        ),
+        ("0 1 a x\n1 0 b y\n0\n1\n", r"^expected an edge of each symbol, got none of 'b' from state '0'; only autom"),
+    ],
+)
+def test_faults_are_named(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ATT.read(text)

@@ -1,0 +1,93 @@
+"""JFLAP's XML: files as JFLAP writes them, and faults in them."""
+
+import numpy as np
+import pytest
+
+from lengthwise.automata.formats.jflap import JFLAP
+from lengthwise.automata.regex import dfa_from_regex
+
+OF_JFLAP = """<?xml version="1.0" encoding="UTF-8" standalone="no"?><!--Created with JFLAP 7.1.--><structure>&#13;
+	<type>fa</type>&#13;
+	<automaton>&#13;
+		<!--The list of states.-->&#13;
+		<state id="0" name="q0">&#13;
+			<x>79.0</x>&#13;
+			<y>131.0</y>&#13;
+			<initial/>&#13;
+		</state>&#13;
+		<state id="1" name="q1"><x>200.0</x><y>131.0</y><final/></state>&#13;
+		<!--The list of transitions.-->&#13;
+		<transition>&#13;
+			<from>0</from>&#13;
+			<to>1</to>&#13;
+			<read>EDGE</read>&#13;
+		</transition>&#13;
+		<transition><from>1</from><to>1</to><read>c</read></transition>&#13;
+	</automaton>&#13;
+</structure>"""
+
+
+@pytest.mark.parametrize("edge", ["a", "ab", "abab", "ccc"])
+def test_edges_of_several_characters_are_split(edge: str) -> None:
+    machine = JFLAP.read(OF_JFLAP.replace("EDGE", edge)).dfa()
+    assert machine.equivalent(dfa_from_regex(f"{edge}c*", machine.symbols))
+
+
+def test_edges_that_begin_alike_share_their_states() -> None:
+    more = "<transition><from>0</from><to>0</to><read>abc</read></transition></automaton>"
+    machine = JFLAP.read(OF_JFLAP.replace("EDGE", "abd").replace("</automaton>", more)).dfa()
+    assert machine.equivalent(dfa_from_regex("(abc)*abdc*", machine.symbols))
+
+
+def mealy(kind: str, output: str, transout: str) -> str:
+    edges = [("0", "1", "a", "x"), ("0", "0", "b", "y"), ("1", "1", "a", "y"), ("1", "0", "b", "x")]
+    return (
+        f"<structure><type>{kind}</type><automaton>"
+        + "".join(
+            [
+                f'<state id="{state}" name="q">{mark}{output.format(state)}</state>'
+                for state, mark in (("0", "<initial/>"), ("1", ""))
+            ]
+            + [
+                f"<transition><from>{source}</from><to>{to}</to><read>{read}</read>{transout.format(out)}</transition>"
+                for source, to, read, out in edges
+            ]
+        )
+        + "</automaton></structure>"
+    )
+
+
+def test_moore_and_mealy_machines_are_read() -> None:
+    machine = JFLAP.read(mealy("moore", "<output>o{}</output>", "<transout>ignored</transout>"))
+    assert machine.answer_names() == ["o0", "o1"]
+    assert machine.machine.run(np.array([[0, 0, 1]])).tolist() == [[1, 1, 0]]
+    machine = JFLAP.read(mealy("mealy", "", "<transout>{}</transout>"))
+    answers = machine.machine.run(np.array([[0, 0, 1, 1]]))[0]
+    assert [machine.classes[answer] for answer in answers] == ["x", "y", "x", "y"]
+    assert machine.num_unanswered == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("<type>fa", "<type>pda"), r"^expected type fa, moore or mealy, got 'pda'; convert it in JFLAP$"),
+        (("<initial/>", ""), r"^expected an initial state, got none; mark one$"),
+        (("<final/>", "<initial/>"), r"^expected one initial state, got '0' and '1'; choose one$"),
+        (("<read>EDGE</read>", "<read/>"), r"^expected a symbol on each edge, got none from state '0'; give it one$"),
+        (("<to>1</to>&#13;", "<to>7</to>"), r"^state '7' is used and nowhere declared; declare it$"),
+        (("<from>1</from><to>1", "<from>0</from><to>0"), r"got two of 'c' from state '0'; make the machine determin"),
+        (("<type>fa", "<type>moore"), r"^expected edges of one character, got 'cd' from state '0'; split it$"),
+        (("</structure>", ""), r"^expected XML, got something else \("),
+    ],
+)
+def test_faults_are_named(change: tuple[str, str], message: str) -> None:
+    text = OF_JFLAP.replace(*change).replace("EDGE", "c" if "two of" in message else "cd")
+    with pytest.raises(ValueError, match=message):
+        JFLAP.read(text)
+
+
+def test_symbols_are_characters() -> None:
+    from lengthwise.automata.formats.att import ATT
+
+    with pytest.raises(ValueError, match=r"^expected symbols of one character, got 'push'; rename it$"):
+        JFLAP.write(ATT.read("0 0 push\n0\n"))

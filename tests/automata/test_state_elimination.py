@@ -1,0 +1,86 @@
+"""Regular expressions of automata, against Python's `re` and automata-lib."""
+
+import re
+
+import automata.fa.dfa as automata_lib
+import numpy as np
+import pytest
+from automata.fa.gnfa import GNFA
+from automata.fa.nfa import NFA
+from automaton_strategies import all_strings, checked_strategies, dfas, oracle
+from hypothesis import given, settings
+
+from lengthwise.automata import DFA, Semiautomaton
+from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.automata.state_elimination import regex_from_dfa
+
+pytestmark = [checked_strategies, pytest.mark.unchecked]
+
+
+@given(dfas())
+@settings(max_examples=200)
+def test_python_matches_what_is_accepted(dfa: DFA) -> None:
+    pattern = regex_from_dfa(dfa)
+    for length in range(5):
+        strings = all_strings(len(dfa.symbols), length)
+        matched = [bool(re.fullmatch(pattern, "".join(dfa.symbols[v] for v in string))) for string in strings]
+        assert matched == dfa.accepts(strings).tolist(), pattern
+
+
+@given(dfas(symbols=("a", "b")))
+@settings(max_examples=60)
+def test_automata_lib_reads_the_same_language(dfa: DFA) -> None:
+    pattern = regex_from_dfa(dfa)
+    if pattern in ("", "[^ab]"):
+        return  # it reads no expression that is empty, and no class that is
+    theirs = automata_lib.DFA.from_nfa(NFA.from_regex(pattern, input_symbols={"a", "b"}))
+    assert theirs == oracle(dfa), pattern
+
+
+@given(dfas(symbols=("a", "b")))
+@settings(max_examples=60)
+def test_expressions_are_no_longer_than_those_of_automata_lib(dfa: DFA) -> None:
+    """And its own expressions are read here as the language that they are of."""
+    theirs = GNFA.from_dfa(oracle(dfa.minimize())).to_regex()
+    if not theirs:
+        return  # of the empty language it gives none, and nothing of the empty string
+    assert dfa_from_regex(theirs, "ab").equivalent(dfa)
+    assert len(regex_from_dfa(dfa)) <= 1.5 * len(theirs) + 8
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("(a|b)*abb", "(b*a)+bb"),
+        ("(0|1(01*0)*1)*", "(1(01*0)*1|0)*"),
+        ("(aa)*", "(aa)*"),
+        ("(abc)+", "(abc)+"),
+        ("a{2,4}", "aa(aa?)?"),
+        ("(a|b|c)*", "[abc]*"),
+        ("a(b|c)*d|a", "a([bc]*d)?"),
+        ("", ""),
+    ],
+)
+def test_small_languages_have_small_expressions(pattern: str, expected: str) -> None:
+    named = "".join(sorted(set(pattern) & set("abcd01"))) or "a"
+    assert regex_from_dfa(dfa_from_regex(pattern, named)) == expected
+
+
+def test_special_characters_are_escaped() -> None:
+    pattern = r"[\*\-^]+\\".replace(r"\-", "-")
+    dfa = dfa_from_regex(pattern)
+    assert dfa_from_regex(regex_from_dfa(dfa)).equivalent(dfa)
+    assert regex_from_dfa(dfa) == r"[-\*\^]+\\"
+
+
+def test_what_is_too_large_is_refused() -> None:
+    chance = np.random.default_rng(0)
+    machine = Semiautomaton(chance.integers(40, size=(40, 3)), tuple("abc"))
+    with pytest.raises(ValueError, match=r"^machine: expected a language whose expression has at most 2,000 symbols"):
+        regex_from_dfa(DFA(machine, 0, np.arange(40) % 3 == 0))
+
+
+def test_symbols_are_characters() -> None:
+    machine = Semiautomaton(np.array([[0]]), ("push",))
+    with pytest.raises(ValueError, match=r"^alphabet: expected distinct single characters, got 'push'"):
+        regex_from_dfa(DFA(machine, 0, np.array([True])))
