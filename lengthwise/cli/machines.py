@@ -28,12 +28,12 @@ def diff(first: Source, second: Source, /) -> int:
 
     sources = (first, second)
     given = given_machines(sources)
-    found = difference(*(one.compared for one in given))
-    lines = ["equal" if found is None else "different"]
-    if found is not None:
+    shortest = difference(*(one.compared for one in given))
+    lines = ["equal" if shortest is None else "different"]
+    if shortest is not None:
         separator = "" if all(len(symbol) == 1 for symbol in given[0].labeled.symbols) else " "
-        lines.append(f"string: {separator.join(found.string) or 'the empty one'}")
-        lines += [f"{source}: {answer}" for source, answer in zip(sources, found.answers, strict=True)]
+        lines.append(f"string: {separator.join(shortest.string) or 'the empty one'}")
+        lines += [f"{source}: {answer}" for source, answer in zip(sources, shortest.answers, strict=True)]
     for source, one in zip(sources, given, strict=True):
         if not one.answers_empty:
             lines.append(f"not compared: the empty string, of which {source} says nothing")
@@ -42,7 +42,7 @@ def diff(first: Source, second: Source, /) -> int:
                 f"not compared: strings that {source} does not answer (states without an answer: {num_unanswered})"
             )
     sys.stdout.writelines(f"{line}\n" for line in lines)
-    return 0 if found is None else 1
+    return 0 if shortest is None else 1
 
 
 def convert(

@@ -43,14 +43,14 @@ def test_a_thousand_pairs_of_automata_are_compared_as_automata_lib_compares_them
     for pair in range(1_000):
         first = drawn(chance)
         second = disguised(first, chance) if pair % 2 else labeled_dfa(drawn(chance))
-        found = difference(labeled_dfa(first), second)
+        shortest = difference(labeled_dfa(first), second)
         theirs = oracle(first) ^ oracle(second.dfa())
-        assert (found is None) == theirs.isempty()
-        num_equal += found is None
-        if found is not None:
-            assert len(found.string) == theirs.minimum_word_length()
-            answers = [accepts(machine, found.string) for machine in (labeled_dfa(first), second)]
-            assert found.answers == tuple(REJECT_ACCEPT[answer] for answer in answers)
+        assert (shortest is None) == theirs.isempty()
+        num_equal += shortest is None
+        if shortest is not None:
+            assert len(shortest.string) == theirs.minimum_word_length()
+            answers = [accepts(machine, shortest.string) for machine in (labeled_dfa(first), second)]
+            assert shortest.answers == tuple(REJECT_ACCEPT[answer] for answer in answers)
             assert answers[0] != answers[1]
     assert 500 <= num_equal < 750
 
@@ -64,7 +64,7 @@ def names_by_string(machine: LabeledMachine, symbols: tuple[str, ...], length: i
 @given(moore_machines(symbols=("a", "b")), moore_machines(symbols=("b", "a")))
 @settings(max_examples=300)
 def test_the_shortest_string_is_the_one_that_running_finds(first: LabeledMachine, second: LabeledMachine) -> None:
-    """The first in symbol order among those that both answer; found, if there is one, among short strings."""
+    """The first in symbol order among those that both answer, where there is one among short strings."""
     renamed = LabeledMachine(second.machine, first.classes)
     expected = next(
         (
@@ -81,13 +81,13 @@ def test_the_shortest_string_is_the_one_that_running_finds(first: LabeledMachine
         None,
     )
     try:
-        found = difference(first, renamed)
+        shortest = difference(first, renamed)
     except ValueError as problem:
         assert expected is None
         assert "expected a string that both answer, got none" in str(problem)  # noqa: PT017
         return
-    if expected is not None or found is None or len(found.string) < 8:
-        assert (found and ("".join(found.string), found.answers)) == expected
+    if expected is not None or shortest is None or len(shortest.string) < 8:
+        assert (shortest and ("".join(shortest.string), shortest.answers)) == expected
 
 
 @given(moore_machines(), st.randoms(use_true_random=False))
@@ -123,8 +123,8 @@ def test_answers_are_matched_by_name_or_meaning(
     first: tuple[str, ...], second: tuple[str, ...], is_equal: bool
 ) -> None:
     """Both machines always give their first answer."""
-    found = difference(constant(0, first), constant(0, second))
-    assert found == (None if is_equal else ((), (first[0], second[0])))
+    shortest = difference(constant(0, first), constant(0, second))
+    assert shortest == (None if is_equal else ((), (first[0], second[0])))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,9 @@ from task_strings import all_strings, seeded
 
 from lengthwise.automata import DFA
 from lengthwise.automata.dfa import dfa_from_automata_lib
+from lengthwise.automata.formats.files import suffixes, write_machine
+from lengthwise.automata.labeled import labeled_dfa
+from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 
 MULTIPLES = {"alphabet": ["0", "1"], "transitions": [[0, 1], [2, 0], [1, 2]], "accepting": [0], "start": 0}
@@ -76,6 +79,42 @@ def test_a_table_comes_from_a_file(tmp_path: Path) -> None:
     task = make_task("dfa", **json.loads((tmp_path / "machine.json").read_text()))
     assert task.language.equivalent(make_task("regex").language)
     assert DFA.from_json(task.model_dump()).equivalent(task.language)
+
+
+@pytest.mark.parametrize("suffix", suffixes(readable=True))
+def test_a_table_comes_from_a_file_of_any_format(suffix: str, tmp_path: Path) -> None:
+    """And stays when the file is gone: the fields are what a run stores."""
+    path = tmp_path / f"m{suffix}"
+    language = make_task("regex").language
+    write_machine(labeled_dfa(language), path)
+    spec = make_spec("dfa", "rnn", {"task": {"file": str(path)}})
+    machine = make_task("machine", file=str(path))
+    path.unlink()
+    assert spec.task == make_task("dfa", **language.to_json())
+    assert spec.id == make_spec("dfa", "rnn", {"task": language.to_json()}).id
+    assert "file" not in json.dumps(spec.to_json())
+    assert spec.task.language.equivalent(language)
+    assert machine.classes == ("reject", "accept")
+    assert machine.transducer.equivalent(language.transducer)
+    assert make_task("machine", **json.loads(machine.model_dump_json())) == machine
+
+
+def test_a_file_is_given_alone_and_holds_an_automaton(tmp_path: Path) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text("0 0 a x\n0 1 b y\n1 1 a z\n1 0 b x\n0\n1\n")
+    assert make_task("machine", file=str(path)).classes == ("x", "y", "z")
+    for name, fields, message in (
+        ("dfa", {"file": str(path)}, r"^task\.file: classes: expected two answers such as reject and accept, got x, y"),
+        ("dfa", {"file": str(path), "start": 0}, r"^task\.file: expected the name of a file, and no other field, got"),
+        ("machine", {"file": 3}, r"^task\.file: expected the name of a file, and no other field, got file; leave"),
+        (
+            "machine",
+            {"file": "none.dot"},
+            r"^task\.file: none\.dot: expected a machine's file, got no such file; c",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_task(name, **fields)
 
 
 def test_a_table_comes_from_automata_lib() -> None:

@@ -193,14 +193,14 @@ def _tokens(text: str) -> list[_Token]:
     """The names and marks of a text, and an empty one at its end."""
     tokens, index, line = [], 0, 1
     while index < len(text):
-        found = _TOKEN.match(text, index)
-        if found is None:
+        match = _TOKEN.match(text, index)
+        if match is None:
             got = "a label in HTML" if text[index] == "<" else repr(text[index])
             raise ValueError(f"line {line}: expected names, quoted texts and marks of DOT, got {got}")
-        if found.lastgroup != "skip":
-            tokens.append(_Token(found[0], found.lastgroup in ("quoted", "word"), line))
-        line += found[0].count("\n")
-        index = found.end()
+        if match.lastgroup != "skip":
+            tokens.append(_Token(match[0], match.lastgroup in ("quoted", "word"), line))
+        line += match[0].count("\n")
+        index = match.end()
     return [*tokens, _Token("", False, line)]
 
 

@@ -7,7 +7,7 @@ from lengthwise.automata.formats.regex import Regex
 
 
 @pytest.mark.parametrize(
-    ("text", "symbols", "written"),
+    ("text", "symbols", "rewritten"),
     [
         ("(a|b)*abb", "ab", "(b*a)+bb\n"),
         ("a*\nalphabet: ba\n", "ba", "a*\nalphabet: ba\n"),
@@ -16,11 +16,11 @@ from lengthwise.automata.formats.regex import Regex
         (" *\r\n", " ", " *\n"),
     ],
 )
-def test_symbols_are_kept(text: str, symbols: str, written: str) -> None:
+def test_symbols_are_kept(text: str, symbols: str, rewritten: str) -> None:
     machine = Regex.read(text)
     assert machine.symbols == tuple(symbols)
-    assert Regex.write(machine) == written
-    assert Regex.read(written).dfa().equivalent(machine.dfa())
+    assert Regex.write(machine) == rewritten
+    assert Regex.read(rewritten).dfa().equivalent(machine.dfa())
 
 
 def test_states_without_an_answer_reject() -> None:

@@ -1,0 +1,105 @@
+"""`lengthwise diff`, `convert` and `compare`: what they print, and their exit codes."""
+
+from pathlib import Path
+
+import pytest
+from command import exit_code
+
+from lengthwise.automata.formats.files import suffixes
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = exit_code(*arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_diff_says_equal_or_gives_the_shortest_string(capsys) -> None:
+    assert printed(capsys, "diff", "(a|b)*abb", "(b*a)+bb") == (0, "equal\n", "")
+    expected = "different\nstring: bb\n(a|b)*abb: reject\n(a|b)*bb: accept\n"
+    assert printed(capsys, "diff", "(a|b)*abb", "(a|b)*bb") == (1, expected, "")
+    expected = "different\nstring: the empty one\n-*: accept\n-+: reject\n"
+    assert printed(capsys, "diff", "-*", "-+") == (1, expected, "")
+
+
+def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
+    Path("words.txt").write_text("0 1 push yes\n1 0 push no\n0 0 pop yes\n1 1 pop <eps>\n0\n1\n")
+    Path("other.txt").write_text("0 1 push yes\n1 0 push yes\n0 0 pop yes\n1 1 pop <eps>\n0\n1\n")
+    assert printed(capsys, "diff", "words.txt", "words.txt") == (
+        0,
+        "equal\n" + 2 * "not compared: strings that words.txt does not answer (states without an answer: 2)\n",
+        "",
+    )
+    code, out, _ = printed(capsys, "diff", "words.txt", "other.txt")
+    assert (code, out.splitlines()[:4]) == (1, ["different", "string: push push", "words.txt: no", "other.txt: yes"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("diff", "a*", "none.dot"), "none.dot: expected a file, a folder or a regular expression, got no such path; "),
+        (("diff", "a*", "(a"), "pattern: expected a closing ) at position 3 of '(a', got the end; close the group"),
+        (
+            ("diff", "m.dot", "(a|c)*"),
+            "machine: expected the same symbols in both, got 'c' in the second alone; re",
+        ),
+        (("diff", "a*", "bad.dot"), "bad.dot: line 1: expected a directed graph, which begins with digraph, got graph"),
+        (("convert", "a*", "m.docx"), "m.docx: expected a machine's file (.att, .txt, "),
+        (("convert", "a*", "folder.dot"), "folder.dot: expected a file to write, got a folder; name a file in it"),
+        (("compare", "none", "--machine", "a*"), "none: "),
+        (("compare", "none", "--machine", "a*", "--min-level", "prove"), "--min-level: unknown level 'prove'; did you"),
+    ],
+)
+def test_wrong_requests_are_one_sentence(arguments: tuple[str, ...], message: str, capsys) -> None:
+    Path("m.dot").write_text("digraph { __start0 -> s; s [shape=doublecircle]; s -> s [label=a]; s -> s [label=b] }")
+    Path("folder.dot").mkdir()
+    Path("bad.dot").write_text("graph { }")
+    code, out, error = printed(capsys, *arguments)
+    assert (code, out) == (2, ""), error
+    assert error.startswith(f"lengthwise: {message}")
+    assert len(error.splitlines()) == 1
+
+
+def test_convert_writes_every_format(capsys) -> None:
+    """And from each that is read the same machine comes back."""
+    readable = suffixes(readable=True)
+    for suffix in suffixes():
+        code, out, _ = printed(capsys, "convert", "(a|b)*abb", f"new/m{suffix}")
+        assert code == 0
+        assert out == f"machine: 4 states, 2 symbols, answers reject, accept\nwrote: new/m{suffix}\n"
+        if suffix in readable:
+            assert printed(capsys, "convert", f"new/m{suffix}", "again.json")[0] == 0
+            assert printed(capsys, "diff", "again.json", "(a|b)*abb") == (0, "equal\n", "")
+
+
+def test_convert_says_where_there_is_no_answer(capsys) -> None:
+    Path("m.json").write_text(
+        '{"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [-100, 0], "classes": ["yes", "no"]}'
+    )
+    code, out, _ = printed(capsys, "convert", "m.json", "m.regex")
+    assert code == 0
+    assert "no answer: in 1 states, which reject where a format has no other way\n" in out
+    assert Path("m.regex").read_text() == "a(aa)*\n"
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_compare_certifies_a_net_by_a_machine(capsys) -> None:
+    assert exit_code("compile", "(a|b)*abb", "--to", "rnn", "--out", "net") == 0
+    assert exit_code("convert", "(b*a)+bb", "right.dot") == 0
+    capsys.readouterr()
+    code, out, _ = printed(capsys, "compare", "net", "--machine", "right.dot", "--out", "right.json")
+    assert (code, out.split(":")[0], out.splitlines()[-1]) == (0, "proved", "wrote: right.json")
+    assert printed(capsys, "diff", "right.json", "right.dot")[:2] == (
+        0,
+        "equal\nnot compared: the empty string, of which right.json says nothing\n",
+    )
+    code, out, error = printed(capsys, "compare", "net", "--machine", "(a|b)*bb")
+    assert code == 1
+    assert "counterexample: bb: the model says out, right is in" in out
+    assert error == "lengthwise: --min-level: expected tested or higher, got refuted\n"
+    assert printed(capsys, "compare", "net", "--machine", "(a|b)*bb", "--min-level", "refuted")[0] == 0

@@ -1,0 +1,139 @@
+"""Machines wherever they lie, and nets certified by machines that are not their task's."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import exit_code
+
+from lengthwise.automata import DFA
+from lengthwise.automata.formats.files import write_machine
+from lengthwise.automata.labeled import difference, labeled_dfa
+from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.certification.certificate import Certificate
+from lengthwise.constructions import construct
+from lengthwise.runs.certified import certify_against, certify_folder
+from lengthwise.runs.compiled import save_compiled
+from lengthwise.runs.machines import given_machines
+from lengthwise.tasks import make_task
+
+pytestmark = pytest.mark.usefixtures("fewer_strings")
+
+PARITY = "a*b(ba*b|a)*"
+
+
+@pytest.fixture
+def parity(tmp_path: Path) -> Path:
+    """A compiled net for parity; its answers are 0 and 1."""
+    save_compiled(construct("rnn", make_task("parity")), tmp_path / "parity")
+    return tmp_path / "parity"
+
+
+def all_but_thirteen() -> DFA:
+    """Parity, but for one string: thirteen b."""
+    return dfa_from_regex(PARITY).product(dfa_from_regex("b{13}", "ab").complement(), np.logical_and)
+
+
+def test_what_a_text_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that exists, an expression, and nothing else; symbols of expressions are those of all sources."""
+    monkeypatch.chdir(tmp_path)
+    Path("m.regex").write_text("a*\n")
+    Path("ab.regex").write_text("a*\nalphabet: ab\n")
+    write_machine(labeled_dfa(dfa_from_regex("(a|c)*")), "m.json")
+    symbols = {source: given_machines([source])[0].labeled.symbols for source in ("b*", "regex:m.dot", "m.regex")}
+    assert symbols == {"b*": ("b",), "regex:m.dot": ("d", "m", "o", "t"), "m.regex": ("a",)}
+    assert [given.labeled.symbols for given in given_machines(["b*", "m.regex"])] == [("a", "b")] * 2
+    assert [given.labeled.symbols for given in given_machines(["m.json", ".b", "m.regex"], "b")] == [
+        ("a", "c"),
+        ("b", "a", "c"),
+        ("b", "a", "c"),
+    ]
+    assert given_machines(["ab.regex"])[0].labeled.symbols == ("a", "b")
+    Path("x*").mkdir()
+    with pytest.raises(
+        ValueError, match=r"^x\*: expected machine\.json or certificate\.json in it, got neither; `leng"
+    ):
+        given_machines(["x*"])
+    for missing in ("none.dot", "none.JFF", "folder/m"):
+        with pytest.raises(
+            ValueError, match=rf"^{missing}: expected a file, a folder or .*, got no such path; write reg"
+        ):
+            given_machines([missing])
+
+
+def test_a_certificate_gives_what_was_proved(parity: Path) -> None:
+    """The task's machine, without an answer to the empty string."""
+    certify_folder(parity)
+    shutil.copy(parity / "certificate.json", parity.parent / "copied.json")
+    for source in (parity, parity / "certificate.json", parity.parent / "copied.json"):
+        ours, other = given_machines([str(source), PARITY])
+        assert not ours.answers_empty
+        assert ours.labeled.classes == ("0", "1")
+        assert difference(ours.compared, other.compared) is None
+
+
+def test_a_refuted_net_gives_the_machine_that_was_read_off_it(parity: Path) -> None:
+    """Where one was: not where a short string refuted it."""
+    write_machine(labeled_dfa(all_but_thirteen()), parity / "all_but_thirteen.dot")
+    out = parity.parent / "new" / "refuted.json"
+    certificate = certify_against(parity, str(parity / "all_but_thirteen.dot"), out)
+    assert certificate.level == "refuted"
+    assert certificate.counterexample is not None
+    assert "".join(certificate.counterexample.string) == 13 * "b"
+    assert (certificate.counterexample.got, certificate.counterexample.expected) == ("1", "0")
+    assert Certificate.read(out) == certificate
+    ours, right, wrong = (
+        given.compared for given in given_machines([str(out), PARITY, str(parity / "all_but_thirteen.dot")])
+    )
+    assert difference(ours, right) is None
+    shortest = difference(ours, wrong)
+    assert shortest is not None
+    assert (shortest.string, shortest.answers) == (13 * ("b",), ("1", "reject"))
+    certify_against(parity, "a*", out)
+    with pytest.raises(ValueError, match=r"refuted\.json: expected the machine of .*, got none and level refuted; c"):
+        given_machines([str(out)])
+
+
+def test_a_net_is_proved_to_be_another_machine(parity: Path) -> None:
+    """Symbols in another order, more states than needed, answers with other names; nothing is written."""
+    machine = all_but_thirteen().product(dfa_from_regex("b{13}", "ab"), np.logical_or)
+    assert machine.num_states > 20
+    shuffled = labeled_dfa(machine).aligned(("b", "a"), ("accept", "reject"))
+    write_machine(shuffled, parity / "shuffled.json")
+    certificate = certify_against(parity, str(parity / "shuffled.json"))
+    assert certificate.level == "proved"
+    assert certificate.classes == ("0", "1")
+    assert certificate.task["name"] == "machine"
+    assert not (parity / "certificate.json").exists()
+
+
+def test_recognizers_are_tried_on_near_misses(tmp_path: Path) -> None:
+    save_compiled(construct("rnn", make_task("regex", pattern="(a|b)*abb")), tmp_path / "regex")
+    certificate = certify_against(tmp_path / "regex", "(b*a)+bb")
+    assert (certificate.level, certificate.task["name"], certificate.classes) == ("proved", "dfa", ("out", "in"))
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("a*c", r"^machine: expected the same symbols in both, got 'c' in the second alone; rename it, or add it to"),
+        ("none.dot", r"^none\.dot: expected a file, a folder or a regular expression, got no such path"),
+        ("other.json", r"^machine: expected the answers 0, 1, got 2; rename it$"),
+    ],
+)
+def test_machines_that_do_not_fit_are_refused(source: str, message: str, parity: Path, monkeypatch) -> None:
+    monkeypatch.chdir(parity)
+    Path("other.json").write_text('{"symbols": ["a", "b"], "start": 0, "table": [[0, 0]], "outputs": [2]}')
+    with pytest.raises(ValueError, match=message):
+        certify_against(parity, source)
+
+
+def test_what_was_learned_leaves_the_empty_string_out(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("".join(f"{number:b},{'odd' if number % 2 else 'even'}\n" for number in range(1, 200)))
+    assert exit_code("learn", str(rows), "--out", str(tmp_path / "out"), "--budget", "0") == 0
+    ours, other = given_machines([str(tmp_path / "out"), str(tmp_path / "out" / "machine.json")])
+    assert (ours.answers_empty, other.answers_empty) == (False, True)
+    assert difference(ours.compared, other.compared) is None
+    assert ours.labeled.classes == ("even", "odd")
