@@ -111,7 +111,15 @@ def test_the_page_about_examples_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "equal\n" in out
 
 
-PAGES_WITHOUT_TRAINING = ("tasks-and-models", "extending", "constructions", "certificates", "propositions", "looped")
+PAGES_WITHOUT_TRAINING = (
+    "tasks-and-models",
+    "extending",
+    "constructions",
+    "certificates",
+    "propositions",
+    "looped",
+    "machines",
+)
 """Their nets take a second or less to train, so that what they print is compared in every run of the tests."""
 
 
@@ -137,7 +145,7 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
 
 
 @pytest.mark.parametrize(
-    "page", ["command-line", "tutorial", "constructions", "certificates", "memorization", "looped"]
+    "page", ["command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines"]
 )
 def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """In order, in one folder, each `train` for a few steps only; a comment says where one is to fail."""

@@ -104,7 +104,7 @@ class LabeledMachine:
         return LabeledMachine(Transducer(first, 0, np.append(IGNORE, self.machine.outputs)), self.classes)
 
     def aligned(self, symbols: Sequence[str], classes: Sequence[str]) -> "LabeledMachine":
-        """The machine with its symbols and answers in this order, matched as `difference` does.
+        """The machine with these symbols and answers, in this order; both are matched as `difference` does.
 
         Raises:
             ValueError: the symbols are others; an answer is none of the classes.

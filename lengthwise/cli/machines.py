@@ -47,9 +47,7 @@ def diff(first: Source, second: Source, /) -> int:
 
 def convert(
     machine: Source,
-    file: Annotated[
-        Path, Parameter(help="File to write; its suffix says in which format: .dot .json .att .jff .regex .mmd .svg.")
-    ],
+    file: Annotated[Path, Parameter(help="File to write; its suffix, .dot for one, says in which format.")],
     /,
 ) -> int:
     """Write a machine in another format."""

@@ -40,7 +40,7 @@ KEYS = [
     *("steps", "batch_size", "max_length", "min_length", "lengths", "length_sampling", "supervision", "ema_decay"),
     *("optimizer", "augmentation", "name", "betas", "learning_rate", "padding", "d_model", "num_heads", "chunk_size"),
     *("thickness", "variant", "p", "depth", "index", "modulus", "size", "sampling", "seed", "preset", "task", "train"),
-    *("pattern", "alphabet", "transitions", "accepting", "start", "group", "generators"),
+    *("pattern", "alphabet", "transitions", "accepting", "start", "group", "generators", "file"),
 ]
 keys = st.sampled_from(KEYS) | st.text(max_size=6)
 

@@ -22,6 +22,7 @@ from lengthwise.experiments.learning import CLASSES, Pairs, Size, examples_of, r
 from lengthwise.learning import learned as learned_module
 from lengthwise.learning.baselines import accuracy, answers_of_machine, last_symbols, majority_answer, merged_states
 from lengthwise.learning.search import Attempt, SearchResult, count_errors, message_length
+from lengthwise.runs.machines import given_machines
 from lengthwise.tasks.given.examples import Examples
 from lengthwise.tasks.given.reading import read_examples
 
@@ -71,6 +72,9 @@ def test_a_machine_is_recovered_and_proved(tmp_path: Path) -> None:
     assert torch.equal(loaded.model(torch.from_numpy(strings)), learned.model(torch.from_numpy(strings)))
     with pytest.raises(ValueError, match="answer: expected one of no, yes, got 'maybe'"):
         learned.expression("maybe")
+    (saved,) = given_machines([str(tmp_path)])
+    assert (saved.labeled.machine.to_json(), saved.labeled.classes) == (learned.machine.to_json(), learned.classes)
+    assert not saved.answers_empty
 
 
 @pytest.mark.slow
