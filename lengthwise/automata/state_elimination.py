@@ -60,7 +60,7 @@ def _pattern(dfa: DFA) -> str:
         edges = _without(edges, state)
     if (first, last) not in edges:
         return f"[^{''.join(map(_escaped, dfa.symbols))}]"
-    return _text(edges[first, last])
+    return pattern_text(edges[first, last])
 
 
 def _edges(dfa: DFA) -> Edges:
@@ -112,7 +112,7 @@ def concatenation(nodes: Iterable[Node]) -> Node:
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
-        >>> _text(concatenation([b, a, star(concatenation([b, a])), star(b), b]))
+        >>> pattern_text(concatenation([b, a, star(concatenation([b, a])), star(b), b]))
         '(ba)+b+'
     """
     parts: list[Node] = []
@@ -153,7 +153,7 @@ def choice(nodes: Iterable[Node]) -> Node:
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
-        >>> _text(choice([concatenation([a, b, star(a)]), concatenation([a, b]), EMPTY, b]))
+        >>> pattern_text(choice([concatenation([a, b, star(a)]), concatenation([a, b]), EMPTY, b]))
         '(aba*|b)?'
     """
     options: dict[Node, None] = {}
@@ -207,7 +207,7 @@ def star(node: Node) -> Node:
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
-        >>> _text(star(choice([star(a), b])))
+        >>> pattern_text(star(choice([star(a), b])))
         '[ab]*'
     """
     if node == EMPTY:
@@ -250,14 +250,21 @@ def _size(node: Node) -> int:
     return sum(map(_size, node.parts if isinstance(node, Concatenation) else node.options))
 
 
-def _text(node: Node) -> str:
+def pattern_text(node: Node) -> str:
+    """The expression as `dfa_from_regex` reads it."""
     if isinstance(node, Choice):
-        return "|".join(map(_text, node.options))
+        return "|".join(map(pattern_text, node.options))
     if isinstance(node, Concatenation):
-        return "".join(f"({_text(part)})" if isinstance(part, Choice) else _text(part) for part in node.parts)
+        return "".join(
+            f"({pattern_text(part)})" if isinstance(part, Choice) else pattern_text(part) for part in node.parts
+        )
     if isinstance(node, Repeat):
         sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}[node.minimum, node.maximum]
-        return f"{_text(node.inner)}{sign}" if isinstance(node.inner, SymbolSet) else f"({_text(node.inner)}){sign}"
+        return (
+            f"{pattern_text(node.inner)}{sign}"
+            if isinstance(node.inner, SymbolSet)
+            else f"({pattern_text(node.inner)}){sign}"
+        )
     symbols = [_escaped(symbol) for symbol in sorted(node.symbols, key=lambda symbol: (symbol != "-", symbol))]
     return symbols[0] if len(symbols) == 1 else f"[{''.join(symbols)}]"
 

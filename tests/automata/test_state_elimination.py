@@ -9,10 +9,11 @@ from automata.fa.gnfa import GNFA
 from automata.fa.nfa import NFA
 from automaton_strategies import all_strings, checked_strategies, dfas, oracle
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton
-from lengthwise.automata.regex import dfa_from_regex
-from lengthwise.automata.state_elimination import regex_from_dfa
+from lengthwise.automata.regex import EMPTY, Node, SymbolSet, dfa_from_regex
+from lengthwise.automata.state_elimination import choice, concatenation, pattern_text, regex_from_dfa, star
 
 pytestmark = [checked_strategies, pytest.mark.unchecked]
 
@@ -25,6 +26,30 @@ def test_python_matches_what_is_accepted(dfa: DFA) -> None:
         strings = all_strings(len(dfa.symbols), length)
         matched = [bool(re.fullmatch(pattern, "".join(dfa.symbols[v] for v in string))) for string in strings]
         assert matched == dfa.accepts(strings).tolist(), pattern
+
+
+EXPRESSIONS = st.recursive(
+    st.sampled_from([(SymbolSet(frozenset(symbol)), symbol) for symbol in "ab"] + [(EMPTY, "()")]),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map(
+            lambda pairs: (concatenation(node for node, _ in pairs), "".join(f"({text})" for _, text in pairs))
+        ),
+        st.lists(inner, min_size=2, max_size=3).map(
+            lambda pairs: (choice(node for node, _ in pairs), "|".join(f"({text})" for _, text in pairs))
+        ),
+        inner.map(lambda pair: (star(pair[0]), f"({pair[1]})*")),
+        inner.map(lambda pair: (concatenation([pair[0], star(pair[0])]), f"({pair[1]})+")),
+    ),
+    max_leaves=8,
+)
+"""Expressions made by the functions that simplify, and their texts without simplification."""
+
+
+@given(EXPRESSIONS)
+@settings(max_examples=500)
+def test_simplified_expressions_match_the_same(pair: tuple[Node, str]) -> None:
+    node, plain = pair
+    assert dfa_from_regex(pattern_text(node), "ab").equivalent(dfa_from_regex(plain, "ab")), pattern_text(node)
 
 
 @given(dfas(symbols=("a", "b")))

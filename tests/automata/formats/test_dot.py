@@ -87,10 +87,11 @@ def test_idioms_of_others_are_read() -> None:
         # a line of the preprocessor
         graph [rankdir=LR]; size="8,5"
         Node [shape = doublecircle]; even;
-        node [shape = circle]; odd [label="o" + "dd"]
+        node [shape = circle]; odd [label=o]
         "" [shape=point];
         "" -> even;
-        subgraph inner { edge [label=b]; even:n -> odd:s:e -> even }
+        subgraph inner { edge [label="b\\
+" + ""]; even:n -> odd:s:e -> even }
         even -> even [label=a, color=red]; odd -> odd [label="a"; weight=2] }
         """
     )
