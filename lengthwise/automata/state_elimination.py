@@ -1,5 +1,6 @@
 """From an automaton to a regular expression of its language."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -18,6 +19,9 @@ from lengthwise.automata.regex import (
 )
 from lengthwise.automata.semiautomaton import check_characters
 
+MAX_STATES = 200
+"""States of the smallest automaton, at most: a few seconds of work."""
+
 Edges = dict[tuple[int, int], Node]
 """What is read from one state to another."""
 
@@ -30,8 +34,8 @@ def regex_from_dfa(dfa: DFA) -> str:
     as they arise. The result is read again and compared with the automaton.
 
     Raises:
-        ValueError: symbols are not single characters; the expression gets more than 2,000 symbols, or is larger than
-            `dfa_from_regex` reads.
+        ValueError: symbols are not single characters; more than 200 states are needed; the expression gets more than
+            2,000 symbols, or is larger than `dfa_from_regex` reads.
 
     Example:
         >>> regex_from_dfa(dfa_from_regex("(a|b)*abb"))
@@ -51,11 +55,16 @@ def regex_from_dfa(dfa: DFA) -> str:
 
 def _pattern(dfa: DFA) -> str:
     smallest = dfa.minimize()
+    if smallest.num_states > MAX_STATES:
+        raise ValueError(
+            f"machine: expected a language of at most {MAX_STATES} states, got {smallest.num_states:,}; write the "
+            "machine in another format"
+        )
     edges = _edges(smallest)
     first, last = smallest.num_states, smallest.num_states + 1
     states = {state for pair in edges for state in pair} - {first, last}
     while states:
-        state = min(sorted(states), key=lambda s: _num_added(edges, s))
+        state = _best(edges, states)
         states.remove(state)
         edges = _without(edges, state)
     if (first, last) not in edges:
@@ -83,27 +92,43 @@ def _edges(dfa: DFA) -> Edges:
     return edges
 
 
-def _num_added(edges: Edges, state: int) -> int:
-    """How many more symbols all edges have without this state."""
-    before = [_size(node) for (p, q), node in edges.items() if q == state != p]
-    after = [_size(node) for (p, q), node in edges.items() if p == state != q]
-    loop = _size(edges[state, state]) if (state, state) in edges else 0
-    return sum(before) * (len(after) - 1) + sum(after) * (len(before) - 1) + loop * (len(before) * len(after) - 1)
+def _best(edges: Edges, states: set[int]) -> int:
+    """The state without which all edges together get the fewest new symbols; of several the first."""
+    incoming, outgoing, loops = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list), Counter[int]()
+    for (p, q), node in edges.items():
+        size = _size(node)
+        if p == q:
+            loops[p] = size
+        else:
+            outgoing[p].append(size)
+            incoming[q].append(size)
+
+    def num_added(state: int) -> int:
+        before, after = incoming[state], outgoing[state]
+        return (
+            sum(before) * (len(after) - 1)
+            + sum(after) * (len(before) - 1)
+            + loops[state] * (len(before) * len(after) - 1)
+        )
+
+    return min(sorted(states), key=num_added)
 
 
 def _without(edges: Edges, state: int) -> Edges:
+    """The edges around a state instead of through it."""
     loop = star(edges[state, state]) if (state, state) in edges else EMPTY
+    incoming = [(p, node) for (p, q), node in edges.items() if q == state != p]
+    outgoing = [(q, node) for (p, q), node in edges.items() if p == state != q]
     others = {pair: node for pair, node in edges.items() if state not in pair}
-    for (p, q), before in edges.items():
-        for (r, t), after in edges.items():
-            if q == r == state and p != state != t:
-                path = concatenation([before, loop, after])
-                others[p, t] = choice([others[p, t], path]) if (p, t) in others else path
-                if _size(others[p, t]) > MAX_POSITIONS:
-                    raise ValueError(
-                        f"machine: expected a language whose expression has at most {MAX_POSITIONS:,} symbols, got "
-                        "one that needs more; write the machine in another format"
-                    )
+    for p, before in incoming:
+        for q, after in outgoing:
+            path = concatenation([before, loop, after])
+            others[p, q] = choice([others[p, q], path]) if (p, q) in others else path
+            if _size(others[p, q]) > MAX_POSITIONS:
+                raise ValueError(
+                    f"machine: expected a language whose expression has at most {MAX_POSITIONS:,} symbols, got one "
+                    "that needs more; write the machine in another format"
+                )
     return others
 
 
@@ -142,7 +167,8 @@ def _joins_last(parts: list[Node]) -> bool:
             if last == Repeat(repeated.inner, 0, 1) and index == len(parts) - 2:
                 parts.pop()
                 return True
-            if _parts(repeated.inner) == tuple(parts[index + 1 :]):
+            inner = _parts(repeated.inner)
+            if len(inner) == len(parts) - index - 1 and inner == tuple(parts[index + 1 :]):
                 parts[index:] = [Repeat(repeated.inner, 1, None)]
                 return True
     return False

@@ -103,6 +103,9 @@ def test_what_is_too_large_is_refused() -> None:
     machine = Semiautomaton(chance.integers(40, size=(40, 3)), tuple("abc"))
     with pytest.raises(ValueError, match=r"^machine: expected a language whose expression has at most 2,000 symbols"):
         regex_from_dfa(DFA(machine, 0, np.arange(40) % 3 == 0))
+    ring = Semiautomaton((np.arange(201)[:, None] + 1) % 201, ("a",))
+    with pytest.raises(ValueError, match=r"^machine: expected a language of at most 200 states, got 201; write the"):
+        regex_from_dfa(DFA(ring, 0, np.arange(201) == 0))
 
 
 def test_symbols_are_characters() -> None:
