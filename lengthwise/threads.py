@@ -26,6 +26,17 @@ def one_thread() -> Iterator[None]:
         torch.set_flush_denormal(flushed)
 
 
+@contextmanager
+def denormals_kept() -> Iterator[None]:
+    """Compute with numbers too small for all of float32's digits, as programs do by default; `one_thread` does not."""
+    flushed = _flushes()
+    torch.set_flush_denormal(False)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(flushed)
+
+
 def _flushes() -> bool:
     """Whether a number below float32's normal ones is 0 already."""
-    return not bool(torch.tensor(1e-39) * 1.0)
+    return not bool(torch.tensor(1e-39, device="cpu") * 1.0)

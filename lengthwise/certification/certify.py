@@ -8,8 +8,9 @@ from lengthwise.certification import strings as drawn
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.counterexample import shortest_error, shrunk_error
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
-from lengthwise.certification.preconditions import check_model
+from lengthwise.certification.preconditions import check_model, check_unchanged, snapshot_of
 from lengthwise.certification.proofs.base import Prover, Unproved, provers_of
+from lengthwise.certification.ways import contradiction_of_prefixes, error_when_alone
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
 from lengthwise.models.base import SequenceModel, eval_mode
@@ -25,7 +26,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 
     1. All strings up to a length at which there are 4,096, then 1,000 strings of each of 40, 500 and 10,000 symbols,
        a part of them structured, are answered, up to the first length with a wrong answer, which ends in level
-       ``refuted``.
+       ``refuted``. Some of them are read again, each alone, and all prefixes at once (`ways`).
     2. The reader of the model's kind (`extraction.base.READERS`) closes its states into classes, from the largest of a
        few radii on, until the states at all nodes over these strings, and over powers of words where a tree shows
        them, are in the classes that the machine names.
@@ -38,7 +39,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 
     Raises:
         ValueError: the task has no transducer; the model has another number of answers, or weights that are neither
-            float32 nor float64, or not finite; products of matrices are set to a lower precision.
+            float32 nor float64, or no numbers; it answers at random, or reading strings changes it; products of
+            matrices are set to a lower precision.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -52,7 +54,9 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     started = time.process_time()
     with eval_mode(model):
         check_model(model, task)
+        before = snapshot_of(model, task)
         certificate = _certify(Examination(model, task), seed)
+        check_unchanged(model, task, before)
     return certificate.model_copy(update={"seconds": round(time.process_time() - started, 3)})
 
 
@@ -68,6 +72,10 @@ def _certify(examination: Examination, seed: int) -> Certificate:
         return examination.certificate("tested", reason)
     tested, wrong = drawn.grade_all(model, task, strings)
     examination = examination._replace(tested=tested)
+    if wrong is None:
+        wrong = error_when_alone(model, task, strings)
+    if wrong is None and (contradiction := contradiction_of_prefixes(model, task, strings)):
+        return examination.certificate("tested", contradiction)
     reasons = []
     for radius in reader.radii(strings[0].subsample) if reader is not None else ():
         assert reader is not None

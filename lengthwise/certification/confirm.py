@@ -5,7 +5,7 @@ from typing import Any
 from lengthwise.certification.certificate import Certificate, Evidence, first_error
 from lengthwise.certification.counterexample import shortest_error
 from lengthwise.certification.examination import supervised_only
-from lengthwise.certification.preconditions import check_model
+from lengthwise.certification.preconditions import check_model, snapshot_of
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
@@ -27,6 +27,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: RegularTask) -
     """
     with eval_mode(model):
         check_model(model, task)
+        snapshot_of(model, task)
         if (error := shortest_error(model, task)) is not None:
             string = task.decode(error)
             raise ValueError(f"certificate: its model answers {string!r} wrongly; it was edited, certify again")

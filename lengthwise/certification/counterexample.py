@@ -43,10 +43,15 @@ def max_enumerated_length(task: OracleTask) -> int:
     return length
 
 
+def all_strings(task: OracleTask, length: int) -> Int64[Tensor, "B T"]:
+    """All strings of a length, in the order of the symbols."""
+    return torch.cartesian_prod(*[torch.arange(len(task.symbols))] * length).reshape(-1, length)
+
+
 def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
     """The first wrongly answered of all strings up to `max_enumerated_length`, by length and symbol order, or None."""
     for length in range(1, max_enumerated_length(task) + 1):
-        strings = torch.cartesian_prod(*[torch.arange(len(task.symbols))] * length).reshape(-1, length)
+        strings = all_strings(task, length)
         wrong = grade(model, task, strings).wrong
         if bool(wrong.any()):
             return strings[wrong][0]

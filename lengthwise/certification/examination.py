@@ -32,6 +32,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import RegularTask
+from lengthwise.threads import denormals_kept
 from lengthwise.validation import dump_named
 
 MAX_MAPPED = 2_000
@@ -104,9 +105,13 @@ class Examination(NamedTuple):
         self, string: Int64[Tensor, " T"], shortest: Shortest, candidate: Candidate | None = None
     ) -> Certificate:
         """The model errs on this string; `tested` where it does so in a batch only."""
-        graded = grade(self.model, self.task, string[None])
+        with denormals_kept():  # as users read it
+            graded = grade(self.model, self.task, string[None])
         if not bool(graded.wrong):
-            reason = f"a string of {len(string)} symbols is answered wrongly in a batch and rightly when it is alone"
+            reason = (
+                f"a string of {len(string)} symbols is answered wrongly in a batch and rightly when it is alone, where "
+                "no small number is rounded to 0"
+            )
             return self.certificate("tested", reason, candidate=candidate)
         counterexample = Counterexample(
             string=tuple(self.task.symbols[v] for v in string.tolist()),

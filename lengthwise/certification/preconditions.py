@@ -1,50 +1,104 @@
 """What has to hold before a model can be examined."""
 
 import os
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from lengthwise.certification.examination import weights_digest
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import RegularTask
 
 
 def check_model(model: SequenceModel, task: RegularTask) -> None:
-    """Reject a model whose arithmetic is not that of float32 or float64 on a CPU, or that was made for another task,
-    or that answers at random.
+    """Reject a model whose arithmetic is not that of float32 or float64 on a CPU, or that was made for another task.
 
     Denormal weights are rejected, too: some programs compute with them and others, as training here, round them to 0.
     """
-    tensors = model.state_dict().values()
-    dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
+    tensors = _tensors_of(model)
+    dtypes = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
     if dtypes not in ({torch.float32}, {torch.float64}, set()):
         names = ", ".join(sorted(map(str, dtypes)))
         raise ValueError(f"model: expected weights in float32 or float64, got {names}; certify model.float()")
-    if devices := {tensor.device.type for tensor in tensors} - {"cpu"}:
+    if devices := {tensor.device.type for tensor in tensors.values()} - {"cpu"}:
         raise ValueError(f"model: expected weights on the CPU, got some on {min(devices)}; certify model.cpu()")
-    for name, tensor in model.state_dict().items():
+    for name, tensor in tensors.items():
         if tensor.is_floating_point():
             _check_numbers(name, tensor)
-    _check_precision()
+    _check_state_dict(model, tensors)
+    _check_arithmetic()
     num_answers = model.last(torch.zeros(1, 1, dtype=torch.int64)).shape[1]
     if num_answers != len(task.classes):
         raise ValueError(
             f"model: expected one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
             "this task"
         )
-    _check_answers_are_repeated(model, len(task.symbols))
 
 
-def _check_answers_are_repeated(model: SequenceModel, num_symbols: int) -> None:
-    """What is proved of one run of a model has to hold of the next: layers by torch keep to `model.eval()`, others may
-    not."""
-    strings = torch.arange(64 * 16).reshape(64, 16) * 7 // 3 % num_symbols
-    first, second = (model.last(strings) for _ in range(2))
-    if not torch.equal(first.nan_to_num(), second.nan_to_num()):
+def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:
+    """What the model computes with, whatever its state dict says."""
+    parameters, buffers = (
+        dict(of_kind(remove_duplicate=False)) for of_kind in (model.named_parameters, model.named_buffers)
+    )
+    return parameters | buffers
+
+
+def _check_state_dict(model: SequenceModel, tensors: dict[str, Tensor]) -> None:
+    """By its state dict a certificate names a model."""
+    state = model.state_dict()
+    others = {name for name in state if name not in tensors}
+    others |= {name for name, _ in model.named_parameters(remove_duplicate=False) if name not in state}
+    others |= {name for name in state if name in tensors and not _are_same(state[name], tensors[name])}
+    if others:
+        raise ValueError(
+            f"model: expected a state dict of its parameters and buffers, got another {min(others)}; remove the hook "
+            "that changes it"
+        )
+
+
+def _are_same(one: object, another: Tensor) -> bool:
+    return isinstance(one, Tensor) and one.dtype == another.dtype and torch.equal(one, another)
+
+
+class Snapshot(NamedTuple):
+    """A model's weights, by their hash, and its logits on some strings."""
+
+    weights: str
+    logits: Tensor
+
+
+def snapshot_of(model: SequenceModel, task: RegularTask) -> Snapshot:
+    """What of a model may not change; a ValueError where the same strings have other logits the second time.
+
+    What is proved of one run of a model has to hold of the next: layers by torch keep to `model.eval()`, others may
+    not.
+    """
+    first, second = (_logits_of(model, len(task.symbols)) for _ in range(2))
+    if not torch.equal(first, second):
         raise ValueError(
             "model: expected the same logits from the same strings, got others the second time; turn off dropout, "
             "noise and whatever else model.eval() leaves random"
         )
+    return Snapshot(weights_digest(model), first)
+
+
+def check_unchanged(model: SequenceModel, task: RegularTask, before: Snapshot) -> None:
+    """Reject a model that reading strings has changed: what was found of it need not hold of what it is now."""
+    changed = {
+        "weights": weights_digest(model) != before.weights,
+        "answers": not torch.equal(_logits_of(model, len(task.symbols)), before.logits),
+    }
+    for what, is_changed in changed.items():
+        if is_changed:
+            raise ValueError(
+                f"model: expected {what} that reading strings leaves as they are, got others after the tests; let it "
+                "keep nothing from one call to the next"
+            )
+
+
+def _logits_of(model: SequenceModel, num_symbols: int) -> Tensor:
+    return model.last(torch.arange(64 * 16).reshape(64, 16) * 7 // 3 % num_symbols).nan_to_num()
 
 
 def _check_numbers(name: str, tensor: Tensor) -> None:
@@ -60,7 +114,8 @@ def _check_numbers(name: str, tensor: Tensor) -> None:
         )
 
 
-def _check_precision() -> None:
+def _check_arithmetic() -> None:
+    """Reject settings of torch and of its environment by which numbers are not those of float32 on a CPU."""
     try:
         precision = torch.get_float32_matmul_precision()
     except RuntimeError:  # where backends were given precisions of their own
@@ -69,8 +124,18 @@ def _check_precision() -> None:
         raise ValueError(
             f"precision: expected 'highest', got {precision!r}; call torch.set_float32_matmul_precision('highest')"
         )
+    for backend in ("matmul", "rnn", "conv"):
+        if (precision := getattr(torch.backends.mkldnn, backend).fp32_precision) not in ("none", "ieee"):
+            raise ValueError(
+                f"precision: expected 'ieee' for torch.backends.mkldnn.{backend}.fp32_precision, got {precision!r}; "
+                "set it so"
+            )
     for name in ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"):
         if (mode := os.environ.get(name, "STRICT")).upper() != "STRICT":
             raise ValueError(f"precision: expected {name} unset or STRICT, got {mode!r}; unset it")
     if torch.is_autocast_enabled("cpu"):
         raise ValueError("precision: expected no autocast, got one on the CPU; certify outside of it")
+    if (device := torch.get_default_device().type) != "cpu":
+        raise ValueError(
+            f"device: expected the CPU as torch's default, got {device}; call torch.set_default_device('cpu')"
+        )

@@ -41,7 +41,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     assert isinstance(layer, QuantizingLayer)
     assert isinstance(layer.layer, MergeLayer)
     assert isinstance(model, CodebookGPT)
-    check_parts(model, layer.layer, model.readout, layer.codebook)
+    check_parts(model, layer.layer)
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
     windows = torch.from_numpy(np.argwhere(table >= 0))

@@ -77,8 +77,8 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     of them.
 
     Raises:
-        ValueError: the model is not a `RegularGPT` of variant merge, or has parts of its own; two rounds over the
-            entries of the table are more than `max_merges`.
+        ValueError: the model is not a `RegularGPT` of variant merge, or has parts of its own; the extraction is
+            another's; two rounds over the entries of the table are more than `max_merges`.
 
     Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the bounds; Girard,
         "Reachability of uncertain linear systems using zonotopes" (2005), for sets of this form.
@@ -86,7 +86,9 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
         of float32 is part of it.
     """
     layer, readout = _parts_of(model)
-    windows = _windows(extraction)
+    windows, leaves = _windows(extraction), model.tree.leaves
+    if not torch.equal(extraction.prototypes[: len(leaves)], leaves) or bool(windows.reached[: len(leaves)].any()):
+        raise ValueError("extraction: its first prototypes are not the model's leaves; extract from this model")
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
         raise ValueError(
             f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}"
@@ -100,7 +102,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     extents = [_extent(enclosures)]
     while num_merges + len(windows.parts) <= max_merges and not _swells(extents):
         margin = smallest_margin(readout, _states(enclosures, windows.reached), outputs)
-        if margin <= 0:
+        if not margin > 0:  # nor where it is no number
             return Search(None, f"{subject} hold states of several answers", num_merges)
         num_merges += len(windows.parts)
         merged = _merged(layer, enclosures, windows)
@@ -126,7 +128,7 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
         raise ValueError(
             f"model: bounds are known for its usual parts only, got a {type(readout).__name__} as read-out"
         )
-    check_parts(model, layer, readout)
+    check_parts(model, layer)
     return layer, readout
 
 

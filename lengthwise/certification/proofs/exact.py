@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.evidence.exact import ExactEvidence
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
-from lengthwise.certification.proofs.merges import check_usual
 from lengthwise.certification.proofs.one_hot import NEVER_SEEN
 from lengthwise.certification.proofs.steps import margin
+from lengthwise.certification.proofs.usual_parts import check_usual
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.tree_layers import BareLayer, FeedForward
@@ -76,11 +76,13 @@ class ExactProver(Prover):
             raise ValueError(f"model: exact merges are those of a RegularGPT of variant bare, got a {names}")
         assert isinstance(layer, BareLayer)
         assert isinstance(readout, nn.Sequential)
-        kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear}
-        check_usual(model, kinds, layer, readout)
+        kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
+        check_usual(model, kinds)
         if [type(part) for part in readout] != [nn.Identity, nn.Linear]:
             raise ValueError("model: exact merges are known with a linear read-out, got another one")
-        machine, points = extraction.fine, extraction.prototypes.double()
+        machine, points, leaves = extraction.fine, extraction.prototypes.double(), model.tree.leaves
+        if not torch.equal(extraction.prototypes[: len(leaves)], leaves):
+            raise ValueError("extraction: its first prototypes are not the model's leaves; extract from this model")
         assert isinstance(machine, TreeMachine)
         windows = torch.from_numpy(np.argwhere(machine.table >= 0))
         targets = torch.from_numpy(machine.table[tuple(windows.T.numpy())])
@@ -90,7 +92,7 @@ class ExactProver(Prover):
         linear = readout[1]
         assert isinstance(linear, nn.Linear)
         lead = margin(linear, Intervals.around(points[answered]), outputs[answered])
-        if lead <= 0:
+        if not lead > 0:
             raise Unproved("the logits of a state are too near to each other")
         return ExactEvidence(num_prototypes=len(points), num_merges=len(windows), logit_margin=finite_or_none(lead))
 

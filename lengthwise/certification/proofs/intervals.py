@@ -110,10 +110,14 @@ class IntervalProver(Prover):
         if (size := table.numel() * points.shape[1]) > MAX_NUMBERS:
             raise ValueError(f"extraction: expected at most {MAX_NUMBERS:,} intervals in a round, got {size:,}")
         enclosures = invariant_intervals(steps, table, points)
+        if enclosures and not _is_inside(
+            Intervals.around(model.initial_state(1).double()), enclosures[[machine.start]]
+        ):
+            raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
         outputs = torch.tensor(machine.outputs)
         answered = outputs != IGNORE
         margin = steps.margin(enclosures[answered], outputs[answered]) if enclosures else -math.inf
-        if enclosures is None or margin <= 0:
+        if enclosures is None or not margin > 0:  # nor where it is no number
             ending = "hold states of different answers" if enclosures else "were not found"
             raise Unproved(
                 f"intervals around its prototypes that the model maps into one another {ending}; short ones grow "

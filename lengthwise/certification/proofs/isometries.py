@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.evidence.isometries import IsometryEvidence
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
-from lengthwise.certification.proofs.merges import check_usual
 from lengthwise.certification.proofs.steps import READOUT, hidden_features, margin
+from lengthwise.certification.proofs.usual_parts import check_usual
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.block_linear import BlockLinearLayer
@@ -168,7 +168,7 @@ def check_isometric(model: RecurrentModel) -> None:
             f"{model.config.num_layers} of {model.config.columns!r} with {model.config.hidden}"
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, nn.ModuleList, nn.Sequential, nn.Identity, nn.Embedding}
-    check_usual(model, kinds | set(READOUT), *model.children())
+    check_usual(model, kinds | set(READOUT))
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
     if layer.columns != "reflected" or layer.input_map is not None or len(layer.transition_map):

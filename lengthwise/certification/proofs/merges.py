@@ -1,50 +1,28 @@
-"""Bounds on what a merge layer and a read-out make of sets of states, and the parts whose formulas are bounded."""
+"""Bounds on what a merge layer and a read-out make of sets of states."""
 
 from collections.abc import Sequence
 
 import torch
 from jaxtyping import Int64
 from torch import Tensor, nn
-from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from lengthwise.certification.proofs.affine import Affine, Inputs
+from lengthwise.certification.proofs.usual_parts import check_usual
 from lengthwise.layers.codebook import Codebook
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
-from lengthwise.models.capabilities import AcceptsNoise
 from lengthwise.ops.intervals import ULPS
 
 
-def check_parts(model: nn.Module, layer: MergeLayer, *others: nn.Module) -> None:
-    """Reject a merge layer, a read-out or a codebook that has parts other than those whose formulas are bounded.
+def check_parts(model: nn.Module, layer: MergeLayer) -> None:
+    """Reject a tree model that has parts other than those whose formulas are bounded, or a projection with a bias.
 
     Raises:
-        ValueError: a part is of another type or a subclass, a projection has a bias, or a hook may change a result.
+        ValueError: as above, and as `check_usual`.
     """
-    kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, Codebook}
-    check_usual(model, kinds, layer, *others)
+    kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, nn.Embedding, Codebook}
+    check_usual(model, kinds)
     if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
         raise ValueError("model: bounds are known for projections without biases, got one with a bias")
-
-
-def check_usual(model: nn.Module, kinds: set[type[nn.Module]], *parts: nn.Module) -> None:
-    """Reject parts of a model that are of other kinds, a hook that may change a result, or a replaced method.
-
-    Raises:
-        ValueError: as above.
-    """
-    modules = [module for part in parts for module in part.modules()]
-    foreign = sorted({type(module).__name__ for module in modules if type(module) not in kinds})
-    if foreign:
-        raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
-    if any(module._forward_hooks or module._forward_pre_hooks for module in (model, *modules)):
-        raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
-    if _global_forward_hooks or _global_forward_pre_hooks:
-        raise ValueError("model: bounds are known for forward passes without hooks, got a global one; remove it")
-    if isinstance(model, AcceptsNoise) and model.perturb is not None:
-        raise ValueError("model: bounds are known for states as computed, got a perturbation of them; set it to None")
-    own = {name for module in (model, *modules) for name in vars(module) if callable(getattr(type(module), name, None))}
-    if own:
-        raise ValueError(f"model: bounds are known for its usual methods only, got another {min(own)}; remove it")
 
 
 def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:

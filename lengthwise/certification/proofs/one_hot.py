@@ -11,7 +11,8 @@ from lengthwise.certification.evidence.states import StateEvidence
 from lengthwise.certification.proofs.affine import Affine
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.proofs.codes import exact_points
-from lengthwise.certification.proofs.merges import check_usual, layer_norm_bounds
+from lengthwise.certification.proofs.merges import layer_norm_bounds
+from lengthwise.certification.proofs.usual_parts import check_usual
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.block_linear import BlockLinearLayer
@@ -147,7 +148,7 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, MixtureReadout, Topmost, nn.ModuleList, nn.Sequential}
     kinds |= {nn.LayerNorm, nn.Identity, nn.Linear, nn.ReLU, nn.Embedding}
-    check_usual(model, kinds, *model.children())
+    check_usual(model, kinds)
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
     if layer.columns != "stochastic" or layer.input_map is not None:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor, nn
 
-from lengthwise.certification.proofs.merges import check_usual
+from lengthwise.certification.proofs.usual_parts import check_usual
 from lengthwise.layers.gated_cells import GRULayer, LSTMLayer
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import RecurrentModel
@@ -16,7 +16,7 @@ from lengthwise.models.lstm import LSTM
 from lengthwise.models.rnn import RNN
 from lengthwise.models.stacked_rnn import BoundedStackedRNN
 from lengthwise.models.wrapped import WrappedRNN
-from lengthwise.ops.intervals import UNIT, Intervals
+from lengthwise.ops.intervals import LARGEST, SMALLEST, UNIT, Intervals
 from lengthwise.registry import Registry
 
 
@@ -32,7 +32,7 @@ class Steps(ABC):
     parts: ClassVar[set[type[nn.Module]]]
 
     def __init__(self, model: Any) -> None:
-        check_usual(model, self.parts | {type(model)}, model)
+        check_usual(model, self.parts)
         self.model = model
 
     def after(self, states: Intervals, symbol: int) -> Intervals:
@@ -55,13 +55,17 @@ class Steps(ABC):
 
 
 def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
-    """By how much the logit of each one's answer exceeds every other one, at least; infinite for one answer."""
+    """By how much the logit of each one's answer exceeds every other one, at least; infinite for one answer.
+
+    Minus infinity, or no number, where float32 may overflow.
+    """
     weight = logits.weight.double()
     bias = weight.new_zeros(len(weight)) if logits.bias is None else logits.bias.double()
     lead = weight[outputs][:, None] - weight
     ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
     ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
-    slack = (weight.shape[1] + 2) * UNIT * (features.size @ weight.abs().T + bias.abs())
+    size = features.size @ weight.abs().T + bias.abs()
+    slack = torch.where(size < LARGEST, (weight.shape[1] + 2) * UNIT * (size + SMALLEST), torch.inf)
     margins = ahead - slack - slack.gather(1, outputs[:, None])
     return float(margins.scatter(1, outputs[:, None], torch.inf).min())
 
@@ -79,7 +83,9 @@ def steps_of(model: RecurrentModel) -> Steps:
 
 def check_core(core: nn.RNNBase, **expected: object) -> None:
     """Reject a cell of torch with other settings than these, or with weights other than its parameters."""
-    usual = {"num_layers": 1, "bidirectional": False, "batch_first": True, "proj_size": 0, **expected}
+    kind = core.nonlinearity if isinstance(core, nn.RNN) else ""  # torch computes by `mode` alone
+    mode = f"{type(core).__name__}_{kind}".upper().rstrip("_")
+    usual = {"num_layers": 1, "bidirectional": False, "batch_first": True, "proj_size": 0, "mode": mode, **expected}
     for setting, value in usual.items():
         if (got := getattr(core, setting)) != value:
             raise ValueError(f"model: bounds are known for a cell with {setting}={value}, got {got}")

@@ -1,0 +1,48 @@
+"""Whether a model computes what its kinds of parts say, and nothing else."""
+
+from torch import Tensor, nn
+from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
+
+from lengthwise.models.capabilities import AcceptsNoise
+
+
+def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
+    """Reject a model with parts of other kinds than these, or that may compute something else than they say.
+
+    Raises:
+        ValueError: a part is of another kind or a subclass; a hook, a compiled call, a perturbation or a replaced
+            method may change a result; a weight is a tensor of a kind of its own, or not in the state dict, by which a
+            certificate names its model.
+    """
+    modules = list(model.modules())
+    foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
+    if foreign:
+        raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
+    if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
+        raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
+    if _global_forward_hooks or _global_forward_pre_hooks:
+        raise ValueError("model: bounds are known for forward passes without hooks, got a global one; remove it")
+    if any(module._compiled_call_impl is not None for module in modules):
+        raise ValueError("model: bounds are known for modules as written, got a compiled one; certify it uncompiled")
+    if isinstance(model, AcceptsNoise) and model.perturb is not None:
+        raise ValueError("model: bounds are known for states as computed, got a perturbation of them; set it to None")
+    own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
+    if own:
+        raise ValueError(f"model: bounds are known for its usual methods only, got another {min(own)}; remove it")
+    _check_tensors(modules)
+
+
+def _check_tensors(modules: list[nn.Module]) -> None:
+    """Reject tensors that compute otherwise than torch's own, or that no state dict names."""
+    for module in modules:
+        tensors = [*module._parameters.values(), *module._buffers.values()]
+        own = {type(tensor).__name__ for tensor in tensors if type(tensor) not in (type(None), nn.Parameter, Tensor)}
+        if own:
+            raise ValueError(f"model: bounds are known for torch's own tensors, got a {min(own)}; certify a plain copy")
+        unnamed = {name for name, value in vars(module).items() if isinstance(value, Tensor)}
+        if unnamed | module._non_persistent_buffers_set:
+            name = min(unnamed | module._non_persistent_buffers_set)
+            raise ValueError(
+                f"model: expected weights that its state dict names, got a tensor {name} of a {type(module).__name__}; "
+                "make it a parameter or a persistent buffer"
+            )

@@ -1,0 +1,51 @@
+"""The same strings read in other ways than in batches: what a certificate says has to hold of all of them."""
+
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.certification.counterexample import String, all_strings, grade, max_enumerated_length
+from lengthwise.certification.strings import AllStrings
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.length_curve import prefix_answers
+from lengthwise.models.base import SequenceModel
+from lengthwise.tasks.base import OracleTask
+from lengthwise.threads import denormals_kept
+
+MAX_SYMBOLS_OF_PREFIXES = 4_096
+"""Strings of all of whose prefixes the answers are computed at once have no more symbols together."""
+
+
+def error_when_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) -> String | None:
+    """A string that is answered wrongly by itself, as users read it: of the shortest, and of about 100 of each length.
+
+    The longest tested strings are left out.
+    """
+    with denormals_kept():
+        for batch in (*_shortest(task), *(traced.subsample for traced in strings[:2])):
+            string: Tensor
+            for string in batch:
+                if bool(grade(model, task, string[None]).wrong):
+                    return string
+    return None
+
+
+def contradiction_of_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings) -> str:
+    """A sentence where answers to all prefixes at once are wrong; an empty one where they are right."""
+    for traced in strings[:2]:
+        some = traced.subsample
+        some = some[:: max(1, some.numel() // MAX_SYMBOLS_OF_PREFIXES)]
+        expected = task.solve(some)
+        with denormals_kept():
+            wrong = (expected != IGNORE) & (prefix_answers(model, some) != expected)
+        if num_wrong := int(wrong.sum()):
+            return (
+                f"{num_wrong:,} of {wrong.numel():,} prefixes of strings of {some.shape[1]:,} symbols are answered "
+                "wrongly where all of a string are answered at once"
+            )
+    return ""
+
+
+def _shortest(task: OracleTask) -> list[Int64[Tensor, "B T"]]:
+    """All strings of the lengths of which there are no more than 64."""
+    lengths = range(1, max_enumerated_length(task) + 1)
+    return [all_strings(task, length) for length in lengths if len(task.symbols) ** length <= 64]
