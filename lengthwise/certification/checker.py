@@ -366,9 +366,10 @@ def read(content: bytes) -> tuple[Tensors, Tensors, str]:
     for name, entry in header.items():
         numbers = np.frombuffer(body[slice(*entry["data_offsets"])], types[entry["dtype"]])
         tensors[name] = numbers.reshape(entry["shape"])
+    demand(not any(set(name) & set(" \n") for name in names), "expected names of weights without spaces, got others")
     weights = {name: tensors["weights." + name] for name in names}
     for name, array in weights.items():
-        digest.update(f"{name} torch.float{8 * array.itemsize} {list(array.shape)}\n".encode() + array.tobytes())
+        digest.update(f"{name} torch.{array.dtype.name} {list(array.shape)}\n".encode() + array.tobytes())
     sets = {name.removeprefix("sets."): array for name, array in tensors.items() if name.startswith("sets.")}
     return weights, sets, digest.hexdigest()
 
@@ -387,7 +388,7 @@ def check(certificate: Content, proof: bytes) -> str:
         demand(all(sets["outputs"][klass] == right for klass, right in ends), "its machine gives other answers")
         model = certificate["model"] | {"num_symbols": len(task["symbols"])}
         check_sets(weights, sets, model, np.array(sorted({klass for klass, _ in ends})))
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as problem:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError) as problem:
         raise Rejected(f"proof: damaged, or of another version ({type(problem).__name__}: {problem})") from None
     return f"{(table >= 0).sum():,} steps lead from {len(table):,} sets of states into one another; answers are right"
 

@@ -279,6 +279,36 @@ def test_what_is_not_so_is_rejected(proof: Proof, request: pytest.FixtureRequest
     assert count >= LEAST.get(request.node.callspec.params["proof"], 75)
 
 
+def forged(proof: Proof, model: SequenceModel, arrays: Arrays) -> str:
+    """What the checker says of a file, which someone made, for a certificate that names another net."""
+    return check(proof.certificate | {"weights": weights_digest(model)}, packed(arrays))
+
+
+def test_weights_of_one_net_read_as_those_of_another_are_rejected() -> None:
+    """The bits of a net's weights, all of them denormal numbers, are integers that make a right net."""
+    proof = prove(*NETS["compiled rnn"])
+    integers = {name: array.astype("<i4") for name, array in proof.arrays.items() if name.startswith("weights.")}
+    model = copy.deepcopy(proof.model)
+    model.load_state_dict({name[8:]: torch.from_numpy(array.view("<f4")) for name, array in integers.items()})
+    with pytest.raises(Rejected, match="expected the net that the certificate is about, got another's"):
+        forged(proof, model, proof.arrays | integers)
+
+
+def test_weights_hidden_in_the_name_of_others_are_rejected() -> None:
+    """The bits of a bias end in what the hash takes for a name, a type and a shape: without it the net is right."""
+    proof = prove(construct("rnn", make_task("cycle-navigation")).model, make_task("cycle-navigation"))
+    model = copy.deepcopy(proof.model)
+    assert isinstance(model.readout, torch.nn.Linear)
+    hidden = b"x torch.float32 [0]\n"
+    with torch.no_grad():
+        model.readout.bias.copy_(torch.from_numpy(np.frombuffer(hidden, "<f4").copy()))
+        assert not torch.equal(model.last(STRINGS[6]).argmax(-1), proof.task.solve(STRINGS[6])[:, -1])
+    rest = {name: array for name, array in proof.arrays.items() if name != "weights.readout.bias"}
+    name = "weights.readout.bias torch.float32 [5]\nx"
+    with pytest.raises(Rejected, match="expected names of weights without spaces"):
+        forged(proof, model, rest | {name: np.zeros(0, np.float32)})
+
+
 def test_columns_that_are_not_quite_one_hot_are_rejected() -> None:
     proof = prove(*NETS["one-hot"])
     name = "weights.layers.0.temperature"
