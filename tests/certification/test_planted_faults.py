@@ -16,9 +16,11 @@ from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, first_error
 from lengthwise.certification.certify import certify
+from lengthwise.certification.examination import Candidate, Examination
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
+from lengthwise.extraction.base import reader_of
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.machine import TransducerModel
 from lengthwise.runs.spec import make_spec
@@ -234,6 +236,20 @@ def test_tasks_that_differ_only_on_strings_longer_than_30() -> None:
         assert certificate.level == "refuted"
         assert string.tolist() == [1] * 31
         assert certificate.counterexample.shortest == "of the machine"
+
+
+@pytest.mark.parametrize("target", ["rnn", "block-linear-rnn"])
+@pytest.mark.parametrize("maximum", range(25, 61))
+def test_counters_that_are_off_by_one(target: str, maximum: int) -> None:
+    """Nets that count to 25 to 60, against a task that counts one further: each errs on one string of that length."""
+    model, task = construct(target, counting(maximum)).model, counting(maximum + 1)
+    reader = reader_of(model, task.symbols)
+    with torch.no_grad():
+        candidate = Candidate(reader.extract(0.0 if target == "block-linear-rnn" else 0.5), 0.5)
+        certificate = Examination(model, task).refuted_by(candidate)
+    assert certificate.level == "refuted"
+    assert certificate.counterexample.string == ("b",) * maximum
+    assert errs(model, task, torch.ones(maximum, dtype=torch.long))
 
 
 @pytest.mark.usefixtures("fewer_strings")
