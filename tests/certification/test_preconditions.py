@@ -1,0 +1,62 @@
+"""Settings of torch, and models that hide what they compute with, are refused in a sentence."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from last_symbol import LastSymbol, last_symbol_net
+from slow_nets import slow_net
+
+from lengthwise.certification.certify import certify
+
+TASK = LastSymbol()
+
+
+@pytest.fixture
+def backends() -> Iterator[Any]:
+    """Precisions of oneDNN, restored afterwards."""
+    before = {name: getattr(torch.backends.mkldnn, name).fp32_precision for name in ("matmul", "rnn", "conv")}
+    yield torch.backends.mkldnn
+    for name, precision in before.items():
+        getattr(torch.backends.mkldnn, name).fp32_precision = precision
+
+
+@pytest.mark.parametrize("name", ["rnn", "conv"])
+def test_lower_precisions_of_one_backend_are_refused(name: str, backends: Any) -> None:
+    getattr(backends, name).fp32_precision = "bf16"
+    sentence = f"precision: expected 'ieee' for torch.backends.mkldnn.{name}.fp32_precision, got 'bf16'; set it so"
+    with pytest.raises(ValueError, match=sentence):
+        certify(slow_net("lstm", None, pace=0.3), TASK)
+
+
+def test_another_default_device_is_refused() -> None:
+    model = last_symbol_net()
+    torch.set_default_device("meta")
+    try:
+        with pytest.raises(
+            ValueError, match=r"device: expected the CPU as torch's default, got meta; call torch\.set_de"
+        ):
+            certify(model, TASK)
+    finally:
+        torch.set_default_device(None)
+
+
+def in_float32(module: torch.nn.Module, state: dict[str, torch.Tensor], prefix: str, metadata: Any) -> None:
+    for name in list(state):
+        state[name] = state[name].float()
+
+
+def zeroed(module: torch.nn.Module, state: dict[str, torch.Tensor], prefix: str, metadata: Any) -> None:
+    state["readout.bias"] = 0 * state["readout.bias"]
+
+
+def test_state_dicts_that_hide_the_weights_are_refused() -> None:
+    half = slow_net("rnn", None, pace=0.3).bfloat16()
+    half.register_state_dict_post_hook(in_float32)
+    with pytest.raises(ValueError, match=r"expected weights in float32 or float64, got torch\.bfloat16"):
+        certify(half, TASK)
+    other = slow_net("rnn", None, pace=0.3)
+    other.register_state_dict_post_hook(zeroed)
+    with pytest.raises(ValueError, match=r"a state dict of its parameters and buffers, got another readout\.bias; rem"):
+        certify(other, TASK)
