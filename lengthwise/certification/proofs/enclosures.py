@@ -15,7 +15,7 @@ from lengthwise.certification.proofs.affine import ROUNDING, Affine
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finer_extractions, finite_or_none
 from lengthwise.certification.proofs.merges import check_parts, merge_bounds, smallest_margin
 from lengthwise.extraction.base import Extraction, Reader
-from lengthwise.layers.tree_layers import BareLayer, MergeLayer
+from lengthwise.layers.tree_layers import BareLayer, FeedForward, MergeLayer
 from lengthwise.models.base import TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
@@ -26,7 +26,7 @@ TANGENTS_PER_CHUNK = 64
 MAX_BOUNDED = 8_000
 """Windows times rounds: about 20 seconds for a model of width 64."""
 MAX_BYTES = 1_000_000_000
-"""Of the slopes of all bounds of a round."""
+"""Of the slopes of all bounds of a round, or of the tangents of all merges."""
 MIN_ROUNDS = 2
 """A search with a budget for fewer rounds is not started."""
 MAX_FIRST_ORDER_ROUNDS = 16
@@ -78,7 +78,8 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
 
     Raises:
         ValueError: the model is not a `RegularGPT` of variant merge, or has parts of its own; the extraction is
-            another's; two rounds over the entries of the table are more than `max_merges`.
+            another's; two rounds over the entries of the table are more than `max_merges`, or take more than
+            `MAX_BYTES`.
 
     Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the bounds; Girard,
         "Reachability of uncertain linear systems using zonotopes" (2005), for sets of this form.
@@ -93,6 +94,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
         raise ValueError(
             f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}"
         )
+    _check_memory(layer, windows)
     outputs = torch.tensor(extraction.fine.outputs)[windows.reached]
     subject = f"enclosures of {len(outputs)} classes of radius {extraction.radius:.2g}"
     enclosures, growth = first_order_enclosures(layer, extraction, windows)
@@ -133,16 +135,30 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
 
 
 def _merged(layer: MergeLayer, enclosures: _Enclosures, windows: _Windows) -> list[Affine]:
-    """Bounds on all merges, in chunks; a ValueError where they take too much memory."""
-    merged: list[Affine] = []
-    for chunk in windows.parts.split(MAX_WINDOWS_PER_CHUNK):
-        merged.append(merge_bounds(layer, _parts(enclosures, chunk)))
-        size = 4 * merged[0].slope[0].numel() * len(windows.parts)
-        if size > MAX_BYTES:
-            raise ValueError(
-                f"extraction: expected merges whose bounds take no more than {MAX_BYTES:,} bytes, got {size:,}"
-            )
-    return merged
+    """Bounds on all merges, in chunks."""
+    return [merge_bounds(layer, _parts(enclosures, chunk)) for chunk in windows.parts.split(MAX_WINDOWS_PER_CHUNK)]
+
+
+def _check_memory(layer: MergeLayer, windows: _Windows) -> None:
+    """Reject windows whose tangents or bounds take too much memory, before there are any."""
+    if (size := max(num_bytes(layer, *windows.parts.shape))) > MAX_BYTES:
+        raise ValueError(
+            f"extraction: expected merges whose bounds take no more than {MAX_BYTES:,} bytes, got {size:,}; a narrower "
+            "model takes fewer"
+        )
+
+
+def num_bytes(layer: MergeLayer, num_windows: int, chunk_size: int) -> tuple[int, int]:
+    """What the tangents of merges take, and their bounds: all slopes, and those of hidden units of a chunk.
+
+    The inputs of a merge's affine form are the sides of its parts, and what remainders add on the way: of the parts
+    behind the first function, of what attention mixed, and of each block's norm and hidden units.
+    """
+    width = len(layer.gain)
+    hidden = [block.widen.out_features for block in layer.feed_forwards if isinstance(block, FeedForward)]
+    num_inputs = (2 * chunk_size + 1 + len(hidden)) * width + sum(hidden)
+    at_a_time = 4 * min(num_windows, MAX_WINDOWS_PER_CHUNK) * max(hidden)  # a few forms of the widest layer
+    return 4 * num_windows * chunk_size * width**2, 4 * num_inputs * (num_windows * width + at_a_time)
 
 
 def _extent(enclosures: _Enclosures) -> float:

@@ -18,7 +18,7 @@ from lengthwise.models.base import TreeModel
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.intervals import LARGEST, Intervals
 
-MAX_NUMBERS = 1 << 24
+MAX_NUMBERS = 1 << 22
 """Hidden units of all merges at a time."""
 
 
