@@ -91,14 +91,14 @@ def _as_lstm(model: RecurrentModel, hidden: torch.Tensor, entered: torch.Tensor)
 
 def _read(model: RecurrentModel, sign: float, last: float) -> None:
     """Say b where x_last - 2 s x (d + 1) is positive, for what x_last is, x, and the word's last symbol, s."""
-    found = float(_detected(model.name))
+    size = float(_detected(model.name))
     row = torch.zeros(model.config.d_model)
     row[LAST], row[DETECTS] = 1.0, -2.0 * sign * last
     if model.name == "rnn":
         model.readout.weight.copy_(torch.stack([-row, row]))
-        model.readout.bias.copy_(2.0 * sign * last * found * torch.tensor([1.0, -1.0]))
+        model.readout.bias.copy_(2.0 * sign * last * size * torch.tensor([1.0, -1.0]))
     else:
-        row[ONE] = -2.0 * sign * last * found
+        row[ONE] = -2.0 * sign * last * size
         model.readout[2].weight[:2] = torch.stack([-row, row])
         model.readout[4].weight[:, :2] = torch.eye(2)
 

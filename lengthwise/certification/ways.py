@@ -32,14 +32,14 @@ def error_when_alone(model: SequenceModel, task: OracleTask, strings: AllStrings
 def contradiction_of_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings) -> str:
     """A sentence where answers to all prefixes at once are wrong; an empty one where they are right."""
     for traced in strings[:2]:
-        some = traced.subsample
-        some = some[:: max(1, some.numel() // MAX_SYMBOLS_OF_PREFIXES)]
-        expected = task.solve(some)
+        sample = traced.subsample
+        sample = sample[:: max(1, sample.numel() // MAX_SYMBOLS_OF_PREFIXES)]
+        expected = task.solve(sample)
         with denormals_kept():
-            wrong = (expected != IGNORE) & (prefix_answers(model, some) != expected)
+            wrong = (expected != IGNORE) & (prefix_answers(model, sample) != expected)
         if num_wrong := int(wrong.sum()):
             return (
-                f"{num_wrong:,} of {wrong.numel():,} prefixes of strings of {some.shape[1]:,} symbols are answered "
+                f"{num_wrong:,} of {wrong.numel():,} prefixes of strings of {sample.shape[1]:,} symbols are answered "
                 "wrongly where all of a string are answered at once"
             )
     return ""

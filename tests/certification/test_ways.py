@@ -91,7 +91,7 @@ class Tires(RNN):
 
 
 @pytest.mark.parametrize(("kind", "what"), [(Counts, "weights"), (Tires, "answers")])
-def test_models_that_reading_changes_are_rejected(kind: type[RNN], what: str) -> None:
+def test_models_that_change_from_call_to_call_are_rejected(kind: type[RNN], what: str) -> None:
     sentence = rf"model: expected {what} that reading strings leaves as they are, got others after the tests; let it ke"
     with pytest.raises(ValueError, match=sentence):
         certify(as_kind(kind), TASK)
@@ -115,7 +115,7 @@ def computes_with_denormal_numbers() -> bool:
 
 
 @pytest.mark.skipif(not computes_with_denormal_numbers(), reason="this processor rounds them to 0")
-def test_models_are_judged_as_users_run_them() -> None:
+def test_models_are_tried_as_users_run_them() -> None:
     """Certifying rounds denormal numbers to 0, for speed; users' programs do not."""
     right, wrong = with_small_logits([0.0, 1e-20]), with_small_logits([1e-20, 1.0])
     strings = torch.tensor([[0], [1]])
