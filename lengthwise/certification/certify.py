@@ -10,7 +10,7 @@ from lengthwise.certification.counterexample import shortest_error, shrunk_error
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
 from lengthwise.certification.preconditions import check_model, check_unchanged, snapshot_of
 from lengthwise.certification.proofs.base import Prover, Unproved, provers_of
-from lengthwise.certification.ways import contradiction_of_prefixes, error_when_alone
+from lengthwise.certification.ways import error_of_prefixes, error_when_alone
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
 from lengthwise.models.base import SequenceModel, eval_mode
@@ -74,8 +74,8 @@ def _certify(examination: Examination, seed: int) -> Certificate:
     examination = examination._replace(tested=tested)
     if wrong is None:
         wrong = error_when_alone(model, task, strings)
-    if wrong is None and (contradiction := contradiction_of_prefixes(model, task, strings)):
-        return examination.certificate("tested", contradiction)
+    if wrong is None:
+        wrong = error_of_prefixes(model, task, strings)
     reasons = []
     for radius in reader.radii(strings[0].subsample) if reader is not None else ():
         assert reader is not None

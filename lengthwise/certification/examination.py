@@ -104,13 +104,13 @@ class Examination(NamedTuple):
     def refuted(
         self, string: Int64[Tensor, " T"], shortest: Shortest, candidate: Candidate | None = None
     ) -> Certificate:
-        """The model errs on this string; `tested` where it does so in a batch only."""
+        """The model errs on this string; `tested` where it does so in a batch, or as a prefix, only."""
         with denormals_kept():  # as users read it
             graded = grade(self.model, self.task, string[None])
         if not bool(graded.wrong):
             reason = (
-                f"a string of {len(string)} symbols is answered wrongly in a batch and rightly when it is alone, where "
-                "no small number is rounded to 0"
+                f"a string of {len(string)} symbols is answered wrongly in a batch, or as a prefix of others, and "
+                "rightly when it is alone and no small number is rounded to 0"
             )
             return self.certificate("tested", reason, candidate=candidate)
         counterexample = Counterexample(

@@ -1,5 +1,6 @@
 """The same strings read in other ways than in batches: what a certificate says has to hold of all of them."""
 
+import torch
 from jaxtyping import Int64
 from torch import Tensor
 
@@ -29,20 +30,17 @@ def error_when_alone(model: SequenceModel, task: OracleTask, strings: AllStrings
     return None
 
 
-def contradiction_of_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings) -> str:
-    """A sentence where answers to all prefixes at once are wrong; an empty one where they are right."""
+def error_of_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings) -> String | None:
+    """A string that is answered wrongly as a prefix of others, where all prefixes are answered at once."""
     for traced in strings[:2]:
         sample = traced.subsample
         sample = sample[:: max(1, sample.numel() // MAX_SYMBOLS_OF_PREFIXES)]
         expected = task.solve(sample)
         with denormals_kept():
             wrong = (expected != IGNORE) & (prefix_answers(model, sample) != expected)
-        if num_wrong := int(wrong.sum()):
-            return (
-                f"{num_wrong:,} of {wrong.numel():,} prefixes of strings of {sample.shape[1]:,} symbols are answered "
-                "wrongly where all of a string are answered at once"
-            )
-    return ""
+        for row, index in torch.nonzero(wrong)[:1].tolist():
+            return sample[row, : index + 1]
+    return None
 
 
 def _shortest(task: OracleTask) -> list[Int64[Tensor, "B T"]]:

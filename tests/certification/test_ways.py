@@ -61,11 +61,14 @@ class LateWrongPrefixes(WrongPrefixes):
     POSITION = 300
 
 
-@pytest.mark.parametrize(("kind", "length"), [(WrongPrefixes, 40), (LateWrongPrefixes, 500)])
-def test_prefixes_that_are_answered_otherwise_are_a_doubt(kind: type[WrongPrefixes], length: int) -> None:
+@pytest.mark.parametrize("kind", [WrongPrefixes, LateWrongPrefixes])
+def test_prefixes_that_are_answered_otherwise_are_a_doubt(kind: type[WrongPrefixes]) -> None:
     certificate = certify(as_kind(kind), TASK)
     assert certificate.level == "tested"
-    assert f"prefixes of strings of {length} symbols are answered wrongly where all of a" in certificate.reason
+    expected = (
+        f"a string of {kind.POSITION + 1} symbols is answered wrongly in a batch, or as a prefix of others, and ri"
+    )
+    assert certificate.reason.startswith(expected)
 
 
 class Counts(RNN):
@@ -122,7 +125,7 @@ def test_models_are_tried_as_users_run_them() -> None:
     assert right.last(strings).argmax(-1).tolist() == [0, 1]
     certificate = certify(right, TASK)
     assert certificate.level == "tested"
-    assert "rightly when it is alone, where no small number is rounded to 0" in certificate.reason
+    assert "rightly when it is alone and no small number is rounded to 0" in certificate.reason
     assert wrong.last(strings).argmax(-1).tolist() == [1, 1]
     certificate = certify(wrong, TASK)
     assert certificate.level == "refuted"
