@@ -51,7 +51,7 @@ def evaluate(
     if csv is not None:
         write_by_rename(csv, curves_as_csv([(stored.name, stored.settings, curve)]).encode())
     print_curve(console, curve, trained_to=stored.trained_to)
-    steps = "" if run is None else f", weights after step {run.steps_done:,} of {run.spec.recipe.steps:,}"
+    steps = "" if run is None else f", weights {run.steps_text}"
     console.print_line(f"{stored.name}{steps}, strings of seed {seed}")
     if len(legal) < len(requested):
         console.print_line(f"{len(requested) - len(legal)} lengths left out: {task.name} has no strings of them")
@@ -85,10 +85,9 @@ def predict(
     from lengthwise.runs.stored import load_stored
 
     stored = load_stored(model)
-    if (run := stored.run) is not None and run.steps_done < run.spec.recipe.steps:
+    if (run := stored.run) is not None and not run.is_trained:
         sys.stderr.write(
-            f"lengthwise: {model}: weights after step {run.steps_done:,} of {run.spec.recipe.steps:,}; "
-            f"`lengthwise resume {model}` goes on\n"
+            f"lengthwise: {model}: weights {run.steps_text}; `lengthwise resume {model}` goes on\n"
         )
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:

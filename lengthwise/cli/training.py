@@ -35,19 +35,29 @@ def train(
     workers: Workers = 1,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
+    until: Annotated[
+        str | None, Parameter(help="Train until a certificate reaches this level: extracted, bounded or proved.")
+    ] = None,
+    budget: Annotated[
+        float | None, Parameter(help="With --until: no attempt begins after so many CPU seconds; 600 if not given.")
+    ] = None,
 ) -> int:
     """Train and measure a run, or one for each of several seeds; settings come from the preset, the file, then --set.
 
     A run that was interrupted goes on where it stopped; a finished one is only shown, or measured again where what is
-    to be measured has changed.
+    to be measured has changed. With --until it makes attempts, with other seeds and sizes, until it is certified.
     """
     from lengthwise.runs.spec import make_spec, merge, parse_assignments, read_settings
 
+    if budget is not None and until is None:
+        raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
     settings = merge(read_settings(config) if config else {}, parse_assignments(set_))
-    if seeds is None:
-        return _train(make_spec(task, model, settings, preset=preset, seed=seed), runs, longest)
-    specs = [make_spec(task, model, settings, preset=preset, seed=number) for number in parse_seeds(seeds)]
-    return _train_all(specs, runs, longest, workers)
+    seconds = 600.0 if budget is None else budget
+    specs = [
+        make_spec(task, model, settings, preset=preset, seed=number, until=until, budget=seconds)
+        for number in ([seed] if seeds is None else parse_seeds(seeds))
+    ]
+    return _train(specs[0], runs, longest) if seeds is None else _train_all(specs, runs, longest, workers)
 
 
 MAX_SEEDS = 1_000
@@ -93,11 +103,14 @@ def _train(spec: "RunSpec", root: Path, longest: int) -> int:
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.report.pages.terminal import print_results
     from lengthwise.runs.execute import execute
+    from lengthwise.runs.until import attempts_text
 
     console = Output()
     with watched(console, [spec]) as (listener, stop_requested):
         result = execute(spec, root, EvaluationPlan().up_to(longest), listener, stop_requested)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
+    for sentence in attempts_text(result.training.attempts):
+        console.print_line(sentence)
     console.print_line(f"run folder: {root / spec.id}")
     return 0
 

@@ -107,12 +107,40 @@ def _is_one_hot(columns: Float[Tensor, "*M S K"]) -> bool:
     return bool((ones | (columns == 0)).all() and (ones.sum(-2) == 1).all())
 
 
+def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int64[Tensor, "B T N"]:
+    """Where the 1 of each block is in all states, of transitions and first states whose columns are one-hot vectors.
+
+    `symbol_recurrence` of these and of values 0 has these one-hot vectors as its states, to the last bit.
+
+    Example:
+        >>> flips = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]], [[[0.0, 1.0], [1.0, 0.0]]]])
+        >>> one_hot_positions(flips, torch.tensor([[1, 0, 1]]), torch.tensor([[[1.0, 0.0]]])).flatten().tolist()
+        [1, 1, 0]
+    """
+    if not (_is_one_hot(transitions) and _is_one_hot(initial[..., None])):
+        raise ValueError("transitions: expected one-hot columns, got others; follow them by symbol_recurrence")
+    _, blocks, width, _ = transitions.shape
+    successors, positions, offsets = _numbered(transitions, initial)
+    successors = successors.flatten()
+    reached = tokens.new_empty(tokens.shape[1], *positions.shape)
+    for t, rows in enumerate((tokens * (blocks * width)).unbind(1)):
+        positions = torch.take(successors, rows[:, None] + positions, out=reached[t])
+    return (reached - offsets).transpose(0, 1)
+
+
+def _numbered(
+    transitions: Table, initial: State
+) -> tuple[Int64[Tensor, "V P"], Int64[Tensor, "B N"], Int64[Tensor, " N"]]:
+    """One-hot columns and first states by the indices of their 1 among all N S numbers; where each block begins."""
+    _, blocks, width, _ = transitions.shape
+    offsets = width * torch.arange(blocks, device=transitions.device)
+    return (transitions.argmax(-2) + offsets[:, None]).flatten(1), initial.argmax(-1) + offsets, offsets
+
+
 def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> State:
     """The last state where columns and first states are one-hot vectors: N positions of a 1 in N S numbers."""
     _, blocks, width, _ = transitions.shape
-    offsets = width * torch.arange(blocks, device=tokens.device)
-    successors = (transitions.argmax(-2) + offsets[:, None]).flatten(1)
-    positions = initial.argmax(-1) + offsets
+    successors, positions, _ = _numbered(transitions, initial)
     if positions.shape[0] * successors.shape[1] <= FEW_POSITIONS:
         for symbols in tokens.split(STEPS_TOGETHER, 1):
             positions = _composed(successors[symbols]).gather(1, positions)

@@ -2,24 +2,36 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from lengthwise.registry import Registry
 
 Settings = Mapping[str, Any]
 
 
+class Pursuit(NamedTuple):
+    """How a model is trained until a level of certificate is reached: changes of `train`, and what is tried in turn.
+
+    `models` has the settings of the model that each attempt changes, from the first on; after the last, the first again.
+    """
+
+    train: Settings
+    models: tuple[Settings, ...] = (MappingProxyType({}),)
+
+
 class Preset:
     """A named recipe: what it changes in the defaults of `Recipe`, and in those of the models that it names.
 
     It is a description, which is never instantiated; a run's specification merges it with the settings given and
-    validates the whole. `source`: where its numbers come from.
+    validates the whole. `source`: where its numbers come from. `until`: for models that it trains until a level is
+    reached, how.
     """
 
     name: ClassVar[str]
     source: ClassVar[str]
     train: ClassVar[Settings]
     models: ClassVar[Mapping[str, Settings]] = MappingProxyType({})
+    until: ClassVar[Mapping[str, Pursuit]] = MappingProxyType({})
 
 
 PRESETS: Registry[type[Preset]] = Registry("preset", "lengthwise.presets")

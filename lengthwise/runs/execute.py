@@ -9,17 +9,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+from lengthwise.certification.certificate import Certificate
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
 from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
-from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, versions
+from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, takes_probes, versions
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.spec import RunSpec
+from lengthwise.runs.until import Attempt, Course, Until, is_low
 from lengthwise.tasks.base import SymbolTask, VectorTask
 from lengthwise.threads import one_thread
-from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
+from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
 
 
@@ -27,6 +29,7 @@ class Progress(NamedTuple):
     """How far a run is: its id, its phase, the number of steps done and to do, and a word on how it goes.
 
     Of a part of a phase, such as the long lengths of measuring, `note` is the name and `fraction` how much is done.
+    Where `is_decision`, the note says in a sentence how the run goes on, and why.
     """
 
     run_id: str
@@ -35,6 +38,7 @@ class Progress(NamedTuple):
     total: int
     note: str = ""
     fraction: float = 0.0
+    is_decision: bool = False
 
 
 Listener = Callable[[Progress], None]
@@ -57,6 +61,9 @@ def execute(
     A run that is finished under the same plan is only read; under another plan it is measured again, and the new result
     replaces the old.
 
+    A run with a goal (`RunSpec.until`) makes attempts until one reaches it: see `_pursue`. One that ended for want of
+    budget goes on where it is given more.
+
     `stop_requested` is called between steps; where it is True, a checkpoint is saved and `Interrupted` raised (see
     `stop_on_interrupt`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint. Weights and
     metrics of an interrupted and continued run equal the uninterrupted one's.
@@ -69,9 +76,9 @@ def execute(
         if result is None:
             with folder.locked():
                 _set_unreadable_result_aside(folder)
-                state = TrainingState(spec.make_model(), spec.recipe)
-                status = _train(state, spec, folder, listener, stop_requested)
-                result = _measure(state, spec, folder, plan, status, listener, stop_requested)
+                work = _Work(spec, folder, _Clock(_earlier_status(folder)), listener, stop_requested)
+                trained = _train_once(work) if spec.until is None else _pursue(work, spec.until)
+                result = _measure(work, plan, trained)
                 folder.write_result(result)
             note = ""
         else:
@@ -86,7 +93,11 @@ def _finished(folder: RunFolder, plan: EvaluationPlan) -> RunResult | None:
         result = folder.read_result()
     except ValueError:
         return None
-    return result if result is not None and result.plan == plan else None
+    if result is None or result.plan != plan:
+        return None
+    until, training = folder.read_spec().until, result.training
+    may_go_on = until is not None and training.status != "reached" and training.cpu_seconds < until.budget
+    return None if may_go_on else result
 
 
 def _set_unreadable_result_aside(folder: RunFolder) -> None:
@@ -99,84 +110,175 @@ def _set_unreadable_result_aside(folder: RunFolder) -> None:
 
 def _earlier_status(folder: RunFolder) -> RunStatus:
     """How far the run had come, or a new status where that cannot be read: it only adds up times."""
+    if not folder.checkpoint.exists():
+        return RunStatus()
     try:
         return folder.read_status()
     except ValueError:
         return RunStatus()
 
 
-def _train(
-    state: TrainingState, spec: RunSpec, folder: RunFolder, listener: Listener, stop_requested: StopRequested
-) -> RunStatus:
+class _Work(NamedTuple):
+    """A run that is worked on, its clock, who follows it and who may stop it."""
+
+    spec: RunSpec
+    folder: RunFolder
+    clock: "_Clock"
+    listener: Listener
+    stop_requested: StopRequested
+
+    def decide(self, step: int, sentence: str) -> None:
+        """Say how the run goes on, and why."""
+        total = self.spec.recipe.steps
+        self.listener(Progress(self.spec.id, "training", step, total, sentence, is_decision=True))
+
+    @property
+    def way_on(self) -> str:
+        return f"`lengthwise resume {self.folder.path}` goes on"
+
+
+class _Trained(NamedTuple):
+    """What came of training, all of which is saved."""
+
+    state: TrainingState
+    status: RunStatus
+    certificate: Certificate | None = None
+
+
+def _train_once(work: _Work) -> _Trained:
+    state = TrainingState(work.spec.make_model(), work.spec.recipe)
+    return _Trained(state, _train(state, work, Course()))
+
+
+def _pursue(work: _Work, until: Until) -> _Trained:
+    """Make attempts until a certificate reaches the level, or until no other may begin.
+
+    An attempt is certified where its loss says that the task is solved, and says so still when its states have
+    contracted. What an attempt does, and whether it reaches the level, depends on its steps alone; the CPU seconds so
+    far decide only whether another one begins.
+    """
+    course = _earlier_course(work)
+    while True:
+        number = len(course.over)
+        attempt, changes = work.spec.attempt(number), until.models[number % len(until.models)]
+        work.decide(0, course.announce(changes, attempt.seed))
+        state = TrainingState(attempt.make_model(), attempt.recipe)
+        certificate, problem = None, None
+        try:
+            _train(state, work, course)
+            if is_low(state, attempt.recipe):
+                work.decide(state.step, f"certifies: with contracted states the loss is {state.loss:.2g}")
+                state.load_final_weights()
+                certificate = write_certificate(state.model, work.spec.task, work.folder.certificate, run=work.spec.id)
+        except Diverged as error:
+            problem = error
+        over = Attempt(
+            model=changes,
+            seed=attempt.seed,
+            steps=state.step,
+            solved_at=state.solved_at,
+            loss=None if problem else state.loss,
+            level=certificate and certificate.level,
+        )
+        course = Course((*course.over, over))
+        is_reached = certificate is not None and certificate.reaches(until.level)
+        is_last = is_reached or work.clock.status("", 0).cpu_seconds >= until.budget
+        if problem is not None and is_last:
+            raise problem
+        status = _close_attempt(work, course, "reached" if is_reached else "out of budget" if is_last else "training")
+        if is_last:
+            work.decide(state.step, f"{status.status}: {over.outcome}, after {status.cpu_seconds:.1f} CPU seconds")
+            return _Trained(state, status, certificate)
+
+
+def _earlier_course(work: _Work) -> Course:
+    """The attempts that are over, as the checkpoint says."""
+    checkpoint = work.folder.checkpoint
+    return Course.from_notes(read_notes(checkpoint, work.spec.id)) if checkpoint.exists() else Course()
+
+
+def _close_attempt(work: _Work, course: Course, status: str) -> RunStatus:
+    """Write down that an attempt is over, and what became of it; the journals are those that it left."""
+    journals = {journal.path.name: journal.digest(course.steps) for journal in (work.folder.metrics, work.folder.probes)}
+    now = work.clock.status(status, course.steps).model_copy(update={"journals": journals, "attempts": course.over})
+    work.folder.write_status(now)
+    return now
+
+
+def _train(state: TrainingState, work: _Work, course: Course) -> RunStatus:
     """Train from the checkpoint, or from the start; the status of the trained run, all of which is saved."""
-    clock = _Clock(_go_on(state, spec, folder))
+    spec, folder = work.spec.attempt(len(course.over)), work.folder
+    _go_on(state, work, course)
     saved = state.step
     try:
         with folder.metrics.appending() as metrics, folder.probes.appending() as probes:
-            record = _Record(state, spec, folder, metrics, probes, clock)
+            record = _Record(state, work, course, metrics, probes)
             for step in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
                 record.add(step)
                 if step.step % spec.recipe.checkpoint_every == 0:
                     record.save("training")
                     saved = step.step
                 try:
-                    if step.step % 10 == 0 or step.step == spec.recipe.steps:
-                        listener(Progress(spec.id, "training", step.step, spec.recipe.steps, f"loss {step.loss:.4f}"))
-                    stop = "stopped" if stop_requested() else ""
+                    _report(state, step, work, is_last=spec.recipe.is_over(step.step, state.solved_at))
+                    stop = "stopped" if work.stop_requested() else ""
                 except OSError as error:  # whoever followed the progress is gone
                     stop = f"stopped, as progress cannot be reported ({error.strerror}),"
                 if stop:
                     record.save("interrupted")
-                    raise Interrupted(f"{stop} at step {step.step} of {spec.recipe.steps}; {_way_on(folder)}")
+                    raise Interrupted(f"{stop} at step {step.step} of {spec.recipe.steps}; {work.way_on}")
             return record.save("trained")
     except Diverged as error:
-        folder.write_status(clock.status("diverged", state.step, str(error)))
+        folder.write_status(work.clock.status("diverged", course.steps + state.step, str(error)))
         raise
     except OSError as error:
-        raise OSError(f"{error.strerror or error}; step {saved} is kept in {folder.path}; {_way_on(folder)}") from None
+        raise OSError(f"{error.strerror or error}; step {saved} is kept in {folder.path}; {work.way_on}") from None
 
 
-def _go_on(state: TrainingState, spec: RunSpec, folder: RunFolder) -> RunStatus:
-    """Bring the state to the checkpoint, where there is one, and the journals with it; how far the run had come."""
-    status = RunStatus()
+def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: bool) -> None:
+    """Tell how far training is, at every tenth step, the last one, and the one by which the task is solved."""
+    total, follow = work.spec.recipe.steps, work.spec.recipe.follow
+    if step.step % 10 == 0 or is_last:
+        work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {step.loss:.4f}"))
+    if follow is not None and state.solved_at == step.step:
+        sentence = f"solved by its loss, {state.loss:.2g}, after {step.step:,} steps: contracts its states"
+        work.decide(step.step, f"{sentence} in {follow.contract_steps:,} more")
+
+
+def _go_on(state: TrainingState, work: _Work, course: Course) -> None:
+    """Bring the state to the checkpoint, where there is one of this attempt, and the journals with it."""
+    folder = work.folder
     if folder.checkpoint.exists():
-        load_checkpoint(state, folder.checkpoint, spec.id)
-        status = _earlier_status(folder)
-        folder.check_journals(status, state.step)
-    folder.metrics.keep(state.step)
-    folder.probes.keep(state.step)
-    return status
-
-
-def _way_on(folder: RunFolder) -> str:
-    return f"`lengthwise resume {folder.path}` goes on"
+        if work.spec.until is None or _earlier_course(work) == course:
+            load_checkpoint(state, folder.checkpoint, work.spec.id)
+        folder.check_journals(_earlier_status(folder), course.steps + state.step)
+    folder.metrics.keep(course.steps + state.step)
+    folder.probes.keep(course.steps + state.step)
 
 
 class _Record(NamedTuple):
     """All that training leaves on disk."""
 
     state: TrainingState
-    spec: RunSpec
-    folder: RunFolder
+    work: _Work
+    course: Course
     metrics: JournalWriter[StepRecord]
     probes: JournalWriter[Probe]
-    clock: "_Clock"
 
     def add(self, step: StepRecord) -> None:
-        """Write down a step, and every so often how the weights would do."""
-        self.metrics.write(step)
-        if step.step % PROBE_EVERY == 0 and isinstance(self.spec.task, SymbolTask):
-            self.probes.write(_probe(self.state, self.spec.task, self.clock))
+        """Write down a step, counted over all attempts, and every so often how the weights would do."""
+        self.metrics.write(step._replace(step=self.course.steps + step.step))
+        task = self.work.spec.task
+        if step.step % PROBE_EVERY == 0 and takes_probes(self.work.spec) and isinstance(task, SymbolTask):
+            self.probes.write(_probe(self.state, task, self.work.clock))
 
     def save(self, status: str) -> RunStatus:
         """Save a checkpoint. Journals are on disk before it, so that none is behind it after a power cut."""
-        journals = {
-            self.folder.metrics.path.name: self.metrics.sync(),
-            self.folder.probes.path.name: self.probes.sync(),
-        }
-        save_checkpoint(self.state, self.folder.checkpoint, self.spec.id)
-        now = self.clock.status(status, self.state.step).model_copy(update={"journals": journals})
-        self.folder.write_status(now)
+        folder = self.work.folder
+        journals = {folder.metrics.path.name: self.metrics.sync(), folder.probes.path.name: self.probes.sync()}
+        save_checkpoint(self.state, folder.checkpoint, self.work.spec.id, self.course.to_notes())
+        now = self.work.clock.status(status, self.course.steps + self.state.step)
+        now = now.model_copy(update={"journals": journals, "attempts": self.course.over})
+        folder.write_status(now)
         return now
 
 
@@ -188,15 +290,8 @@ def _probe(state: TrainingState, task: SymbolTask, clock: "_Clock") -> Probe:
         return Probe(state.step, probe_accuracy(model, task), cost, fresh)
 
 
-def _measure(
-    state: TrainingState,
-    spec: RunSpec,
-    folder: RunFolder,
-    plan: EvaluationPlan,
-    status: RunStatus,
-    listener: Listener,
-    stop_requested: StopRequested,
-) -> RunResult:
+def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
+    (spec, folder), (state, status, certificate) = work[:2], trained
     started = time.perf_counter()
     state.load_final_weights()
 
@@ -205,7 +300,7 @@ def _measure(
     def announce(what: str, fraction: float = 0.0) -> None:
         nonlocal announced
         announced = what
-        listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, what, fraction))
+        work.listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, what, fraction))
 
     measured: dict[str, Any] = {}
     if isinstance(spec.task, VectorTask):
@@ -214,23 +309,25 @@ def _measure(
     else:
         announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
         parts = plan.measure(state.model, spec.task, lambda fraction: announce(announced, fraction))
-        last = "certificate" if plan.certificate else ""
+        is_left_to_certify = certificate is None and (plan.certificate or spec.until is not None)
+        last = "certificate" if is_left_to_certify else ""
         for (part, curve), next_part in zip(parts, ("long lengths", "structured strings", last), strict=True):
             measured[part] = curve
             if next_part:
                 announce(next_part)
-                if stop_requested():
+                if work.stop_requested():
                     raise Interrupted(
                         f"stopped while measuring; {spec.id} is trained and saved, and the same command measures it"
                     )
-        if plan.certificate:
-            measured["certificate"] = write_certificate(state.model, spec.task, folder.certificate, run=spec.id)
+        if is_left_to_certify:
+            certificate = write_certificate(state.model, spec.task, folder.certificate, run=spec.id)
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),
         weights="final weights, averaged over steps" if state.average else "final weights",
         num_parameters=sum(p.numel() for p in state.model.parameters()),
         plan=plan,
+        certificate=certificate,
         **measured,
         probes=tuple(folder.probes.read()),
         training=status,

@@ -27,8 +27,9 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.journal import WAY_OUT, Journal, Probe
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
+from lengthwise.runs.until import Attempt, Course
 from lengthwise.tasks.base import SymbolTask
-from lengthwise.training.checkpoint import load_weights
+from lengthwise.training.checkpoint import load_weights, read_notes
 from lengthwise.training.loop import StepRecord
 from lengthwise.validation import validated
 
@@ -36,7 +37,8 @@ from lengthwise.validation import validated
 class RunStatus(BaseModel):
     """How far a run has come; times add up over interruptions.
 
-    `journals` holds the digest of each journal up to `step`, by its name.
+    `journals` holds the digest of each journal up to `step`, by its name. Of a run that trains until a level is
+    reached, `step` and the seconds are those of all attempts, with certificates, and `attempts` are those that are over.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,6 +49,16 @@ class RunStatus(BaseModel):
     cpu_seconds: float = 0.0
     message: str = ""
     journals: dict[str, str] = Field(default_factory=dict)
+    attempts: tuple[Attempt, ...] = Field((), exclude_if=lambda attempts: not attempts)
+
+
+ENDINGS = ("reached", "out of budget")
+"""The statuses of a run that trained until a level was reached, or until no attempt could begin any more."""
+
+
+def takes_probes(spec: RunSpec) -> bool:
+    """Whether strings are answered while a run trains; none are where what is reached decides how it goes on."""
+    return isinstance(spec.task, SymbolTask) and spec.until is None
 
 
 NOT_MEASURED = LengthCurve(protocol="independent", points=())
@@ -124,14 +136,22 @@ class RunFolder(NamedTuple):
         return Journal(self.path / "probes.jsonl", Probe)
 
     def create(self, spec: RunSpec) -> None:
-        """Make the folder and write down the specification, again where the file is damaged or another run's."""
+        """Make the folder and write down the specification, again where the file is damaged or another run's.
+
+        Another budget replaces the one that is there.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
+        begun = versions()
         try:
-            is_own = self.read_spec().id == spec.id
+            earlier = self.read_spec()
+            is_own = earlier.id == spec.id
         except ValueError:
             is_own = False
-        if not is_own:
-            self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": versions()})
+        if is_own and earlier.until == spec.until:
+            return
+        if is_own:
+            begun = self._read("run.json").get("versions", begun)
+        self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun})
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -197,7 +217,7 @@ class RunFolder(NamedTuple):
             ValueError: entries are missing, or are those of another run.
         """
         self.metrics.check(step)
-        if isinstance(self.read_spec().task, SymbolTask):
+        if takes_probes(self.read_spec()):
             self.probes.check(step, PROBE_EVERY)
         for journal in (self.metrics, self.probes):
             expected = status.journals.get(journal.path.name)
@@ -246,7 +266,16 @@ class Run(NamedTuple):
     @property
     def is_trained(self) -> bool:
         """Whether the weights are those after the last step; others are partial."""
+        if self.spec.until is not None:
+            return self.folder.read_status().status in ENDINGS
         return self.steps_done == self.spec.recipe.steps
+
+    @property
+    def steps_text(self) -> str:
+        """After how many steps the weights are those."""
+        if self.spec.until is not None:
+            return f"after {self.steps_done:,} steps of an attempt"
+        return f"after step {self.steps_done:,} of {self.spec.recipe.steps:,}"
 
     @property
     def metrics(self) -> list[StepRecord]:
@@ -265,7 +294,8 @@ def load_run(path: str | Path) -> Run:
     spec = folder.read_spec()
     if not folder.checkpoint.exists() and folder.read_result() is not None:
         raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {WAY_OUT}")
-    model = spec.make_model()
+    notes = {} if spec.until is None else read_notes(folder.checkpoint, spec.id)
+    model = spec.attempt(len(Course.from_notes(notes).over)).make_model()
     steps_done = load_weights(model, folder.checkpoint, spec.id)
     model.eval()
     return Run(folder, spec, model, steps_done)

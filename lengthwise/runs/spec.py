@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
-from lengthwise.presets.base import PRESETS
+from lengthwise.presets.base import PRESETS, Preset, Pursuit
 from lengthwise.registry import nearest
+from lengthwise.runs.until import Until, check_reachable, parse_goal
 from lengthwise.tasks.base import TASKS, SymbolTask, VectorTask
 from lengthwise.training.loop import training_lengths
 from lengthwise.training.recipe import Recipe
@@ -17,6 +18,9 @@ from lengthwise.training.requirements import check_memory, check_model, check_ta
 from lengthwise.validation import dump_named, quoted, truncate, validated
 
 SECTIONS = ("task", "model", "train")
+SEEDS_APART = 1 << 32
+"""How far the seeds of a run's attempts are apart: two runs share none."""
+
 Settings = dict[str, Any]
 
 
@@ -28,6 +32,7 @@ class RunSpec(NamedTuple):
     model_config: ModelConfig
     recipe: Recipe
     seed: int
+    until: Until | None = None
 
     def to_json(self) -> Settings:
         """The complete specification, defaults included."""
@@ -36,11 +41,12 @@ class RunSpec(NamedTuple):
             "model": dump_named(self.model_name, self.model_config),
             "train": self.recipe.model_dump(mode="json"),
             "seed": self.seed,
+            **({} if self.until is None else {"until": self.until.model_dump(mode="json")}),
         }
 
     @property
     def id(self) -> str:
-        """Readable, and unique by a hash of all that changes a number (how often to save does not)."""
+        """Readable, and unique by a hash of all that changes a number (how often to save, and a budget, do not)."""
         specification = json.dumps(identity(self.to_json()), sort_keys=True)
         digest = blake2b(specification.encode(), digest_size=5).hexdigest()
         return f"{self.task.name}-{self.model_name}-seed{self.seed}-{digest}"
@@ -49,13 +55,36 @@ class RunSpec(NamedTuple):
         """The untrained model, its parameters drawn from the seed."""
         return build_model(self.model_name, self.model_config, self.task, self.seed)
 
+    def attempt(self, number: int) -> "RunSpec":
+        """What attempt 0, 1, ... of a run trains; of a run that is trained once it is the run itself.
+
+        Example:
+            >>> spec = make_spec("parity", "block-linear-rnn", {}, until="proved")
+            >>> [spec.attempt(number).model_config.d_model for number in range(6)]
+            [16, 16, 32, 32, 64, 64]
+        """
+        if self.until is None:
+            return self
+        changes = self.until.models[number % len(self.until.models)]
+        config = validated(type(self.model_config), {**self.model_config.model_dump(), **changes}, path="model")
+        return self._replace(model_config=config, seed=self.seed + number * SEEDS_APART, until=None)
+
 
 def make_spec(
-    task: str, model: str, settings: Mapping[str, Any], *, preset: str | None = None, seed: int = 0
+    task: str,
+    model: str,
+    settings: Mapping[str, Any],
+    *,
+    preset: str | None = None,
+    seed: int = 0,
+    until: str | None = None,
+    budget: float = 600.0,
 ) -> RunSpec:
     """Validate settings (sections `task`, `model`, `train`) over a preset, by default the model's own.
 
-    All problems come as one ValueError.
+    With `until`, a level of certificates, the run trains until a certificate reaches it (`Until`), by default as the
+    first preset says that does so with this model; no attempt begins after `budget` CPU seconds. All problems come as
+    one ValueError.
 
     Example:
         >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})
@@ -63,10 +92,14 @@ def make_spec(
         (10, 128)
     """
     task_class, model_class = TASKS[task], MODELS[model]
-    recipe = PRESETS[model_class.default_preset if preset is None else preset]
+    goal = None if until is None else parse_goal(until)
+    recipe = _preset(model_class, preset, until=goal is not None)
     if issubclass(task_class, VectorTask):
         check_accepts_vectors(model_class)
     base: Settings = {"train": recipe.train, "model": recipe.models.get(model, {})}
+    pursuit = recipe.until.get(model, Pursuit({"follow": {}}))
+    if goal is not None:
+        base = merge(base, {"train": pursuit.train})
     merged = merge(base, settings)
     problems = [
         f"{quoted(s)}: no such section{nearest(s, SECTIONS)} (known: {', '.join(SECTIONS)})"
@@ -87,23 +120,55 @@ def make_spec(
     if problems:
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
-    check_model(model_class, spec.recipe)
-    check_task(spec.task, spec.recipe)
-    check_memory(outline(model, spec.model_config, spec.task), spec.recipe)
-    training_lengths(spec.task, spec.recipe)
+    if goal is not None:
+        given = settings.get("model", {}).keys()
+        models = tuple(dict(changes) for changes in pursuit.models if not given & changes.keys()) or ({},)
+        until_section = {"level": goal, "budget": budget, "models": models}
+        spec = spec._replace(until=validated(Until, until_section, path="until"))
+    check(spec)
     return spec
+
+
+def check(spec: RunSpec) -> None:
+    """Raise a ValueError where the parts of a specification, each of which is valid, do not fit one another."""
+    check_task(spec.task, spec.recipe)
+    training_lengths(spec.task, spec.recipe)
+    for number in range(1 if spec.until is None else len(spec.until.models)):
+        attempt = spec.attempt(number)
+        check_model(MODELS[spec.model_name], spec.recipe)
+        model = outline(spec.model_name, attempt.model_config, spec.task)
+        check_memory(model, spec.recipe)
+        if spec.until is not None:
+            check_reachable(model, spec.task, spec.until.level)
+
+
+def _preset(model: type[SequenceModel], name: str | None, *, until: bool) -> type[Preset]:
+    """The preset of that name, or the model's own: until a level is reached, the first that is made for that."""
+    if name is not None:
+        return PRESETS[name]
+    pursuing = [preset for preset in PRESETS.values() if until and model.name in preset.until]
+    return pursuing[0] if pursuing else PRESETS[model.default_preset]
 
 
 def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
     """The inverse of `RunSpec.to_json`."""
     sections = {section: dict(settings[section]) for section in SECTIONS}
-    return make_spec(sections["task"].pop("name"), sections["model"].pop("name"), sections, seed=settings["seed"])
+    spec = make_spec(sections["task"].pop("name"), sections["model"].pop("name"), sections, seed=settings["seed"])
+    if "until" in settings:
+        spec = spec._replace(until=validated(Until, settings["until"], path="until"))
+        check(spec)
+    return spec
 
 
 def identity(specification: Mapping[str, Any]) -> Settings:
-    """The part of a specification that changes a number: all but how often to save."""
-    train = {name: value for name, value in specification["train"].items() if name != "checkpoint_every"}
-    return {**specification, "train": train}
+    """The part of a specification that changes a number: all but how often to save, and when to give up."""
+    left_out = {"train": "checkpoint_every", "until": "budget"}
+    parts = {
+        section: {name: value for name, value in specification[section].items() if name != left}
+        for section, left in left_out.items()
+        if section in specification
+    }
+    return {**specification, **parts}
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:

@@ -1,8 +1,10 @@
 """Checkpoints: all that training changes, in one safetensors file that appears by rename."""
 
 import json
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -11,11 +13,19 @@ from torch import Tensor, nn
 
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
-from lengthwise.training.loop import Growth, TrainingState
+from lengthwise.training.loop import INITIAL_LOSS, Growth, TrainingState
+
+NOTE = "note "
+"""What the names of notes begin with in a file's metadata."""
 
 
-def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
-    """Save weights, average, moments, lengths reached, running norm and step, of the specification `fingerprint`."""
+def save_checkpoint(
+    state: TrainingState, path: Path, fingerprint: str, notes: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Save weights, average, moments, lengths reached, running means and step, of the specification `fingerprint`.
+
+    `notes` are kept with them (`read_notes`).
+    """
     tensors = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
     for name, parameter in state.model.named_parameters():
@@ -27,7 +37,10 @@ def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         "lengths_reached": str(state.growth.num_reached),
         "loss_at_longest": repr(state.growth.loss),
         "gradient_norm": repr(state.gradient_norm),
+        "loss": repr(state.loss),
+        "solved_at": "" if state.solved_at is None else str(state.solved_at),
         "fingerprint": fingerprint,
+        **{NOTE + name: text for name, text in notes.items()},
     }
     metadata["digest"] = _digest(tensors, metadata)
     write_by_rename(path, _with_sorted_metadata(save(tensors, metadata)))
@@ -46,7 +59,15 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         _moments(state, parameter).update(saved)
     state.growth = Growth(int(metadata["lengths_reached"]), float(metadata["loss_at_longest"]))
     state.gradient_norm = float(metadata["gradient_norm"])
+    state.loss = float(metadata.get("loss", INITIAL_LOSS))  # earlier versions wrote neither
+    state.solved_at = int(solved_at) if (solved_at := metadata.get("solved_at")) else None
     state.step = int(metadata["step"])
+
+
+def read_notes(path: Path, fingerprint: str) -> dict[str, str]:
+    """What was noted in a checkpoint of this specification; a damaged or foreign file is a ValueError."""
+    _, metadata = _read_own(path, fingerprint)
+    return {name.removeprefix(NOTE): text for name, text in metadata.items() if name.startswith(NOTE)}
 
 
 def load_weights(model: SequenceModel, path: Path, fingerprint: str) -> int:
@@ -91,14 +112,20 @@ def _read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     return tensors, metadata
 
 
-def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata of a file that is not damaged and belongs to specification and model."""
+def _read_own(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a file that is not damaged and belongs to the specification."""
     tensors, metadata = _read_file(path)
     if metadata["fingerprint"] != fingerprint:
         raise ValueError(
             f"{path}: this checkpoint belongs to another specification, {metadata['fingerprint']}; move {path.parent} "
             "away to train again"
         )
+    return tensors, metadata
+
+
+def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a file that is not damaged and belongs to specification and model."""
+    tensors, metadata = _read_own(path, fingerprint)
     saved = {name: tensor.shape for name, tensor in tensors.items() if name.startswith("weights.")}
     if saved != {f"weights.{name}": tensor.shape for name, tensor in model.state_dict().items()}:
         raise ValueError(

@@ -44,6 +44,13 @@ MIN_CLIP_NORM = 0.01
 """Gradients are not clipped below this norm: rare mistakes of a net that makes few must still be heard."""
 
 
+INITIAL_LOSS = 2.0
+"""Where the running loss begins: high, so that a lucky batch is not enough."""
+
+SHARE_OF_LATEST = 0.05
+"""Of the running loss by which `FollowRecipe` goes, how much the latest step's is."""
+
+
 class StepRecord(NamedTuple):
     """What one step reports: steps done so far, loss, length before padding, norm of the gradient, rate of Adam.
 
@@ -75,7 +82,8 @@ class Growth(NamedTuple):
 class TrainingState:
     """All that training changes: weights, their average, the optimizers' moments, lengths reached, steps done.
 
-    `gradient_norm` is the running mean of the norms of gradients, after clipping.
+    `gradient_norm` is the running mean of the norms of gradients, after clipping, `loss` that of the losses of answers.
+    `solved_at` is the step after which that was low enough (`FollowRecipe`).
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
@@ -86,6 +94,8 @@ class TrainingState:
         self.growth = Growth()
         self.gradient_norm = recipe.optimizer.clip_norm
         self.step = 0
+        self.loss = INITIAL_LOSS
+        self.solved_at: int | None = None
 
     def load_final_weights(self) -> None:
         """Put the averaged weights, where there are any, into the model."""
@@ -136,19 +146,30 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
     lengths, others = training_lengths(task, recipe)
     check_task(task, recipe)
     state.model.train()
-    while state.step < recipe.steps:
-        if quantization_is_due(state.model, state.step, recipe.steps):
+    while not recipe.is_over(state.step, state.solved_at):
+        scheduled = recipe.scheduled(state.step, state.solved_at)
+        if quantization_is_due(state.model, scheduled, recipe.steps):
             _find_codes(state, task, lengths[-1], seed)
         if isinstance(state.model, FollowsTraining):
-            state.model.set_progress(state.step / recipe.steps)
+            state.model.set_progress(scheduled / recipe.steps)
         generator = generator_for(seed, "step", state.step)
-        length = _draw_length(state, recipe, lengths, others, generator)
+        length = _draw_length(state, recipe, scheduled, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)
-        loss, answers = _losses(state, batch, recipe, generator)
-        record = _update(state, recipe, loss, length)
+        loss, answers = _losses(state, batch, recipe, scheduled, generator)
+        record = _update(state, recipe, scheduled, loss, length)
+        _follow(state, recipe, float(answers.detach()), has_grown=state.growth.num_reached == len(lengths))
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
             state.growth = state.growth.after(float(answers.detach()))
         yield record
+
+
+def _follow(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: bool) -> None:
+    """Take in the loss of a step's answers, and note when the task is solved by it, at all lengths."""
+    state.loss += SHARE_OF_LATEST * (loss - state.loss)
+    if recipe.follow is None or state.solved_at is not None or state.loss >= recipe.follow.solved_loss:
+        return
+    if has_grown or recipe.length_sampling != "growing":
+        state.solved_at = state.step
 
 
 def _find_codes(state: TrainingState, task: Task, length: int, seed: int) -> None:
@@ -178,7 +199,12 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
 
 
 def _draw_length(
-    state: TrainingState, recipe: Recipe, lengths: list[int], others: list[int], generator: torch.Generator
+    state: TrainingState,
+    recipe: Recipe,
+    scheduled: int,
+    lengths: list[int],
+    others: list[int],
+    generator: torch.Generator,
 ) -> int:
     """One of the lengths, by the recipe's odds; now and then one of the others, each as likely."""
     if recipe.length_sampling == "growing":
@@ -186,12 +212,12 @@ def _draw_length(
     share = SHARE_OF_OTHERS * len(others) / (len(lengths) + SHARE_OF_OTHERS * len(others))
     if others and float(torch.rand((), generator=generator)) < share:
         return others[int(torch.randint(len(others), (), generator=generator))]
-    odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
+    odds = torch.tensor(recipe.length_odds_at(scheduled, lengths, state.growth.num_reached))
     return lengths[int(odds.multinomial(1, generator=generator))]
 
 
 def _losses(
-    state: TrainingState, batch: Batch, recipe: Recipe, generator: torch.Generator
+    state: TrainingState, batch: Batch, recipe: Recipe, scheduled: int, generator: torch.Generator
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """The loss of a step, and the part of it that answers make.
 
@@ -199,7 +225,7 @@ def _losses(
     half of the strings are from those of the same suffixes with pads (the mean square over all numbers, where each
     state has noise of its own).
     """
-    model, weight = state.model, recipe.consistency_at(state.step)
+    model, weight = state.model, recipe.consistency_at(scheduled)
     block = model.pad_block if isinstance(model, AcceptsPads) else 1
     augmented = _augmented(batch, recipe, generator, block)
     compared: list[Tensor] = []
@@ -209,11 +235,11 @@ def _losses(
         maximum = recipe.augmentation.pads_per_symbol
         padded = with_identity_padding(suffixes, generator, max_per_symbol=maximum, block=block)
         compared = [suffixes.inputs, padded.inputs]
-    if isinstance(model, AcceptsNoise) and (deviation := recipe.state_noise_at(state.step)):
+    if isinstance(model, AcceptsNoise) and (deviation := recipe.state_noise_at(scheduled)):
         model = model.perturbed(gaussian_noise(deviation, generator))
     answers, states = _loss_and_states(model, augmented, recipe.supervision, compared)
     loss = answers
-    if contraction := recipe.contraction_at(state.step):
+    if contraction := recipe.contraction_at(scheduled):
         assert isinstance(model, RecurrentModel), "check_model rejects others"
         loss = answers + excess_growth(model, augmented.inputs, contraction)
     if not states:
@@ -267,7 +293,7 @@ def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator, pad_blo
     return batch
 
 
-def _update(state: TrainingState, recipe: Recipe, loss: Tensor, length: int) -> StepRecord:
+def _update(state: TrainingState, recipe: Recipe, scheduled: int, loss: Tensor, length: int) -> StepRecord:
     state.model.zero_grad()
     loss.backward()
     limit = recipe.optimizer.clip_norm
@@ -281,7 +307,7 @@ def _update(state: TrainingState, recipe: Recipe, loss: Tensor, length: int) -> 
             "lower train.optimizer.learning_rate or train.optimizer.clip_norm"
         )
     state.gradient_norm = 0.95 * state.gradient_norm + 0.05 * min(norm, limit)
-    factor = recipe.rate_factor_at(state.step)
+    factor = recipe.rate_factor_at(scheduled)
     for optimizer in state.optimizers:
         for group in optimizer.param_groups:
             group["lr"] = group["full_rate"] * factor

@@ -81,6 +81,20 @@ class ContractionRecipe(_Section):
     after: float = Field(0.3, ge=0, lt=1)
 
 
+class FollowRecipe(_Section):
+    """Training that follows what it has reached, by its loss alone: it learns, and once it has learned, it contracts.
+
+    The steps that a recipe schedules up to the fraction `contract_after` are for learning, and are stretched to all of
+    its steps but `contract_steps`. As soon as the running loss of the answers is below `solved_loss`, the scheduled
+    rest, in which temperatures fall and noise grows, is run through in `contract_steps`. Where the loss does not get
+    there, training ends without it.
+    """
+
+    solved_loss: float = Field(0.01, gt=0)
+    contract_steps: int = Field(300, ge=1, le=MAX_STEPS)
+    contract_after: float = Field(0.4, ge=0, lt=1)
+
+
 class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
@@ -104,6 +118,7 @@ class Recipe(_Section):
       training, where h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no
       label. From the first step on it can hold all states together, and nothing is learned.
     - `contraction`: makes models contract that bound their steps (`ContractionRecipe`).
+    - `follow`: training ends early, or gives up, by what it has reached (`FollowRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     """
 
@@ -119,6 +134,7 @@ class Recipe(_Section):
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
     contraction: ContractionRecipe | None = Field(None, exclude_if=lambda contraction: contraction is None)
+    follow: FollowRecipe | None = Field(None, exclude_if=lambda follow: follow is None)
     ema_decay: float = Field(0.99, ge=0, lt=1)
     checkpoint_every: int = Field(500, ge=1, le=MAX_STEPS)
 
@@ -129,7 +145,35 @@ class Recipe(_Section):
                 f"min_length: expected at most max_length={self.max_length}, got {self.min_length}; lower it or raise "
                 "max_length"
             )
+        if self.follow and self.follow.contract_steps >= self.steps:
+            raise ValueError(
+                f"follow.contract_steps: expected fewer than steps={self.steps}, got {self.follow.contract_steps}; "
+                "lower it or raise steps"
+            )
         return self
+
+    def scheduled(self, step: int, solved_at: int | None = None) -> int:
+        """Where in the schedule training is after this many steps, if the task was solved after `solved_at` of them.
+
+        Example:
+            >>> recipe = Recipe(steps=1_000, follow=FollowRecipe(contract_steps=200, contract_after=0.5))
+            >>> recipe.scheduled(400), recipe.scheduled(400, 400), recipe.scheduled(500, 400)
+            (250, 500, 750)
+        """
+        if self.follow is None:
+            return step
+        begin = round(self.follow.contract_after * self.steps)
+        if solved_at is None:
+            return begin * step // (self.steps - self.follow.contract_steps)
+        return begin + (self.steps - begin) * (step - solved_at) // self.follow.contract_steps
+
+    def is_over(self, step: int, solved_at: int | None = None) -> bool:
+        """Whether training ends after this many steps."""
+        if self.follow is None:
+            return step >= self.steps
+        if solved_at is None:
+            return step >= self.steps - self.follow.contract_steps
+        return step >= solved_at + self.follow.contract_steps
 
     def rate_factor_at(self, step: int) -> float:
         """What the learning rates are multiplied by at step 0, 1, ..., steps - 1."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from lengthwise.certification.certificate import Evidence
+from lengthwise.certification.certificate import Evidence, Level
 from lengthwise.extraction.base import Extraction, Reader
 from lengthwise.extraction.prototypes import NotFinite
 from lengthwise.registry import Registry
@@ -38,6 +38,11 @@ class Prover(ABC):
     def applies_to(cls, model: Any) -> bool:
         """Whether this model, one that the reader reads, is of the kind that the method is for."""
         return True
+
+    @classmethod
+    def reaches(cls, model: Any) -> Level:
+        """The level of what it proves of such a model; `extracted` where it knows no such step."""
+        return "proved"
 
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float

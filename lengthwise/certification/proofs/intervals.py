@@ -9,9 +9,10 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Level
 from lengthwise.certification.evidence.intervals import IntervalEvidence
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finer_extractions, finite_or_none
-from lengthwise.certification.proofs.steps import Steps, steps_of
+from lengthwise.certification.proofs.steps import STEPS, Steps, steps_of
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction, Reader
 from lengthwise.models.base import RecurrentModel
@@ -95,6 +96,11 @@ class IntervalProver(Prover):
     """Looks for intervals (`invariant_intervals`) around the prototypes, or around those of smaller classes."""
 
     reader = "recurrent"
+
+    @classmethod
+    def reaches(cls, model: RecurrentModel) -> Level:
+        """Steps of the kinds in `STEPS` are bounded, others are not."""
+        return "proved" if any(type(model) is steps.kind for steps in STEPS.values()) else "extracted"
 
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float

@@ -8,6 +8,7 @@ from jaxtyping import Float64, Int64
 from torch import Tensor, nn
 
 from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Level
 from lengthwise.certification.evidence.isometries import IsometryEvidence
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.proofs.steps import READOUT, hidden_features, margin
@@ -103,6 +104,10 @@ class IsometryProver(Prover):
     @classmethod
     def applies_to(cls, model: RecurrentModel) -> bool:
         return type(model) is BlockLinearRNN and model.config.columns == "reflected"
+
+    @classmethod
+    def reaches(cls, model: RecurrentModel) -> Level:
+        return "bounded"
 
     @torch.no_grad()
     def prove(self, model: RecurrentModel, extraction: Extraction) -> IsometryEvidence:

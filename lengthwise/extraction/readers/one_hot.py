@@ -18,8 +18,15 @@ from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.ops.answers import answers_of
+from lengthwise.ops.symbol_recurrence import one_hot_positions
 
 MAX_STATES = 200_000
+
+MAX_COMPUTED = 50_000
+"""Along strings of more symbols states are followed by the indices of their 1, which are the products to the bit."""
+
+
+MAX_POSITIONS_PER_CHUNK = 1 << 22
 
 
 class Columns(NamedTuple):
@@ -85,18 +92,38 @@ def compare_exact_traces(model: RecurrentModel, extraction: Extraction, strings:
     return count
 
 
+@torch.no_grad()
+def compare_positions(model: BlockLinearRNN, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> TraceCount:
+    """`compare_exact_traces`, of states that are followed as the model follows those of whole strings: by look-up."""
+    layer = model.layers[0]
+    assert isinstance(layer, BlockLinearLayer)
+    assert isinstance(extraction.fine, Transducer)
+    (norm,) = model.norms
+    transitions = layer.transitions(norm(model.embedding.weight))
+    enumerated = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
+    count = TraceCount(len(strings), 0, 0, 0.0)
+    for chunk in strings.split(max(1, MAX_POSITIONS_PER_CHUNK // (strings.shape[1] * layer.blocks[0]))):
+        positions = one_hot_positions(transitions, chunk, layer.initial_state(len(chunk)))
+        expected = torch.from_numpy(extraction.fine.semiautomaton.run(chunk.numpy(), extraction.fine.start))
+        num_different = (positions != enumerated[expected]).sum(-1)  # blocks; each is the square root of 2 away
+        num_wrong, most = int((num_different > 0).sum()), int(num_different.max())
+        count += TraceCount(0, num_different.numel(), num_wrong, math.sqrt(2 * most))
+    return count
+
+
 class OneHotTraces(Traces):
     """The states of the recurrence, compared bit for bit where the machine has all of them."""
 
-    def __init__(self, model: RecurrentModel, strings: Int64[Tensor, "B T"], others: Traces) -> None:
+    def __init__(self, model: BlockLinearRNN, strings: Int64[Tensor, "B T"], others: Traces) -> None:
         self.model = model
         self.strings = strings
         self._others = others
 
     def compare(self, extraction: Extraction) -> TraceCount:
-        if extraction.exact:
-            return compare_exact_traces(self.model, extraction, self.strings)
-        return self._others.compare(extraction)
+        if not extraction.exact:
+            return self._others.compare(extraction)
+        compare = compare_exact_traces if self.strings.numel() <= MAX_COMPUTED else compare_positions
+        return compare(self.model, extraction, self.strings)
 
 
 @READERS.register("one-hot")
@@ -122,6 +149,7 @@ class OneHotReader(RecurrentReader):
         return enumerate_states(self.model, self.symbols, columns)
 
     def traces(self, strings: Int64[Tensor, "B T"]) -> Traces:
+        assert isinstance(self.model, BlockLinearRNN)
         return OneHotTraces(self.model, strings, super().traces(strings))
 
     def _columns(self) -> Columns | None:

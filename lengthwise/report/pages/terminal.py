@@ -63,6 +63,9 @@ class _Bars:
         self._lines: dict[str, TaskID] = {}
 
     def __call__(self, progress: Progress) -> None:
+        if progress.is_decision:
+            self._bars.console.print(f"{progress.run_id}: {progress.note}", highlight=False, markup=False)
+            return
         if progress.run_id not in self._lines:
             name = progress.run_id.rsplit("-", 1)[0]
             self._lines[progress.run_id] = self._bars.add_task(name, total=progress.total, note="")
@@ -78,6 +81,9 @@ class _PlainLines:
         self._tenths: dict[str, int] = {}
 
     def __call__(self, progress: Progress) -> None:
+        if progress.is_decision:
+            self._console.print(f"{progress.run_id}: {progress.note}", highlight=False, soft_wrap=True, markup=False)
+            return
         tenth = 10 * progress.done // progress.total
         if progress.fraction or (progress.phase == "training" and self._tenths.get(progress.run_id) == tenth):
             return

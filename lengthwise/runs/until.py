@@ -1,0 +1,128 @@
+"""Runs that train until a certificate reaches a level: the goal, the attempts at it, and when to begin another."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lengthwise.certification.certificate import CLAIMS, Level
+from lengthwise.certification.reachable import highest_level
+from lengthwise.models.base import SequenceModel
+from lengthwise.registry import nearest
+from lengthwise.tasks.base import RegularTask, Task
+from lengthwise.training.loop import TrainingState
+from lengthwise.training.recipe import Recipe
+
+Goal = Literal["extracted", "bounded", "proved"]
+"""Levels that training can have as its end."""
+
+
+class Until(BaseModel):
+    """Train until a certificate reaches `level`, in attempts, none of which begins after `budget` CPU seconds.
+
+    The CPU seconds are those of training and certificates, of all processes that worked on the run. `models` has the
+    settings of the model that the attempts change, one after another and then again from the first on; each attempt has
+    a seed of its own. What an attempt does depends on its steps alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    level: Goal
+    budget: Annotated[float, Field(ge=0)] = 600.0
+    models: tuple[dict[str, Any], ...] = Field(({},), min_length=1)
+
+
+class Attempt(BaseModel):
+    """One attempt: what it changed in the model, its seed, its steps, and what became of it.
+
+    `solved_at`: the step after which the loss was low enough for states to be contracted, None where it stayed up.
+    `loss`: the running loss at the end, None where training diverged. `level`: that of its certificate, None where it
+    was not certified, since its loss was not low enough.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: dict[str, Any]
+    seed: int
+    steps: int
+    solved_at: int | None
+    loss: float | None
+    level: Level | None = None
+
+    @property
+    def outcome(self) -> str:
+        """What became of it, as a clause."""
+        if self.level is not None:
+            return f"its certificate is {self.level}"
+        if self.loss is None:
+            return "training diverged"
+        what = "stayed at" if self.solved_at is None else "rose, while states contracted, to"
+        return f"the loss {what} {self.loss:.2g}"
+
+
+def parse_goal(name: str) -> Goal:
+    """The level of that name, one of those that can be asked for; another name is a ValueError."""
+    goals = get_args(Goal)
+    if name not in goals:
+        raise ValueError(f"until: expected one of {', '.join(goals)}, got {name!r}{nearest(name, goals)}")
+    return cast(Goal, name)
+
+
+def check_reachable(model: SequenceModel, task: Task, level: Goal) -> None:
+    """Raise a ValueError where no certificate of such a model can reach the level, or the task can have none."""
+    if not isinstance(task, RegularTask):
+        raise ValueError(
+            f"until: {task.name} has no transducer to compare a machine with, so that nothing can be certified; choose "
+            "a regular task, or train for a number of steps"
+        )
+    levels = list(CLAIMS)
+    highest = highest_level(model)
+    if levels.index(highest) < levels.index(level):
+        possible = [goal for goal in get_args(Goal) if levels.index(goal) <= levels.index(highest)]
+        ways = f"choose {' or '.join(possible)}, or " if possible else ""
+        raise ValueError(
+            f"until: expected a level that a {model.name} of these settings can reach, at most {highest!r}, got "
+            f"{level!r}; {ways}train another model, such as a block-linear-rnn"
+        )
+
+
+def is_low(state: TrainingState, recipe: Recipe) -> bool:
+    """Whether the loss says that the task is solved, and still is now that the states have contracted."""
+    assert recipe.follow is not None
+    return state.solved_at is not None and state.loss < recipe.follow.solved_loss
+
+
+class Course(NamedTuple):
+    """Where a run stands: the attempts that are over, and the steps that they took."""
+
+    over: tuple[Attempt, ...] = ()
+
+    @property
+    def steps(self) -> int:
+        """Of all attempts that are over."""
+        return sum(attempt.steps for attempt in self.over)
+
+    def to_notes(self) -> dict[str, str]:
+        """What a checkpoint of the next attempt says; nothing before the first is over."""
+        return {"attempts": json.dumps([attempt.model_dump() for attempt in self.over])} if self.over else {}
+
+    @classmethod
+    def from_notes(cls, notes: Mapping[str, str]) -> "Course":
+        """The inverse of `to_notes`."""
+        return cls(tuple(Attempt.model_validate(entry) for entry in json.loads(notes.get("attempts", "[]"))))
+
+    def announce(self, changes: Mapping[str, Any], seed: int) -> str:
+        """What the next attempt is, and why there is another one."""
+        settings = ", ".join([*(f"{name}={value}" for name, value in changes.items()), f"seed {seed}"])
+        why = f"; of attempt {len(self.over)} {self.over[-1].outcome}" if self.over else ""
+        return f"attempt {len(self.over) + 1}: {settings}{why}"
+
+
+def attempts_text(attempts: Sequence[Attempt]) -> list[str]:
+    """A line for each attempt."""
+    return [
+        f"attempt {number}: {', '.join(f'{name}={value}' for name, value in attempt.model.items()) or 'as given'}, "
+        f"{attempt.steps:,} steps, {attempt.outcome}"
+        for number, attempt in enumerate(attempts, start=1)
+    ]
