@@ -10,8 +10,8 @@ class Machine(Preset):
     """Preset `recurrent` for a `block-linear-rnn` that ends as a finite machine: 2,000 steps at a rate of 0.1.
 
     The rate is for logits that are learned directly: those of one block of 128 states, a mixture of which answers.
-    Until a level is reached, nets of 16, 32, 64 and 128 states are trained in turn, each with two seeds: for at most
-    900 steps, and 300 more in which states contract once the loss is below 0.005.
+    Until a level is reached, nets of 16, 32, 64, again 16, 32, 64, and 128 states are trained in turn: for at most 900
+    steps, and 300 more in which states contract once the loss is below 0.005.
 
     Source: ours.
     """
@@ -28,10 +28,9 @@ class Machine(Preset):
     until = MappingProxyType(
         {
             "block-linear-rnn": Pursuit(
-                train=MappingProxyType({"steps": 1_200, "follow": {"solved_loss": 0.005, "contract_steps": 300}}),
+                train=MappingProxyType({"steps": 1_200, "follow": {"solved_loss": 0.005, "patience": 250}}),
                 models=tuple(
-                    MappingProxyType({"d_model": size, "block_dim": size})
-                    for size in (16, 16, 32, 32, 64, 64, 128, 128)
+                    MappingProxyType({"d_model": size, "block_dim": size}) for size in (16, 32, 64, 16, 32, 64, 128)
                 ),
             )
         }

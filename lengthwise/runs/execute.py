@@ -219,7 +219,7 @@ def _train(state: TrainingState, work: _Work, course: Course) -> RunStatus:
                     record.save("training")
                     saved = step.step
                 try:
-                    _report(state, step, work, is_last=spec.recipe.is_over(step.step, state.solved_at))
+                    _report(state, step, work, is_last=state.is_over(spec.recipe))
                     stop = "stopped" if work.stop_requested() else ""
                 except OSError as error:  # whoever followed the progress is gone
                     stop = f"stopped, as progress cannot be reported ({error.strerror}),"

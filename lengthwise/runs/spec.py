@@ -78,7 +78,7 @@ def make_spec(
     preset: str | None = None,
     seed: int = 0,
     until: str | None = None,
-    budget: float = 600.0,
+    budget: float | int = 600.0,
 ) -> RunSpec:
     """Validate settings (sections `task`, `model`, `train`) over a preset, by default the model's own.
 

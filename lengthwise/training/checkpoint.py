@@ -38,6 +38,8 @@ def save_checkpoint(
         "loss_at_longest": repr(state.growth.loss),
         "gradient_norm": repr(state.gradient_norm),
         "loss": repr(state.loss),
+        "best_loss": repr(state.best_loss),
+        "best_at": str(state.best_at),
         "solved_at": "" if state.solved_at is None else str(state.solved_at),
         "fingerprint": fingerprint,
         **{NOTE + name: text for name, text in notes.items()},
@@ -59,7 +61,9 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         _moments(state, parameter).update(saved)
     state.growth = Growth(int(metadata["lengths_reached"]), float(metadata["loss_at_longest"]))
     state.gradient_norm = float(metadata["gradient_norm"])
-    state.loss = float(metadata.get("loss", INITIAL_LOSS))  # earlier versions wrote neither
+    state.loss = float(metadata.get("loss", INITIAL_LOSS))  # earlier versions wrote none of these four
+    state.best_loss = float(metadata.get("best_loss", INITIAL_LOSS))
+    state.best_at = int(metadata.get("best_at", "0"))
     state.solved_at = int(solved_at) if (solved_at := metadata.get("solved_at")) else None
     state.step = int(metadata["step"])
 

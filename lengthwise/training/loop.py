@@ -47,6 +47,9 @@ MIN_CLIP_NORM = 0.01
 INITIAL_LOSS = 2.0
 """Where the running loss begins: high, so that a lucky batch is not enough."""
 
+NOTABLY = 0.9
+"""A loss below this part of the best one so far has fallen."""
+
 SHARE_OF_LATEST = 0.05
 """Of the running loss by which `FollowRecipe` goes, how much the latest step's is."""
 
@@ -83,7 +86,8 @@ class TrainingState:
     """All that training changes: weights, their average, the optimizers' moments, lengths reached, steps done.
 
     `gradient_norm` is the running mean of the norms of gradients, after clipping, `loss` that of the losses of answers.
-    `solved_at` is the step after which that was low enough (`FollowRecipe`).
+    `solved_at` is the step after which that was low enough, `best_at` the one after which it was last a tenth below
+    `best_loss`, which it then became (`FollowRecipe`).
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
@@ -95,7 +99,12 @@ class TrainingState:
         self.gradient_norm = recipe.optimizer.clip_norm
         self.step = 0
         self.loss = INITIAL_LOSS
+        self.best_loss, self.best_at = INITIAL_LOSS, 0
         self.solved_at: int | None = None
+
+    def is_over(self, recipe: Recipe) -> bool:
+        """Whether no step remains."""
+        return recipe.is_over(self.step, self.solved_at, self.best_at)
 
     def load_final_weights(self) -> None:
         """Put the averaged weights, where there are any, into the model."""
@@ -146,7 +155,7 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
     lengths, others = training_lengths(task, recipe)
     check_task(task, recipe)
     state.model.train()
-    while not recipe.is_over(state.step, state.solved_at):
+    while not state.is_over(recipe):
         scheduled = recipe.scheduled(state.step, state.solved_at)
         if quantization_is_due(state.model, scheduled, recipe.steps):
             _find_codes(state, task, lengths[-1], seed)
@@ -166,6 +175,8 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
 def _follow(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: bool) -> None:
     """Take in the loss of a step's answers, and note when the task is solved by it, at all lengths."""
     state.loss += SHARE_OF_LATEST * (loss - state.loss)
+    if state.loss < NOTABLY * state.best_loss:
+        state.best_loss, state.best_at = state.loss, state.step
     if recipe.follow is None or state.solved_at is not None or state.loss >= recipe.follow.solved_loss:
         return
     if has_grown or recipe.length_sampling != "growing":

@@ -87,12 +87,13 @@ class FollowRecipe(_Section):
     The steps that a recipe schedules up to the fraction `contract_after` are for learning, and are stretched to all of
     its steps but `contract_steps`. As soon as the running loss of the answers is below `solved_loss`, the scheduled
     rest, in which temperatures fall and noise grows, is run through in `contract_steps`. Where the loss does not get
-    there, training ends without it.
+    there, training ends without it: after those steps, or as soon as it has not fallen by a tenth in `patience` steps.
     """
 
     solved_loss: float = Field(0.01, gt=0)
     contract_steps: int = Field(300, ge=1, le=MAX_STEPS)
     contract_after: float = Field(0.4, ge=0, lt=1)
+    patience: int = Field(300, ge=1, le=MAX_STEPS)
 
 
 class Recipe(_Section):
@@ -167,12 +168,12 @@ class Recipe(_Section):
             return begin * step // (self.steps - self.follow.contract_steps)
         return begin + (self.steps - begin) * (step - solved_at) // self.follow.contract_steps
 
-    def is_over(self, step: int, solved_at: int | None = None) -> bool:
-        """Whether training ends after this many steps."""
+    def is_over(self, step: int, solved_at: int | None = None, best_at: int = 0) -> bool:
+        """Whether training ends after this many steps, the loss having fallen last after `best_at` of them."""
         if self.follow is None:
             return step >= self.steps
         if solved_at is None:
-            return step >= self.steps - self.follow.contract_steps
+            return step >= min(self.steps - self.follow.contract_steps, best_at + self.follow.patience)
         return step >= solved_at + self.follow.contract_steps
 
     def rate_factor_at(self, step: int) -> float:

@@ -89,9 +89,9 @@ def test_a_run_that_dies_between_checkpoints_resumes_from_the_last(tmp_path: Pat
 def _saving_only_at(step: int):
     save = execute_module.save_checkpoint
 
-    def save_once(state, path, fingerprint) -> None:
+    def save_once(state, path, fingerprint, notes) -> None:
         if state.step == step:
-            save(state, path, fingerprint)
+            save(state, path, fingerprint, notes)
 
     return save_once
 

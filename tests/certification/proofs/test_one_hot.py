@@ -9,6 +9,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate, first_error
 from lengthwise.certification.certify import certify
@@ -21,7 +22,12 @@ from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.extraction.prototypes import NotFinite
 from lengthwise.extraction.readers import one_hot
-from lengthwise.extraction.readers.one_hot import compare_exact_traces, enumerate_states, one_hot_columns
+from lengthwise.extraction.readers.one_hot import (
+    compare_exact_traces,
+    compare_positions,
+    enumerate_states,
+    one_hot_columns,
+)
 from lengthwise.extraction.recurrent import extract_recurrent
 from lengthwise.layers.recurrent_layer import MIN_PROBABILITY
 from lengthwise.models import make_model
@@ -313,3 +319,38 @@ def test_states_other_than_those_enumerated_are_seen() -> None:
     model.layers[0].temperature.fill_(100.0)  # columns of the compiled net are no one-hot vectors any more
     count = compare_exact_traces(model, extraction, strings)
     assert count.num_nodes == count.num_disagreements == 280
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("length", [1, 2, 63])
+def test_states_followed_by_look_up_are_those_of_products(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_hot, "MAX_POSITIONS_PER_CHUNK", 2 * 63)  # one string, or two, or many at a time
+    strings = torch.randint(3, (9, length), generator=torch.Generator().manual_seed(length))
+    for model in (compiled(), finished(3), finished(4, d_model=12), finished(5, block_dim=6, read="mixture")):
+        model.set_progress(1.0)
+        extraction = enumerated(model)
+        assert compare_positions(model, extraction, strings) == compare_exact_traces(model, extraction, strings)
+        assert compare_positions(model, extraction, strings) == (9, 9 * length, 0, 0.0)
+
+
+@torch.no_grad()
+def test_a_table_that_is_not_the_models_is_seen_by_look_up() -> None:
+    model = finished(3)
+    extraction = enumerated(model)
+    strings = torch.randint(3, (7, 40), generator=torch.Generator().manual_seed(0))
+    table = extraction.fine.semiautomaton.table.copy()
+    state, symbol = np.argwhere(table != 0)[0]
+    table[state, symbol] = 0
+    wrong = Transducer(Semiautomaton(table, SUM.symbols), extraction.fine.start, extraction.fine.outputs)
+    faulty = extraction._replace(fine=wrong)
+    by_look_up, by_products = (compare(model, faulty, strings) for compare in (compare_positions, compare_exact_traces))
+    assert by_look_up.num_disagreements == by_products.num_disagreements > 0
+    assert math.isclose(by_look_up.max_distance, by_products.max_distance, rel_tol=1e-6)
+
+
+def test_columns_that_are_not_one_hot_are_not_followed_by_look_up() -> None:
+    model = finished(0)
+    extraction = enumerated(model)
+    model.set_progress(0.5)
+    with pytest.raises(ValueError, match="transitions: expected one-hot columns, got others"):
+        compare_positions(model, extraction, torch.zeros(1, 3, dtype=torch.int64))

@@ -1,0 +1,238 @@
+"""Runs that train until a certificate reaches a level: attempts, budgets, interruptions, what is refused."""
+
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from lengthwise.certification import strings as drawn
+from lengthwise.conventions import Diverged
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.runs import execute as execute_module
+from lengthwise.runs.execute import Interrupted, Progress, execute
+from lengthwise.runs.folder import RunFolder, load_run
+from lengthwise.runs.spec import RunSpec, make_spec, spec_from_json
+from lengthwise.runs.until import Until
+
+PLAN = EvaluationPlan(dense=(9, 12), dense_strings=8, long=((30, 4),), structured=((20, 2),))
+ONE_STATE, EIGHT_STATES = ({"d_model": size, "block_dim": size} for size in (1, 8))
+"""No net of one state knows the parity of a string."""
+
+
+@pytest.fixture(autouse=True)
+def few_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates from fewer and shorter strings."""
+    monkeypatch.setattr(drawn, "TESTED_LENGTHS", (10, 20, 40))
+    monkeypatch.setattr(drawn, "NUM_STRINGS", 50)
+
+
+def pursuing(*models: dict, budget: float = 600.0, level: str = "proved", **train) -> RunSpec:
+    """Parity by these models in turn."""
+    settings = {
+        "train": {
+            **{"steps": 460, "batch_size": 16, "min_length": 1, "max_length": 10, "checkpoint_every": 50},
+            "follow": {"solved_loss": 0.02, "contract_steps": 60, "patience": 120},
+            "optimizer": {"warmup_steps": 20},
+            **train,
+        }
+    }
+    spec = make_spec("parity", "block-linear-rnn", settings, preset="machine", until=level, budget=budget)
+    return spec._replace(until=Until(level=level, budget=budget, models=models))
+
+
+BOTH = pursuing(ONE_STATE, EIGHT_STATES)
+
+
+def contents(root: Path, spec: RunSpec) -> tuple[object, ...]:
+    """All of a finished run that must not depend on how it came about."""
+    folder = RunFolder(root / spec.id)
+    result = folder.read_result()
+    assert result is not None
+    assert result.certificate is not None
+    weights = {name: tensor.tolist() for name, tensor in load_file(folder.checkpoint).items()}
+    certificate = result.certificate.model_copy(update={"seconds": 0.0})
+    return weights, folder.metrics.path.read_text(), result.training.attempts, list(result.curves), certificate
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawn, "TESTED_LENGTHS", (10, 20, 40))
+        patch.setattr(drawn, "NUM_STRINGS", 50)
+        execute(BOTH, root, PLAN)
+    return root
+
+
+def test_attempts_go_on_until_the_level_is_reached(undisturbed: Path) -> None:
+    run = load_run(undisturbed / BOTH.id)
+    assert run.result is not None
+    training = run.result.training
+    first, second = training.attempts
+    assert (first.model, first.solved_at, first.level) == (ONE_STATE, None, None)
+    assert first.loss is not None
+    assert first.loss > 0.6
+    assert (second.model, second.level, training.status) == (EIGHT_STATES, "proved", "reached")
+    assert second.solved_at is not None
+    assert second.steps == second.solved_at + 60
+    assert training.step == first.steps + second.steps == len(run.metrics)
+    assert [record.step for record in run.metrics] == list(range(1, training.step + 1))
+    assert first.seed != second.seed
+    assert run.model.config.d_model == 8
+    assert run.is_trained
+    assert not run.folder.probes.read(), "strings were answered while what was reached decided how to go on"
+    assert run.result.certificate is not None
+    assert run.result.certificate.model["d_model"] == 8
+
+
+class StopAt:
+    """A listener that asks for a stop at a step of an attempt."""
+
+    def __init__(self, attempt: int, step: int) -> None:
+        self.attempt, self.step, self.begun, self.requested = attempt, step, 0, False
+
+    def __call__(self, progress: Progress) -> None:
+        self.begun += progress.note.startswith("attempt")
+        self.requested |= self.begun == self.attempt and progress.done >= self.step and not progress.is_decision
+
+
+@pytest.mark.parametrize(("attempt", "step"), [(1, 10), (1, 100), (2, 10), (2, 100)])
+def test_an_interrupted_run_goes_on_to_the_same_bits(
+    attempt: int, step: int, tmp_path: Path, undisturbed: Path
+) -> None:
+    listener = StopAt(attempt, step)
+    with pytest.raises(Interrupted):
+        execute(BOTH, tmp_path, PLAN, listener, lambda: listener.requested)
+    assert not load_run(tmp_path / BOTH.id).is_trained
+    execute(BOTH, tmp_path, PLAN)
+    assert contents(tmp_path, BOTH) == contents(undisturbed, BOTH)
+
+
+@pytest.mark.parametrize("call", range(1, 12, 2))
+def test_a_run_that_dies_wherever_it_writes_goes_on_to_the_same_bits(
+    call: int, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies before the n-th checkpoint, status or certificate is written."""
+    num_calls = 0
+
+    def dying(write):
+        def or_die(*arguments, **named):
+            nonlocal num_calls
+            num_calls += 1
+            if num_calls == call:
+                raise MemoryError
+            return write(*arguments, **named)
+
+        return or_die
+
+    for owner, name in (
+        (execute_module, "save_checkpoint"),
+        (execute_module, "write_certificate"),
+        (RunFolder, "write_status"),
+    ):
+        monkeypatch.setattr(owner, name, dying(getattr(owner, name)))
+    with pytest.raises(MemoryError):
+        execute(BOTH, tmp_path, PLAN)
+    execute(BOTH, tmp_path, PLAN)
+    assert contents(tmp_path, BOTH) == contents(undisturbed, BOTH)
+
+
+def test_a_budget_of_0_is_one_attempt_and_more_of_it_goes_on(tmp_path: Path, undisturbed: Path) -> None:
+    spec = pursuing(ONE_STATE, EIGHT_STATES, budget=0.0)
+    assert spec.id == BOTH.id
+    result = execute(spec, tmp_path, PLAN)
+    assert (result.training.status, len(result.training.attempts)) == ("out of budget", 1)
+    assert result.certificate is not None
+    assert result.certificate.level == "refuted"
+    assert load_run(tmp_path / spec.id).model.config.d_model == 1
+    assert execute(spec, tmp_path, PLAN) == result, "a run without budget was worked on again"
+    spent = result.training.cpu_seconds
+    assert execute(BOTH, tmp_path, PLAN).training.cpu_seconds > spent
+    assert contents(tmp_path, BOTH) == contents(undisturbed, BOTH)
+    assert RunFolder(tmp_path / spec.id).read_spec() == BOTH
+
+
+def test_cpu_seconds_of_earlier_processes_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, listener = pursuing(ONE_STATE, budget=1e6), StopAt(1, 50)
+    with pytest.raises(Interrupted):
+        execute(spec, tmp_path, PLAN, listener, lambda: listener.requested)
+    folder = RunFolder(tmp_path / spec.id)
+    folder.write_status(folder.read_status().model_copy(update={"cpu_seconds": 2e6}))
+    result = execute(spec, tmp_path, PLAN)
+    assert (result.training.status, len(result.training.attempts)) == ("out of budget", 1)
+
+
+def test_a_certificate_below_the_level_begins_another_attempt(tmp_path: Path, monkeypatch) -> None:
+    real = execute_module.write_certificate
+    levels = iter(["extracted", "refuted"])
+
+    def lower(*arguments, **named):
+        certificate = real(*arguments, **named)
+        return certificate.model_copy(update={"level": next(levels, certificate.level)})
+
+    monkeypatch.setattr(execute_module, "write_certificate", lower)
+    said: list[str] = []
+    result = execute(
+        pursuing(EIGHT_STATES), tmp_path, PLAN, lambda progress: said.append(progress.note) if progress.is_decision else None
+    )
+    assert [attempt.level for attempt in result.training.attempts][:2] == ["extracted", "refuted"]
+    assert result.training.attempts[-1].level == "proved"
+    assert any("of attempt 1 its certificate is extracted" in sentence for sentence in said)
+    assert said[-1].startswith("reached: its certificate is proved, after ")
+
+
+def test_an_attempt_that_diverges_is_followed_by_another(tmp_path: Path, monkeypatch) -> None:
+    real, started = execute_module.training_steps, []
+
+    def diverging(state, task, recipe, *, seed):
+        started.append(seed)
+        for step in real(state, task, recipe, seed=seed):
+            if len(started) == 1 and step.step == 30:
+                raise Diverged("training diverged at step 30")
+            yield step
+
+    monkeypatch.setattr(execute_module, "training_steps", diverging)
+    result = execute(pursuing(EIGHT_STATES), tmp_path, PLAN)
+    first = result.training.attempts[0]
+    assert (first.loss, first.outcome) == (None, "training diverged")
+    assert result.training.status == "reached"
+
+
+def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
+    spec = make_spec("parity", "block-linear-rnn", {}, until="proved", budget=5)
+    assert spec_from_json(spec.to_json()) == spec
+    assert spec.id == make_spec("parity", "block-linear-rnn", {}, until="proved").id
+    assert spec.id != make_spec("parity", "block-linear-rnn", {}, until="extracted").id
+    assert "until" not in make_spec("parity", "block-linear-rnn", {}).to_json()
+    sizes = [spec.attempt(number).model_config.d_model for number in range(8)]
+    assert sizes == [16, 32, 64, 16, 32, 64, 128, 16]
+    assert len({spec.attempt(number).seed for number in range(8)}) == 8
+    fixed = make_spec("parity", "block-linear-rnn", {"model": {"d_model": 8, "block_dim": 8}}, until="proved")
+    assert [fixed.attempt(number).model_config.d_model for number in range(3)] == [8, 8, 8]
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "changes", "sentence"),
+    [
+        ("parity", "block-linear-rnn", {"until": "robust"}, "until: expected one of extracted, bounded, proved, got"),
+        ("parity", "block-linear-rnn", {"until": "tested"}, "until: expected one of extracted, bounded, proved, got"),
+        ("parity", "transformer", {}, "transformer of these settings can reach, at most 'tested', got 'proved'; train"),
+        ("parity", "s4d", {}, "at most 'extracted', got 'proved'; choose extracted, or train another model"),
+        ("edit-distance", "transformer", {}, "until: edit-distance has no transducer to compare a machine with"),
+        ("parity", "block-linear-rnn", {"budget": -1.0}, "until.budget: .*greater than or equal to 0"),
+        ("parity", "block-linear-rnn", {"budget": float("nan")}, "until.budget: .*finite"),
+    ],
+)
+def test_what_cannot_be_reached_is_refused_before_anything_is_trained(
+    task: str, model: str, changes: dict, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence) as refusal:
+        make_spec(task, model, {}, **{"until": "proved", **changes})
+    assert "\n" not in str(refusal.value)
+
+
+def test_reflections_reach_a_bounded_certificate_and_no_other() -> None:
+    make_spec("parity", "block-linear-rnn", {}, preset="reflecting", until="bounded")
+    with pytest.raises(ValueError, match="at most 'bounded', got 'proved'; choose extracted or bounded"):
+        make_spec("parity", "block-linear-rnn", {}, preset="reflecting", until="proved")
+
