@@ -35,7 +35,7 @@ class Experiment(NamedTuple):
     `about`: what the page shows, in one to three sentences; `notes`: how the setting differs from the paper's, and what
     else its numbers need.
     `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`); or, where
-    answers are numbers, their squared `"error"`.
+    answers are numbers, their squared `"error"`; or what it cost to reach a level (`"until"`).
     `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
     `compared`: pairs of columns whose runs are compared seed by seed, in each row that has both.
     `study`: what else is computed, from the folder that holds the runs, or from none where there are no cells. The page
@@ -47,7 +47,7 @@ class Experiment(NamedTuple):
     cells: Sequence[Cell]
     plan: EvaluationPlan
     notes: Sequence[str] = ()
-    scored: Literal["balanced", "legal", "error"] = "balanced"
+    scored: Literal["balanced", "legal", "error", "until"] = "balanced"
     best_test: bool = False
     compared: Sequence[tuple[str, str]] = ()
     study: Callable[[Path], object] | None = None
@@ -70,19 +70,29 @@ class Experiment(NamedTuple):
 
 
 class ScaledSpecs(NamedTuple):
-    """Makes the specifications of a cell at a scale: at `smoke` one seed and tiny sizes; `paper` is a ValueError."""
+    """Makes the specifications of a cell at a scale: at `smoke` one seed and tiny sizes; `paper` is a ValueError.
+
+    `until` and `budget` as in `make_spec`.
+    """
 
     scale: Scale
     seeds: Sequence[int]
     model: str = "regular-gpt"
+    until: str | None = None
+    budget: float = 600.0
 
     def __call__(self, task: str, settings: Settings, *, preset: str | None = None) -> tuple[RunSpec, ...]:
         if self.scale == "paper":
             raise ValueError("scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
         smoke = self.scale == "smoke"
         seeds = self.seeds[:1] if smoke else self.seeds
-        settings = at_smoke_scale(settings, self.model) if smoke else settings
-        return tuple(make_spec(task, self.model, settings, preset=preset, seed=seed) for seed in seeds)
+        if smoke:
+            contracting: Settings = {} if self.until is None else {"train": {"follow": {"contract_steps": 5}}}
+            settings = at_smoke_scale(merge(contracting, settings), self.model)
+        return tuple(
+            make_spec(task, self.model, settings, preset=preset, seed=seed, until=self.until, budget=self.budget)
+            for seed in seeds
+        )
 
 
 def at_smoke_scale(settings: Settings, model: str) -> Settings:

@@ -10,9 +10,9 @@ Settings = Mapping[str, Any]
 
 
 class Pursuit(NamedTuple):
-    """How a model is trained until a level of certificate is reached: changes of `train`, and what is tried in turn.
+    """How a model is trained until a certificate reaches a level: changes of `train`, and what is tried in turn.
 
-    `models` has the settings of the model that each attempt changes, from the first on; after the last, the first again.
+    `models` has the settings of the model that each attempt changes; after the last one the first is tried again.
     """
 
     train: Settings

@@ -199,7 +199,9 @@ def _earlier_course(work: _Work) -> Course:
 
 def _close_attempt(work: _Work, course: Course, status: str) -> RunStatus:
     """Write down that an attempt is over, and what became of it; the journals are those that it left."""
-    journals = {journal.path.name: journal.digest(course.steps) for journal in (work.folder.metrics, work.folder.probes)}
+    journals = {
+        journal.path.name: journal.digest(course.steps) for journal in (work.folder.metrics, work.folder.probes)
+    }
     now = work.clock.status(status, course.steps).model_copy(update={"journals": journals, "attempts": course.over})
     work.folder.write_status(now)
     return now

@@ -37,8 +37,8 @@ from lengthwise.validation import validated
 class RunStatus(BaseModel):
     """How far a run has come; times add up over interruptions.
 
-    `journals` holds the digest of each journal up to `step`, by its name. Of a run that trains until a level is
-    reached, `step` and the seconds are those of all attempts, with certificates, and `attempts` are those that are over.
+    `journals` holds the digest of each journal up to `step`, by its name. Where a run trains until a level is reached,
+    `step` and the seconds are those of all attempts, with certificates; `attempts` are those that are over.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

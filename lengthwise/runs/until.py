@@ -32,6 +32,9 @@ class Until(BaseModel):
     budget: Annotated[float, Field(ge=0)] = 600.0
     models: tuple[dict[str, Any], ...] = Field(({},), min_length=1)
 
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
 
 class Attempt(BaseModel):
     """One attempt: what it changed in the model, its seed, its steps, and what became of it.

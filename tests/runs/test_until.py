@@ -30,7 +30,11 @@ def pursuing(*models: dict, budget: float = 600.0, level: str = "proved", **trai
     """Parity by these models in turn."""
     settings = {
         "train": {
-            **{"steps": 460, "batch_size": 16, "min_length": 1, "max_length": 10, "checkpoint_every": 50},
+            "steps": 460,
+            "batch_size": 16,
+            "min_length": 1,
+            "max_length": 10,
+            "checkpoint_every": 50,
             "follow": {"solved_loss": 0.02, "contract_steps": 60, "patience": 120},
             "optimizer": {"warmup_steps": 20},
             **train,
@@ -173,7 +177,10 @@ def test_a_certificate_below_the_level_begins_another_attempt(tmp_path: Path, mo
     monkeypatch.setattr(execute_module, "write_certificate", lower)
     said: list[str] = []
     result = execute(
-        pursuing(EIGHT_STATES), tmp_path, PLAN, lambda progress: said.append(progress.note) if progress.is_decision else None
+        pursuing(EIGHT_STATES),
+        tmp_path,
+        PLAN,
+        lambda progress: said.append(progress.note) if progress.is_decision else None,
     )
     assert [attempt.level for attempt in result.training.attempts][:2] == ["extracted", "refuted"]
     assert result.training.attempts[-1].level == "proved"
@@ -235,4 +242,3 @@ def test_reflections_reach_a_bounded_certificate_and_no_other() -> None:
     make_spec("parity", "block-linear-rnn", {}, preset="reflecting", until="bounded")
     with pytest.raises(ValueError, match="at most 'bounded', got 'proved'; choose extracted or bounded"):
         make_spec("parity", "block-linear-rnn", {}, preset="reflecting", until="proved")
-

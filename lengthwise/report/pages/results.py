@@ -23,6 +23,7 @@ _SCORED = {
     "balanced": ["Final answers, at lengths at which every class can occur."],
     "legal": ["Final answers, at all lengths, also those at which only one answer can occur."],
     "error": [],
+    "until": [],
 }
 
 _SMOKE = "**A smoke run: it shows that everything works, and its numbers say nothing.**"

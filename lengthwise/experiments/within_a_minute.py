@@ -1,0 +1,50 @@
+"""How soon a net is proved right at every length, when training follows what it has reached."""
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiments.regular_gpt import LANGUAGES
+
+BUDGET = 120.0
+"""CPU seconds after which no attempt begins."""
+
+_TASKS = {
+    **{language.row: (language.task, language.fields) for language in LANGUAGES},
+    "Sum(5)": ("sum", {}),
+    "EvenPair(5)": ("equal-ends", {}),
+}
+
+
+@EXPERIMENTS.register("within-a-minute/tasks")
+def tasks(scale: Scale = "small") -> Experiment:
+    """Nineteen regular tasks, five seeds: nets that become finite machines, until they are proved."""
+    specs = ScaledSpecs(
+        scale,
+        seeds=(0, 1, 2, 3, 4),
+        model="block-linear-rnn",
+        until="proved",
+        budget=0.0 if scale == "smoke" else BUDGET,
+    )
+    plan = EvaluationPlan(dense=(41, 100), dense_strings=32, long=((1_000, 64),), structured=((500, 32),))
+    return Experiment(
+        title="Proved within a minute",
+        about=(
+            "`lengthwise train TASK block-linear-rnn --until proved --budget 120`, five seeds: CPU seconds of one core "
+            "from random weights to a certificate of level *proved*, all failed attempts and certificates included. No "
+            "seed, step or setting is selected for a task."
+        ),
+        notes=(
+            "An attempt: a net of 16, 32 or 64 states, the next size in each attempt, then the same again and 128 "
+            "(preset `machine`), on strings of 39 and 40 symbols with the answers to all prefixes. As soon as the "
+            "running training loss is below 0.005 the temperature of its columns falls, and 300 steps later it is a "
+            "finite machine. If the loss has not fallen by a tenth for 250 steps, or after 900, it is given up.",
+            "What decides: the training loss. A net is certified only if its loss is still below 0.005 when its "
+            "columns are one-hot vectors. No string other than those of training is answered before.",
+            "What a certificate decides: one below *proved* ends the attempt, and another begins. A certificate knows "
+            "the task at every length, so such a restart uses more than training strings; the column *restarts* counts "
+            "them. It looks at no accuracy and at no string of the measurement.",
+            "Budget: it decides only whether another attempt begins; attempts depend on their steps alone.",
+        ),
+        cells=[Cell(row, "", specs(task, {"task": fields})) for row, (task, fields) in _TASKS.items()],
+        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        scored="until",
+    )

@@ -1,0 +1,64 @@
+"""Runs that train until a level is reached, in rows: what it cost, over the runs of each cell."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.tables.cells import results_of, runs_text
+from lengthwise.report.tables.numbers import NOTHING, percent, span
+from lengthwise.report.tables.table import Table
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.pool import Outcome
+
+MAIN_COLUMNS = ("row", "column", "reached", "CPU s, median", "CPU s, most", "attempts", "restarts", "sizes")
+"""The columns that a reader comes for."""
+
+COLUMNS = {
+    "reached": "runs whose certificate reached the level",
+    "CPU s, median": "CPU seconds of training, of all attempts, with their certificates: the median over runs",
+    "CPU s, most": "the same of the run that took most",
+    "attempts": "how many nets a run trained, the last of which is the result",
+    "restarts": "attempts of all runs that ended by a certificate below the level; others ended by their loss",
+    "sizes": "the settings of the model in the last attempts, the smallest and the largest",
+    "steps": "of all attempts of a run",
+    "states": "of the machine read off the last net, those that answers tell apart",
+    "of which certificate": "CPU seconds of the last certificate",
+    "accuracy": "the lowest accuracy of any run at any length measured afterwards",
+}
+"""What the columns say."""
+
+
+def pursuit_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """One line for each cell: how many runs reached the level, and what that took."""
+    lines = [_cell_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
+    return Table(("row", "column", "runs", *COLUMNS, "paper"), tuple(lines))
+
+
+def _cell_line(cell: Cell, results: Sequence[RunResult]) -> tuple[str, ...]:
+    start = (cell.row, cell.column, runs_text(cell, results))
+    if not results:
+        return (*start, *[NOTHING] * len(COLUMNS), cell.published)
+    seconds = [result.training.cpu_seconds for result in results]
+    attempts = [result.training.attempts for result in results]
+    certificates = [result.certificate for result in results if result.certificate]
+    is_reached = [result.training.status == "reached" for result in results]
+    num_restarts = sum(
+        attempt.level is not None
+        for tried, reached in zip(attempts, is_reached, strict=True)
+        for attempt in (tried[:-1] if reached else tried)
+    )
+    points = [point for result in results for curve in result.curves for point in curve.points]
+    return (
+        *start,
+        f"{sum(is_reached)} of {len(results)}",
+        f"{median(seconds):.1f}",
+        f"{max(seconds):.1f}",
+        span([len(tried) for tried in attempts]),
+        str(num_restarts),
+        span(sorted({size for tried in attempts if tried for size in tried[-1].model.values()})),
+        span([result.training.step for result in results]),
+        span([len(certificate.machine["outputs"]) for certificate in certificates if certificate.machine]),
+        f"{max((certificate.seconds for certificate in certificates), default=0.0):.1f}",
+        percent(min(point.accuracy for point in points)) if points else NOTHING,
+        cell.published,
+    )
