@@ -33,11 +33,11 @@ def tasks(scale: Scale = "small") -> Experiment:
             "seed, step or setting is selected for a task."
         ),
         notes=(
-            "An attempt: a net of 16, 32 or 64 states, the next size in each attempt, then the same again and 128 "
-            "(preset `machine`), on strings of 39 and 40 symbols with the answers to all prefixes. As soon as the "
-            "running training loss is below 0.005 the temperature of its columns falls, and 300 steps later it is a "
-            "finite machine. If the loss has not fallen by a tenth for 250 steps, or after 900, it is given up.",
-            "What decides: the training loss. A net is certified only if its loss is still below 0.005 when its "
+            "An attempt: a net of 16 states, the next ones of 32, 64, 32, 64 and 128 (preset `machine`), on strings of "
+            "1 to 40 symbols with the answers to all prefixes. As soon as the running training loss is below 0.002 the "
+            "temperature of its columns falls, and 400 steps later it is a finite machine. If the loss has not fallen "
+            "by a tenth for 400 steps, or after 2,000, it is given up.",
+            "What decides: the training loss. A net is certified only if its loss is still below 0.002 when its "
             "columns are one-hot vectors. No string other than those of training is answered before.",
             "What a certificate decides: one below *proved* ends the attempt, and another begins. A certificate knows "
             "the task at every length, so such a restart uses more than training strings; the column *restarts* counts "
