@@ -15,17 +15,22 @@ def demo(
     workers: Workers = 3,
     scale: Annotated[str, Parameter(help="small (the real thing) or smoke (seconds).")] = "small",
 ) -> int:
-    """Train RegularGPT on three tasks at lengths up to 40, measure it up to length 100,000, and certify it."""
+    """Train nets on six tasks at lengths up to 40 until they are proved, and measure them up to length 100,000."""
     from lengthwise.cli.progress import run_experiment
     from lengthwise.cli.reporting import report
     from lengthwise.experiments.base import EXPERIMENTS, parse_scale
     from lengthwise.report.pages.terminal import print_failures, print_results
+    from lengthwise.report.tables.settings import task_of
+    from lengthwise.runs.until import attempts_text
 
     console = Output()
     out = out if scale != "smoke" else out / "smoke"
     experiment = EXPERIMENTS["demo"](parse_scale(scale))
     outcomes = run_experiment(experiment, out / "runs", workers, console)
-    print_results(console, [outcome.result for outcome in outcomes if outcome.result], experiment.title)
+    results = [outcome.result for outcome in outcomes if outcome.result]
+    print_results(console, results, experiment.title)
+    for result in results:
+        console.print_line(f"{task_of(result)}: {'; '.join(attempts_text(result.training.attempts))}")
     failed = print_failures(console, outcomes)
     finished = tuple(out / "runs" / outcome.spec.id for outcome in outcomes if outcome.result)
     if finished:

@@ -85,12 +85,12 @@ class ScaledSpecs(NamedTuple):
         if self.scale == "paper":
             raise ValueError("scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
         smoke = self.scale == "smoke"
-        seeds = self.seeds[:1] if smoke else self.seeds
+        seeds, budget = (self.seeds[:1], 0.0) if smoke else (self.seeds, self.budget)
         if smoke:
             contracting: Settings = {} if self.until is None else {"train": {"follow": {"contract_steps": 5}}}
             settings = at_smoke_scale(merge(contracting, settings), self.model)
         return tuple(
-            make_spec(task, self.model, settings, preset=preset, seed=seed, until=self.until, budget=self.budget)
+            make_spec(task, self.model, settings, preset=preset, seed=seed, until=self.until, budget=budget)
             for seed in seeds
         )
 

@@ -22,7 +22,7 @@ def tasks(scale: Scale = "small") -> Experiment:
         seeds=(0, 1, 2, 3, 4),
         model="block-linear-rnn",
         until="proved",
-        budget=0.0 if scale == "smoke" else BUDGET,
+        budget=BUDGET,
     )
     plan = EvaluationPlan(dense=(41, 100), dense_strings=32, long=((1_000, 64),), structured=((500, 32),))
     return Experiment(

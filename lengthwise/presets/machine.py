@@ -10,8 +10,8 @@ class Machine(Preset):
     """Preset `recurrent` for a `block-linear-rnn` that ends as a finite machine: 2,000 steps at a rate of 0.1.
 
     The rate is for logits that are learned directly: those of one block of 128 states, a mixture of which answers.
-    Until a level is reached, nets of 16, 32, 64, again 32, 64, and 128 states are trained in turn, on strings of 1 to 40
-    symbols: for at most 2,000 steps, and 400 more in which states contract once the loss is below 0.002.
+    Until a level is reached, nets of 16, 32, 64, again 32, 64, and 128 states are trained in turn, on strings of 1 to
+    40 symbols: for at most 2,000 steps, and 400 more in which states contract once the loss is below 0.002.
 
     Source: ours.
     """

@@ -19,6 +19,13 @@ RUN = [
     *("--set", "train.max_length=8", "--set", "train.checkpoint_every=20"),
     *("--set", "model.d_model=8", "--set", "model.num_heads=2"),
 ]
+GOAL = [
+    *("train", "even-pairs", "block-linear-rnn", "--until", "extracted", "--longest", "60"),
+    *("--set", "train.batch_size=8", "--set", "train.max_length=8", "--set", "train.checkpoint_every=20"),
+    *("--set", "train.follow.patience=60", "--set", "model.d_model=5", "--set", "model.block_dim=5"),
+    *("--set", "train.follow.contract_steps=40", "--set", "train.optimizer.warmup_steps=50"),
+]
+"""Nets of as many states as the task needs: one often fails, and another is tried."""
 SWEEP = ["reproduce", "regular-gpt/chunk-sizes", "--scale", "smoke", "--workers", "2"]
 
 
@@ -70,6 +77,24 @@ def test_a_run_killed_often_equals_an_undisturbed_one(num_kills: int, tmp_path: 
     one, other = (next((folder / "runs").glob("parity-*")) for folder in folders)
     assert contents(one) == contents(other)
     assert {path.name for path in one.iterdir()} - {path.name for path in other.iterdir()} <= drafts(one)
+
+
+@pytest.mark.parametrize("num_kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_run_with_a_goal_killed_often_makes_the_same_attempts(num_kills: int, tmp_path: Path) -> None:
+    chance = random.Random(2)
+    folders = [tmp_path / name for name in ("killed", "undisturbed")]
+    for folder in folders:
+        folder.mkdir()
+    killed = [kill_at_random(GOAL, folders[0], chance, "state.json", group=True) for _ in range(num_kills)]
+    assert sum(killed) >= num_kills // 2, "the run is too short to be killed in"
+    for folder in folders:
+        finish(GOAL, folder)
+    one, other = (next((folder / "runs").glob("even-pairs-*")) for folder in folders)
+    assert contents(one) == contents(other)
+    results = [RunFolder(folder).read_result() for folder in (one, other)]
+    attempts = [result.training.attempts for result in results if result is not None]
+    assert attempts[0] == attempts[1]
+    assert attempts[0]
 
 
 def drafts(folder: Path) -> set[str]:
