@@ -162,7 +162,7 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         if words[0] == "train":
             words += ["--set", "train.batch_size=4", "--set", "train.max_length=6"]
             words += [] if "stepz" in command else ["--set", "train.steps=5"]
-            words += ["--set", "train.follow.contract_steps=2", "--budget", "0"] if "--until" in words else []
+            words += ["--set", "train.pace.contract_steps=2", "--budget", "0"] if "--until" in words else []
         run = max(tmp_path.glob("runs/*"), default=Path("none"), key=lambda path: path.stat().st_mtime)
         words = [word.replace("runs/RUN", str(run)) for word in words]
         if "predict" in words and run.name.startswith("parity"):

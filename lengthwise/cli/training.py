@@ -39,7 +39,7 @@ def train(
         str | None, Parameter(help="Train until a certificate reaches this level: extracted, bounded or proved.")
     ] = None,
     budget: Annotated[
-        float | None, Parameter(help="With --until: no attempt begins after so many CPU seconds; 600 if not given.")
+        float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")
     ] = None,
 ) -> int:
     """Train and measure a run, or one for each of several seeds; settings come from the preset, the file, then --set.

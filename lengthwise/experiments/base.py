@@ -87,7 +87,7 @@ class ScaledSpecs(NamedTuple):
         smoke = self.scale == "smoke"
         seeds, budget = (self.seeds[:1], 0.0) if smoke else (self.seeds, self.budget)
         if smoke:
-            contracting: Settings = {} if self.until is None else {"train": {"follow": {"contract_steps": 5}}}
+            contracting: Settings = {} if self.until is None else {"train": {"pace": {"contract_steps": 5}}}
             settings = at_smoke_scale(merge(contracting, settings), self.model)
         return tuple(
             make_spec(task, self.model, settings, preset=preset, seed=seed, until=self.until, budget=budget)

@@ -23,7 +23,7 @@ class Fast(Preset):
                 train=MappingProxyType(
                     {
                         "steps": 3_000,
-                        "follow": {
+                        "pace": {
                             "solved_loss": 0.1,
                             "contract_steps": 1_000,
                             "contract_after": 0.5,

@@ -32,7 +32,7 @@ class Machine(Preset):
                     {
                         "steps": 2_400,
                         "min_length": 1,
-                        "follow": {"solved_loss": 0.002, "contract_steps": 400, "patience": 400},
+                        "pace": {"solved_loss": 0.002, "contract_steps": 400, "patience": 400},
                     }
                 ),
                 models=tuple(

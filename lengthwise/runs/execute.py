@@ -238,12 +238,12 @@ def _train(state: TrainingState, work: _Work, course: Course) -> RunStatus:
 
 def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: bool) -> None:
     """Tell how far training is, at every tenth step, the last one, and the one by which the task is solved."""
-    total, follow = work.spec.recipe.steps, work.spec.recipe.follow
+    total, pace = work.spec.recipe.steps, work.spec.recipe.pace
     if step.step % 10 == 0 or is_last:
         work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {step.loss:.4f}"))
-    if follow is not None and state.solved_at == step.step:
+    if pace is not None and state.solved_at == step.step:
         sentence = f"solved by its loss, {state.loss:.2g}, after {step.step:,} steps: contracts its states"
-        work.decide(step.step, f"{sentence} in {follow.contract_steps:,} more")
+        work.decide(step.step, f"{sentence} in {pace.contract_steps:,} more")
 
 
 def _go_on(state: TrainingState, work: _Work, course: Course) -> None:

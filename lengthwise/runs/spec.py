@@ -97,7 +97,7 @@ def make_spec(
     if issubclass(task_class, VectorTask):
         check_accepts_vectors(model_class)
     base: Settings = {"train": recipe.train, "model": recipe.models.get(model, {})}
-    pursuit = recipe.until.get(model, Pursuit({"follow": {}}))
+    pursuit = recipe.until.get(model, Pursuit({"pace": {}}))
     if goal is not None:
         base = merge(base, {"train": pursuit.train})
     merged = merge(base, settings)

@@ -65,7 +65,7 @@ class Attempt(BaseModel):
 
 
 def parse_goal(name: str) -> Goal:
-    """The level of that name, one of those that can be asked for; another name is a ValueError."""
+    """The level of that name, one of those that can be the goal; another name is a ValueError."""
     goals = get_args(Goal)
     if name not in goals:
         raise ValueError(f"until: expected one of {', '.join(goals)}, got {name!r}{nearest(name, goals)}")
@@ -92,8 +92,8 @@ def check_reachable(model: SequenceModel, task: Task, level: Goal) -> None:
 
 def is_low(state: TrainingState, recipe: Recipe) -> bool:
     """Whether the loss says that the task is solved, and still is now that the states have contracted."""
-    assert recipe.follow is not None
-    return state.solved_at is not None and state.loss < recipe.follow.solved_loss
+    assert recipe.pace is not None
+    return state.solved_at is not None and state.loss < recipe.pace.solved_loss
 
 
 class Course(NamedTuple):

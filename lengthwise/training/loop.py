@@ -51,7 +51,7 @@ NOTABLY = 0.9
 """A loss below this part of the best one so far has fallen."""
 
 SHARE_OF_LATEST = 0.05
-"""Of the running loss by which `FollowRecipe` goes, how much the latest step's is."""
+"""Of the running loss by which `PaceRecipe` goes, how much the latest step's is."""
 
 
 class StepRecord(NamedTuple):
@@ -87,7 +87,7 @@ class TrainingState:
 
     `gradient_norm` is the running mean of the norms of gradients, after clipping, `loss` that of the losses of answers.
     `solved_at` is the step after which that was low enough, `best_at` the one after which it was last a tenth below
-    `best_loss`, which it then became (`FollowRecipe`).
+    `best_loss`, which it then became (`PaceRecipe`).
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
@@ -166,18 +166,18 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         batch = task.sample(recipe.batch_size, length, generator)
         loss, answers = _losses(state, batch, recipe, scheduled, generator)
         record = _update(state, recipe, scheduled, loss, length)
-        _follow(state, recipe, float(answers.detach()), has_grown=state.growth.num_reached == len(lengths))
+        _note_loss(state, recipe, float(answers.detach()), has_grown=state.growth.num_reached == len(lengths))
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
             state.growth = state.growth.after(float(answers.detach()))
         yield record
 
 
-def _follow(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: bool) -> None:
+def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: bool) -> None:
     """Take in the loss of a step's answers, and note when the task is solved by it, at all lengths."""
     state.loss += SHARE_OF_LATEST * (loss - state.loss)
     if state.loss < NOTABLY * state.best_loss:
         state.best_loss, state.best_at = state.loss, state.step
-    if recipe.follow is None or state.solved_at is not None or state.loss >= recipe.follow.solved_loss:
+    if recipe.pace is None or state.solved_at is not None or state.loss >= recipe.pace.solved_loss:
         return
     if has_grown or recipe.length_sampling != "growing":
         state.solved_at = state.step

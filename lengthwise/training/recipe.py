@@ -81,7 +81,7 @@ class ContractionRecipe(_Section):
     after: float = Field(0.3, ge=0, lt=1)
 
 
-class FollowRecipe(_Section):
+class PaceRecipe(_Section):
     """Training that follows what it has reached, by its loss alone: it learns, and once it has learned, it contracts.
 
     The steps that a recipe schedules up to the fraction `contract_after` are for learning, and are stretched to all of
@@ -119,7 +119,7 @@ class Recipe(_Section):
       training, where h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no
       label. From the first step on it can hold all states together, and nothing is learned.
     - `contraction`: makes models contract that bound their steps (`ContractionRecipe`).
-    - `follow`: training ends early, or gives up, by what it has reached (`FollowRecipe`).
+    - `pace`: training ends early, or gives up, by what it has reached (`PaceRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     """
 
@@ -135,7 +135,7 @@ class Recipe(_Section):
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
     contraction: ContractionRecipe | None = Field(None, exclude_if=lambda contraction: contraction is None)
-    follow: FollowRecipe | None = Field(None, exclude_if=lambda follow: follow is None)
+    pace: PaceRecipe | None = Field(None, exclude_if=lambda pace: pace is None)
     ema_decay: float = Field(0.99, ge=0, lt=1)
     checkpoint_every: int = Field(500, ge=1, le=MAX_STEPS)
 
@@ -146,9 +146,9 @@ class Recipe(_Section):
                 f"min_length: expected at most max_length={self.max_length}, got {self.min_length}; lower it or raise "
                 "max_length"
             )
-        if self.follow and self.follow.contract_steps >= self.steps:
+        if self.pace and self.pace.contract_steps >= self.steps:
             raise ValueError(
-                f"follow.contract_steps: expected fewer than steps={self.steps}, got {self.follow.contract_steps}; "
+                f"pace.contract_steps: expected fewer than steps={self.steps}, got {self.pace.contract_steps}; "
                 "lower it or raise steps"
             )
         return self
@@ -157,24 +157,24 @@ class Recipe(_Section):
         """Where in the schedule training is after this many steps, if the task was solved after `solved_at` of them.
 
         Example:
-            >>> recipe = Recipe(steps=1_000, follow=FollowRecipe(contract_steps=200, contract_after=0.5))
+            >>> recipe = Recipe(steps=1_000, pace=PaceRecipe(contract_steps=200, contract_after=0.5))
             >>> recipe.scheduled(400), recipe.scheduled(400, 400), recipe.scheduled(500, 400)
             (250, 500, 750)
         """
-        if self.follow is None:
+        if self.pace is None:
             return step
-        begin = round(self.follow.contract_after * self.steps)
+        begin = round(self.pace.contract_after * self.steps)
         if solved_at is None:
-            return begin * step // (self.steps - self.follow.contract_steps)
-        return begin + (self.steps - begin) * (step - solved_at) // self.follow.contract_steps
+            return begin * step // (self.steps - self.pace.contract_steps)
+        return begin + (self.steps - begin) * (step - solved_at) // self.pace.contract_steps
 
     def is_over(self, step: int, solved_at: int | None = None, best_at: int = 0) -> bool:
         """Whether training ends after this many steps, the loss having fallen last after `best_at` of them."""
-        if self.follow is None:
+        if self.pace is None:
             return step >= self.steps
         if solved_at is None:
-            return step >= min(self.steps - self.follow.contract_steps, best_at + self.follow.patience)
-        return step >= solved_at + self.follow.contract_steps
+            return step >= min(self.steps - self.pace.contract_steps, best_at + self.pace.patience)
+        return step >= solved_at + self.pace.contract_steps
 
     def rate_factor_at(self, step: int) -> float:
         """What the learning rates are multiplied by at step 0, 1, ..., steps - 1."""

@@ -22,8 +22,8 @@ RUN = [
 GOAL = [
     *("train", "even-pairs", "block-linear-rnn", "--until", "extracted", "--longest", "60"),
     *("--set", "train.batch_size=8", "--set", "train.max_length=8", "--set", "train.checkpoint_every=20"),
-    *("--set", "train.follow.patience=60", "--set", "model.d_model=5", "--set", "model.block_dim=5"),
-    *("--set", "train.follow.contract_steps=40", "--set", "train.optimizer.warmup_steps=50"),
+    *("--set", "train.pace.patience=60", "--set", "model.d_model=5", "--set", "model.block_dim=5"),
+    *("--set", "train.pace.contract_steps=40", "--set", "train.optimizer.warmup_steps=50"),
 ]
 """Nets of as many states as the task needs: one often fails, and another is tried."""
 SWEEP = ["reproduce", "regular-gpt/chunk-sizes", "--scale", "smoke", "--workers", "2"]

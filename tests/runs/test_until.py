@@ -35,7 +35,7 @@ def pursuing(*models: dict, budget: float = 600.0, level: str = "proved", **trai
             "min_length": 1,
             "max_length": 10,
             "checkpoint_every": 50,
-            "follow": {"solved_loss": 0.02, "contract_steps": 60, "patience": 120},
+            "pace": {"solved_loss": 0.02, "contract_steps": 60, "patience": 120},
             "optimizer": {"warmup_steps": 20},
             **train,
         }
@@ -175,20 +175,20 @@ def test_a_certificate_below_the_level_begins_another_attempt(tmp_path: Path, mo
         return certificate.model_copy(update={"level": next(levels, certificate.level)})
 
     monkeypatch.setattr(execute_module, "write_certificate", lower)
-    said: list[str] = []
+    sentences: list[str] = []
     result = execute(
         pursuing(EIGHT_STATES),
         tmp_path,
         PLAN,
-        lambda progress: said.append(progress.note) if progress.is_decision else None,
+        lambda progress: sentences.append(progress.note) if progress.is_decision else None,
     )
     assert [attempt.level for attempt in result.training.attempts][:2] == ["extracted", "refuted"]
     assert result.training.attempts[-1].level == "proved"
-    assert any("of attempt 1 its certificate is extracted" in sentence for sentence in said)
-    assert said[-1].startswith("reached: its certificate is proved, after ")
+    assert any("of attempt 1 its certificate is extracted" in sentence for sentence in sentences)
+    assert sentences[-1].startswith("reached: its certificate is proved, after ")
 
 
-def test_an_attempt_that_diverges_is_followed_by_another(tmp_path: Path, monkeypatch) -> None:
+def test_another_attempt_comes_after_one_that_diverges(tmp_path: Path, monkeypatch) -> None:
     real, started = execute_module.training_steps, []
 
     def diverging(state, task, recipe, *, seed):

@@ -323,7 +323,7 @@ def test_states_other_than_those_enumerated_are_seen() -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("length", [1, 2, 63])
-def test_states_followed_by_look_up_are_those_of_products(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_by_look_up_are_those_of_products(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_hot, "MAX_POSITIONS_PER_CHUNK", 2 * 63)  # one string, or two, or many at a time
     strings = torch.randint(3, (9, length), generator=torch.Generator().manual_seed(length))
     for model in (compiled(), finished(3), finished(4, d_model=12), finished(5, block_dim=6, read="mixture")):
@@ -348,7 +348,7 @@ def test_a_table_that_is_not_the_models_is_seen_by_look_up() -> None:
     assert math.isclose(by_look_up.max_distance, by_products.max_distance, rel_tol=1e-6)
 
 
-def test_columns_that_are_not_one_hot_are_not_followed_by_look_up() -> None:
+def test_columns_that_are_not_one_hot_have_no_look_up() -> None:
     model = finished(0)
     extraction = enumerated(model)
     model.set_progress(0.5)
