@@ -160,6 +160,13 @@ def _preset_details(name: str, preset: type[Preset], width: int) -> Iterator[lis
     for section, settings in changes:
         rows = [Setting(key, "", _value(value)) for key, value in settings.items()]
         yield [f"{section}: what it changes" if rows else f"{section}: the defaults", *_rows(rows, width)]
+    for model, pursuit in preset.until.items():
+        rows = [Setting(key, "", _value(value)) for key, value in flat(pursuit.train).items()]
+        tried = "; then ".join(
+            ", ".join(f"{key}={value}" for key, value in changes.items()) for changes in pursuit.models if changes
+        )
+        heading = f"train {model} until a level is reached: what it changes"
+        yield [heading, *_rows(rows, width), *(_wrapped(f"models tried: {tried}", width) if tried else [])]
     default_of = [model for model, kind in MODELS.items() if kind.default_preset == name]
     if default_of:
         yield _wrapped(f"default of: {', '.join(default_of)}", width)
