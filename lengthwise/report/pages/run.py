@@ -53,7 +53,9 @@ def _own_certificate(path: Path, result: RunResult) -> Certificate:
     """The certificate in a run's folder, verified as far as that is possible without the weights."""
     certificate = Certificate.read(path)
     about = (certificate.versions.get("run"), certificate.task, certificate.model)
-    if about != (result.run_id, result.spec["task"], result.spec["model"]):
+    attempts = result.training.attempts
+    model = result.spec["model"] | (attempts[-1].model if attempts else {})
+    if about != (result.run_id, result.spec["task"], model):
         raise ValueError(
             f"{path}: expected a certificate of {result.run_id}, got one of another model; certify it again"
         )
