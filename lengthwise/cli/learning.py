@@ -1,11 +1,14 @@
 """The command learn."""
 
+import os
 import sys
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from lengthwise.cli.options import whole_number
 from lengthwise.cli.streams import say
 
 if TYPE_CHECKING:
@@ -24,23 +27,30 @@ def learn(
         Literal["last", "prefix"], Parameter(help="last: one label a string; prefix: one for each symbol.")
     ] = "last",
     budget: Annotated[float, Parameter(help="CPU seconds of training after which no further model is begun.")] = 60.0,
-    seed: Annotated[int, Parameter(help="Seed of models, and of which strings are held out.")] = 0,
+    seed: Annotated[
+        int, Parameter(converter=whole_number, help="Seed of models, and of which strings are held out.")
+    ] = 0,
 ) -> int:
     """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
 
     The longest fifth and a tenth of the others are held out. What is proved is that the net answers as the machine
     does; whether the machine is right about the world, strings that were held out can only suggest.
     """
+    _check_folder(out)
     from lengthwise.learning.learned import learn as learn_machine
     from lengthwise.report.pages.learned import write_learned_page
     from lengthwise.report.tables.learned import learned_lines
 
+    numbers = count(1)
+
     def report(attempt: "Attempt") -> None:
         say(
-            f"{attempt.size} states, seed {attempt.seed}: a machine of {attempt.num_states} states, "
+            f"net {next(numbers)}, {attempt.size} states: a machine of {attempt.num_states} states, "
             f"{attempt.num_errors:,} errors, {attempt.seconds:.1f} CPU s",
             0,
         )
+
+    say(f"{file}: reading, then training small nets for up to {budget:.0f} CPU s", 0)
 
     learned = learn_machine(
         file,
@@ -57,6 +67,20 @@ def learn(
     lines = [*learned_lines(learned), ("wrote", f"{out}: report.html, machine.dot and others")]
     sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
     return 0
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise a ValueError where nothing can be written, or something else would be overwritten, before the work."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise ValueError(f"{existing}: expected a folder, got a file; name another")
+    if not os.access(existing, os.W_OK):
+        raise ValueError(f"{existing}: expected a folder to write in, got one that is protected; name another")
+    if existing == folder and any(folder.iterdir()) and not (folder / "learned.json").exists():
+        raise ValueError(
+            f"{folder}: expected a new or empty folder, or one that `learn` wrote, got one with other files; name "
+            "another"
+        )
 
 
 COMMANDS = {"learn": learn}

@@ -92,6 +92,8 @@ def compare(
     sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
     if certificate.reaches(minimum):
         return 0
+    if certificate.level == "refuted":
+        return 1  # the counterexample says why
     return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
 
 

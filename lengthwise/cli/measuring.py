@@ -86,9 +86,7 @@ def predict(
 
     stored = load_stored(model)
     if (run := stored.run) is not None and not run.is_trained:
-        sys.stderr.write(
-            f"lengthwise: {model}: weights {run.steps_text}; `lengthwise resume {model}` goes on\n"
-        )
+        sys.stderr.write(f"lengthwise: {model}: weights {run.steps_text}; `lengthwise resume {model}` goes on\n")
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:
             prediction = predict_text(stored.model, stored.task, text)

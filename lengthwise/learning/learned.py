@@ -1,5 +1,6 @@
 """What was learned from examples: a machine, a net that is proved to be it, and how it compares on strings held out."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -157,7 +158,7 @@ def learn(
 
     Raises:
         ValueError: there are no such examples (`read_examples`), or fewer than eight to train on; no model became a
-            machine.
+            machine; budget or seed are no numbers of at least 0.
 
     Example:
         >>> strings = [f"{number:b}" for number in range(1, 400)]
@@ -165,6 +166,10 @@ def learn(
         >>> learned.machine.num_states, learned.certificate.level
         (2, 'proved')
     """
+    if not 0 <= budget < math.inf:
+        raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget}")
+    if seed < 0:
+        raise ValueError(f"seed: expected a whole number of at least 0, got {seed}")
     examples = read_examples(source, separator=separator, string=string, label=label, supervision=supervision)
     parts = _parts(examples, seed)
     trained_on = parts["trained on"]
@@ -240,7 +245,7 @@ def _notes(parts: dict[Part, Examples], result: SearchResult) -> tuple[str, ...]
     if result.num_alike == 1:
         notes.append("no other model became this machine: give a larger budget, or more examples")
     if result.best.num_errors:
-        notes.append(f"the machine contradicts {result.best.num_errors:,} of the labels that were trained on")
+        notes.append(f"of the labels that were trained on, the machine contradicts {result.best.num_errors:,}")
     return tuple(notes)
 
 

@@ -109,7 +109,7 @@ def test_wrong_labels_are_contradicted(monkeypatch) -> None:
         assert CLASSES[right(examples)[len(one.string) - 1]] == one.answer != one.label
     assert result.notes == (
         "no other model became this machine: give a larger budget, or more examples",
-        f"the machine contradicts {result.attempts[0].num_errors} of the labels that were trained on",
+        f"of the labels that were trained on, the machine contradicts {result.attempts[0].num_errors}",
     )
     longest = result.accuracies["longest"]
     assert longest["machine"].num_correct > longest["RPNI"].num_correct
@@ -153,6 +153,30 @@ def test_labels_without_a_rule_are_named(monkeypatch) -> None:
 def test_too_few_are_refused() -> None:
     with pytest.raises(ValueError, match="examples: expected at least 8 to train on, got"):
         learn([("a", "x"), ("b", "y"), ("ab", "x")])
+
+
+@pytest.mark.parametrize("budget", [-1.0, float("nan"), float("inf")])
+def test_budgets_and_seeds_that_are_none_are_refused(budget: float) -> None:
+    with pytest.raises(ValueError, match=f"budget: expected a number of CPU seconds, 0 or more, got {budget}"):
+        learn([], budget=budget)
+    with pytest.raises(ValueError, match="seed: expected a whole number of at least 0, got -1"):
+        learn([], seed=-1)
+
+
+def test_folders_of_others_are_left_alone(tmp_path: Path, capsys) -> None:
+    """Before anything is trained."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("".join(f"{number:b},{number % 2}\n" for number in range(1, 64)))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "report.html").write_text("mine")
+    for out, sentence in (
+        ("rows.csv", "rows.csv: expected a folder, got a file; name another"),
+        ("rows.csv/below", "rows.csv: expected a folder, got a file; name another"),
+        ("other", "other: expected a new or empty folder, or one that `learn` wrote, got one with other files; name"),
+    ):
+        assert exit_code("learn", str(rows), "--out", str(tmp_path / out)) == 2
+        assert sentence in capsys.readouterr().err
+    assert (tmp_path / "other" / "report.html").read_text() == "mine"
 
 
 @pytest.mark.unchecked

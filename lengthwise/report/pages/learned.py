@@ -33,7 +33,7 @@ def write_learned_page(learned: Learned, page: Path) -> None:
     sections = {
         "Machine": _machine(learned),
         "Labels that are right": html_table(accuracy_table(learned))
-        + html_note("Nothing that was held out was trained on or looked at by the search. RPNI is AALpy's."),
+        + html_note("Nothing that was held out was trained on or looked at by the search."),
     }
     if learned.num_contradictions:
         sentence = f"The machine contradicts {learned.num_contradictions:,} labels; those of the shortest strings:"

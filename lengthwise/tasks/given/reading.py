@@ -26,8 +26,8 @@ def read_examples(
     """Labeled strings from a file, a data frame, or pairs (string, label).
 
     Files are CSV, TSV, JSONL, Parquet or Abbadingo's format (`.dat`), by their suffix. Symbols are characters or, with
-    a separator, words; where a string, or its labels, is a list, its items. A first row is a header where it names the
-    columns, or `string` and `label` are given; otherwise the first two columns are strings and labels.
+    a separator, words; where a string, or its labels, is a list, its items. Columns are `string` and `label`, or those
+    with usual names. A table of two columns needs no header.
 
     Raises:
         ValueError: the file is missing, of another kind, or not UTF-8; there is no such column; a row has no label, or
@@ -103,18 +103,28 @@ def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimi
         if first is None:
             return
         names = [name.strip() for name in first]
-        is_header = any(columns) or any(name.lower() in STRINGS + LABELS for name in names)
+        is_header = any(columns) or any(name.lower() in STRINGS + LABELS for name in names) or len(names) != 2
         at = _column_numbers(names, columns) if is_header else (0, 1)
-        for number, row in enumerate(([] if is_header else [first]), 1):
-            yield number, _cells(row, at, number)
+        first_label = None if is_header else _cells(first, at, 1)[1]
+        if not is_header:
+            yield 1, _cells(first, at, 1)
         for row in rows:
             if row:
-                yield rows.line_num, _cells(row, at, rows.line_num)
+                cells = _cells(row, at, rows.line_num)
+                first_label = None if cells[1] == first_label else first_label
+                yield rows.line_num, cells
+    if first_label is not None and rows.line_num > 1:
+        raise ValueError(
+            f"label: expected the label {first_label!r} of the first row in another row, too, got it there alone; if "
+            f"that row is a header, name its columns {names[0]!r} (string) and {names[1]!r} (label)"
+        )
 
 
 def _cells(row: Sequence[str], at: tuple[int, int], number: int) -> tuple[str, str]:
     if len(row) <= max(at):
-        raise ValueError(f"examples: row {number:,}: expected {max(at) + 1} columns, got {len(row)}")
+        raise ValueError(
+            f"examples: row {number:,}: expected {max(at) + 1} columns, got {len(row)}; look at commas and quotes"
+        )
     return row[at[0]], row[at[1]].strip()
 
 
@@ -127,6 +137,8 @@ def _column_numbers(names: Sequence[str], columns: tuple[str | None, str | None]
             got = f"{given!r}{nearest(given, names)}" if given is not None else f"{len(candidates)} with a usual name"
             raise ValueError(f"{what}: expected one of the columns {', '.join(map(repr, names))}, got {got}; name it")
         numbers.append(names.index(candidates[0]))
+    if numbers[0] == numbers[1]:
+        raise ValueError(f"label: expected another column than that of the strings, got {names[numbers[0]]!r} twice")
     return numbers[0], numbers[1]
 
 

@@ -118,7 +118,9 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
             "label: expected one of the columns 'text', 'sign', got 0 with a usual name",
         ),
         ("file.csv", b"text,label,class\nab,1,2\n", "got 2 with a usual name; name it"),
-        ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1"),
+        ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1; look at commas and quotes"),
+        ("file.csv", b"id,session,status\n1,ab,x\n2,b,y\n", "string: expected one of the columns 'id', 'session'"),
+        ("file.csv", b"session,status\nab,x\nb,y\n", "name its columns 'session' (string) and 'status' (label)"),
         ("file.jsonl", b'{"text": "ab", "label": 1}\n{"text": \n', "row 2: expected JSON, got something else"),
         ("file.jsonl", b'"ab"\n', "row 1: expected a string and its label, got 'ab'"),
         ("file.dat", b"a b\n", "expected a first line with the numbers of strings and of symbols, got ['a', 'b']"),
@@ -134,6 +136,13 @@ def test_mistakes_in_files_are_named(name: str, content: bytes, sentence: str, t
         read_examples(path)
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_table_of_two_columns_needs_no_header(tmp_path: Path) -> None:
+    (tmp_path / "file.csv").write_text("ab,x\nb,y\na,x\n")
+    assert read_examples(tmp_path / "file.csv").counts.num_rows == 3
+    with pytest.raises(ValueError, match="label: expected another column than that of the strings, got 'text' twice"):
+        read_examples(save(tmp_path / "other.csv"), string="text", label="text")
 
 
 def test_files_and_columns_that_are_missing_are_named(tmp_path: Path) -> None:
