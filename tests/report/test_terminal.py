@@ -90,6 +90,22 @@ def test_a_long_curve_shows_last_lowest_and_every_family() -> None:
     assert "of 500 points are shown" in text
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_decisions_stay_on_the_screen(is_terminal: bool) -> None:
+    from lengthwise.report.pages.terminal import progress_display
+
+    screen = Console(file=io.StringIO(), width=100, force_terminal=is_terminal)
+    spec = make_spec("parity", "regular-gpt", {}, until="proved")
+    with progress_display(screen, [spec]) as listener:
+        listener(Progress("run-1", "training", 0, 1000, "attempt 1: seed 0", is_decision=True))
+        listener(Progress("run-1", "training", 10, 1000, "loss 0.5"))
+        listener(Progress("run-1", "training", 10, 1000, "attempt 2: seed 1", is_decision=True))
+    text = quoted(screen)
+    assert "run-1: attempt 1: seed 0\n" in text
+    assert "run-1: attempt 2: seed 1\n" in text
+    assert "After step" not in text, "the loss decides when training changes"
+
+
 def test_progress_is_plain_lines_without_a_terminal() -> None:
     from lengthwise.report.pages.terminal import progress_display
 

@@ -22,6 +22,8 @@ class Change(NamedTuple):
 def late_change(train: Settings) -> Change | None:
     """The change in the course of a recipe (section `train` of a specification); None for a recipe without one.
 
+    None, too, where the loss decides when it comes (`PaceRecipe`).
+
     Example:
         >>> late_change({"steps": 6000})
         Change(step=3000, additions=('state noise of 0.3 (before: 0.1)', 'consistency loss x 1'))
@@ -29,6 +31,8 @@ def late_change(train: Settings) -> Change | None:
         True
     """
     recipe = Recipe.model_validate(train)
+    if recipe.pace is not None:
+        return None
 
     def parts(step: int) -> tuple[float, float]:
         return recipe.state_noise_at(step), recipe.consistency_at(step)
