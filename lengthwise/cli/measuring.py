@@ -85,7 +85,7 @@ def predict(
     from lengthwise.runs.predict import predict_text
 
     loaded = load_run(run)
-    if loaded.steps_done < loaded.spec.recipe.steps:
+    if not loaded.is_trained:
         sys.stderr.write(
             f"lengthwise: {run}: weights after step {loaded.steps_done:,} of {loaded.spec.recipe.steps:,}; "
             f"`lengthwise resume {run}` goes on\n"

@@ -246,7 +246,9 @@ class Run(NamedTuple):
     @property
     def is_trained(self) -> bool:
         """Whether the weights are those after the last step; others are partial."""
-        return self.steps_done == self.spec.recipe.steps
+        if self.steps_done == self.spec.recipe.steps:
+            return True
+        return self.spec.recipe.restarts is not None and self.folder.read_status().status == "trained"
 
     @property
     def metrics(self) -> list[StepRecord]:

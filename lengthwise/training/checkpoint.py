@@ -27,6 +27,7 @@ def save_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         "lengths_reached": str(state.growth.num_reached),
         "loss_at_longest": repr(state.growth.loss),
         "gradient_norm": repr(state.gradient_norm),
+        "late_loss": repr(state.late_loss),
         "fingerprint": fingerprint,
     }
     metadata["digest"] = _digest(tensors, metadata)
@@ -46,6 +47,7 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         _moments(state, parameter).update(saved)
     state.growth = Growth(int(metadata["lengths_reached"]), float(metadata["loss_at_longest"]))
     state.gradient_norm = float(metadata["gradient_norm"])
+    state.late_loss = float(metadata.get("late_loss", "0.0"))  # those of earlier versions have none
     state.step = int(metadata["step"])
 
 

@@ -75,17 +75,24 @@ class Growth(NamedTuple):
 class TrainingState:
     """All that training changes: weights, their average, the optimizers' moments, lengths reached, steps done.
 
-    `gradient_norm` is the running mean of the norms of gradients, after clipping.
+    `gradient_norm` is the running mean of the norms of gradients, after clipping; `late_loss` the sum of the losses
+    over the last tenth of an attempt, where training may begin again.
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
         check_model(type(model), recipe)
         self.model = model
+        self.step = 0
+        self.begin(recipe)
+
+    def begin(self, recipe: Recipe) -> None:
+        """Begin an attempt with the model's parameters."""
+        model = self.model
         self.optimizers = _make_optimizers(model, recipe)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()} if recipe.ema_decay else {}
         self.growth = Growth()
         self.gradient_norm = recipe.optimizer.clip_norm
-        self.step = 0
+        self.late_loss = 0.0
 
     def load_final_weights(self) -> None:
         """Put the averaged weights, where there are any, into the model."""
@@ -136,19 +143,36 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
     lengths, others = training_lengths(task, recipe)
     check_task(task, recipe)
     state.model.train()
-    while state.step < recipe.steps:
-        if quantization_is_due(state.model, state.step, recipe.steps):
+    while not _is_done(state, recipe, seed):
+        at, attempt = state.step % recipe.attempt.steps, recipe.attempt
+        if quantization_is_due(state.model, at, attempt.steps):
             _find_codes(state, task, lengths[-1], seed)
         if isinstance(state.model, FollowsTraining):
-            state.model.set_progress(state.step / recipe.steps)
+            state.model.set_progress(at / attempt.steps)
         generator = generator_for(seed, "step", state.step)
-        length = _draw_length(state, recipe, lengths, others, generator)
+        length = _draw_length(state, attempt, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)
-        loss, answers = _losses(state, batch, recipe, generator)
-        record = _update(state, recipe, loss, length)
+        loss, answers = _losses(state, batch, attempt, generator)
+        record = _update(state, attempt, loss, length)
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
             state.growth = state.growth.after(float(answers.detach()))
         yield record
+
+
+def _is_done(state: TrainingState, recipe: Recipe, seed: int) -> bool:
+    """Whether all steps are done, or an attempt has succeeded; where one has failed, another begins."""
+    size = recipe.attempt.steps
+    if recipe.restarts is not None and 0 < state.step < recipe.steps and state.step % size == 0:
+        if state.late_loss / (size - _late_from(size)) <= recipe.restarts.max_loss:
+            return True
+        state.model.reset_parameters(generator_for(seed, "parameters", "attempt", state.step // size))
+        state.begin(recipe)
+    return state.step >= recipe.steps
+
+
+def _late_from(num_steps: int) -> int:
+    """The first step of the last tenth."""
+    return num_steps - num_steps // 10
 
 
 def _find_codes(state: TrainingState, task: Task, length: int, seed: int) -> None:
@@ -186,7 +210,7 @@ def _draw_length(
     share = SHARE_OF_OTHERS * len(others) / (len(lengths) + SHARE_OF_OTHERS * len(others))
     if others and float(torch.rand((), generator=generator)) < share:
         return others[int(torch.randint(len(others), (), generator=generator))]
-    odds = torch.tensor(recipe.length_odds_at(state.step, lengths, state.growth.num_reached))
+    odds = torch.tensor(recipe.length_odds_at(state.step % recipe.steps, lengths, state.growth.num_reached))
     return lengths[int(odds.multinomial(1, generator=generator))]
 
 
@@ -199,7 +223,8 @@ def _losses(
     half of the strings are from those of the same suffixes with pads (the mean square over all numbers, where each
     state has noise of its own).
     """
-    model, weight = state.model, recipe.consistency_at(state.step)
+    at = state.step % recipe.steps
+    model, weight = state.model, recipe.consistency_at(at)
     block = model.pad_block if isinstance(model, AcceptsPads) else 1
     augmented = _augmented(batch, recipe, generator, block)
     compared: list[Tensor] = []
@@ -209,11 +234,11 @@ def _losses(
         maximum = recipe.augmentation.pads_per_symbol
         padded = with_identity_padding(suffixes, generator, max_per_symbol=maximum, block=block)
         compared = [suffixes.inputs, padded.inputs]
-    if isinstance(model, AcceptsNoise) and (deviation := recipe.state_noise_at(state.step)):
+    if isinstance(model, AcceptsNoise) and (deviation := recipe.state_noise_at(at)):
         model = model.perturbed(gaussian_noise(deviation, generator))
     answers, states = _loss_and_states(model, augmented, recipe.supervision, compared)
     loss = answers
-    if contraction := recipe.contraction_at(state.step):
+    if contraction := recipe.contraction_at(at):
         assert isinstance(model, RecurrentModel), "check_model rejects others"
         loss = answers + excess_growth(model, augmented.inputs, contraction)
     if not states:
@@ -281,7 +306,10 @@ def _update(state: TrainingState, recipe: Recipe, loss: Tensor, length: int) -> 
             "lower train.optimizer.learning_rate or train.optimizer.clip_norm"
         )
     state.gradient_norm = 0.95 * state.gradient_norm + 0.05 * min(norm, limit)
-    factor = recipe.rate_factor_at(state.step)
+    at = state.step % recipe.steps
+    if at >= _late_from(recipe.steps):
+        state.late_loss += value
+    factor = recipe.rate_factor_at(at)
     for optimizer in state.optimizers:
         for group in optimizer.param_groups:
             group["lr"] = group["full_rate"] * factor

@@ -81,6 +81,16 @@ class ContractionRecipe(_Section):
     after: float = Field(0.3, ge=0, lt=1)
 
 
+class RestartRecipe(_Section):
+    """Attempts: equal parts of the steps, each with parameters of its own, that are made until one succeeds.
+
+    One succeeds where the mean loss over its last tenth is at most `max_loss`; the steps that remain are left out then.
+    """
+
+    attempts: int = Field(4, ge=2, le=1_000)
+    max_loss: float = Field(gt=0)
+
+
 class Recipe(_Section):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
@@ -104,6 +114,8 @@ class Recipe(_Section):
       training, where h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no
       label. From the first step on it can hold all states together, and nothing is learned.
     - `contraction`: makes models contract that bound their steps (`ContractionRecipe`).
+    - `restarts`: begins training again with other parameters while the loss says that it failed (`RestartRecipe`).
+      Rates, lengths and whatever follows training begin again, too.
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     """
 
@@ -119,6 +131,7 @@ class Recipe(_Section):
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
     contraction: ContractionRecipe | None = Field(None, exclude_if=lambda contraction: contraction is None)
+    restarts: RestartRecipe | None = Field(None, exclude_if=lambda restarts: restarts is None)
     ema_decay: float = Field(0.99, ge=0, lt=1)
     checkpoint_every: int = Field(500, ge=1, le=MAX_STEPS)
 
@@ -130,6 +143,22 @@ class Recipe(_Section):
                 "max_length"
             )
         return self
+
+    @model_validator(mode="after")
+    def _attempts_are_of_equal_size(self) -> "Recipe":
+        if self.restarts is not None and (self.steps % self.restarts.attempts or self.attempt.steps < 10):
+            raise ValueError(
+                f"steps: expected ten or more for each of {self.restarts.attempts} attempts, and as many for each, got "
+                f"{self.steps}; choose a multiple of {self.restarts.attempts}"
+            )
+        return self
+
+    @property
+    def attempt(self) -> "Recipe":
+        """The recipe of one attempt; without restarts there is one."""
+        if self.restarts is None:
+            return self
+        return self.model_copy(update={"steps": self.steps // self.restarts.attempts, "restarts": None})
 
     def rate_factor_at(self, step: int) -> float:
         """What the learning rates are multiplied by at step 0, 1, ..., steps - 1."""

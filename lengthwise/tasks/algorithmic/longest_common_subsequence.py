@@ -28,7 +28,8 @@ class LongestCommonSubsequence(TwoStringsTask):
     """The length of the longest common subsequence of two strings of `length` letters each.
 
     A problem reads ``a b c b | b d a b <sep>``; the classes are the integers. Each string has a pool of its own, of
-    `pool_size` letters drawn with replacement from the alphabet, and its letters are uniform in that pool.
+    `pool_size` letters drawn with replacement from the alphabet, and its letters are uniform in that pool. The second
+    string is up to `max_shorter` letters shorter, by a number that is uniform; it keeps one letter.
 
     Raises:
         ValueError: a field out of its range (an alphabet has at most 26 letters), `num_range` too small.
@@ -41,10 +42,11 @@ class LongestCommonSubsequence(TwoStringsTask):
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.2.
     Differs from the source: it does not say how large the pools are; its example has 11 and 10 different letters of 60,
-        which pools of 13 make likely. See `SingleAnswerTask` for what is scored.
+        which pools of 13 make likely. With `max_shorter` above 0, sizes. See `SingleAnswerTask` for what is scored.
     """
 
     pool_size: Annotated[int, Field(ge=1, le=1_000)] = 13
+    max_shorter: Annotated[int, Field(ge=0, le=1_000, exclude_if=lambda letters: letters == 0)] = 0
 
     @property
     def largest_number(self) -> int:
@@ -61,6 +63,9 @@ class LongestCommonSubsequence(TwoStringsTask):
         """Two strings, each over a pool of letters of its own."""
         pools = torch.randint(self.alphabet, (2, count, self.pool_size), generator=generator)
         first, second = pools.gather(2, torch.randint(self.pool_size, (2, count, length), generator=generator))
+        if self.max_shorter:
+            sizes = length - torch.randint(min(self.max_shorter, length - 1) + 1, (count, 1), generator=generator)
+            second = torch.where(torch.arange(length) < sizes, second, PAD)
         return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:

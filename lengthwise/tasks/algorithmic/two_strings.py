@@ -11,8 +11,8 @@ from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
-from lengthwise.conventions import PAD
-from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SingleAnswerTask
+from lengthwise.conventions import BAR, NUM_SPECIAL, PAD
+from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask
 
 MAX_MOVED = 3
 """How far one string is moved along the other to see at how many positions they agree."""
