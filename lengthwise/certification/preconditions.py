@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from lengthwise.models.base import SequenceModel
-from lengthwise.tasks.base import RegularTask
+from lengthwise.tasks.base import MachineTask
 
 
-def check_model(model: SequenceModel, task: RegularTask) -> None:
+def check_model(model: SequenceModel, task: MachineTask) -> None:
     """Reject a model whose arithmetic is not that of float32 or float64 on a CPU, or that was made for another task,
     or that answers at random.
 

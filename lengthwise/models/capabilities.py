@@ -84,6 +84,23 @@ class FollowsTraining(ABC):
         """Called before each step with the fraction of training that is done."""
 
 
+class AnswersNumbers(ABC):
+    """The model's answer is a number, and class k stands for the integer k: the nearest class is the answer.
+
+    Training minimizes `sharpness` times the squared error of that number, where the answers of others have a
+    cross-entropy: of a number below the least class, that class is the nearest, and a cross-entropy would take it for
+    right. Logits of class k are -`sharpness` times the squared distance to k.
+    """
+
+    @property
+    @abstractmethod
+    def sharpness(self) -> float: ...
+
+    @abstractmethod
+    def numbers(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        """The number that answers each prefix."""
+
+
 class QuantizesStates(ABC):
     """The model moves its states to the codes of `codebook`, which training fills once states have settled."""
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from lengthwise.conventions import BAR, NUM_SPECIAL
 from lengthwise.layers.grid_cells import CategoricalCell, FreeCell, GridCell, NumberReadout
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, Width
-from lengthwise.models.capabilities import AcceptsPads, FollowsTraining
+from lengthwise.models.capabilities import AcceptsPads, AnswersNumbers, FollowsTraining
 from lengthwise.ops.grid import last_row
 
 MAX_MESSAGES = 64
@@ -24,7 +24,7 @@ class GridRecurrenceConfig(ModelConfig):
       temperature is 1 in the first 30 % of training, falls to `end_temperature` until 90 % (each step by the same
       factor), and is 0 in the last 10 %: the net is a finite rule then. Numbers are drawn to integers meanwhile.
     - `messages="free"`: vectors of `d_model` numbers, by `hidden` units.
-    - `sharpness`: that of the logits (`NumberReadout`).
+    - `sharpness`: that of logits and loss (`AnswersNumbers`).
     """
 
     messages: Literal["categorical", "free"] = "categorical"
@@ -37,7 +37,7 @@ class GridRecurrenceConfig(ModelConfig):
 
 
 @MODELS.register("grid-recurrence")
-class GridRecurrence(AcceptsPads, FollowsTraining, SequenceModel):
+class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel):
     """A cell passes messages over the grid of two strings; the answer is a number, the sum of those along a row.
 
     It reads the problems of two strings as they are written, ``a b c | a c <sep>``: letters before the first ``|`` are
@@ -85,6 +85,11 @@ class GridRecurrence(AcceptsPads, FollowsTraining, SequenceModel):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         self.cell.reset_parameters(generator)
+
+    @property
+    def sharpness(self) -> float:
+        """That of logits and loss."""
+        return self.config.sharpness
 
     def set_progress(self, fraction: float) -> None:
         """Let temperature and rounding of categorical messages follow the fraction of training that is done."""

@@ -16,7 +16,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.described import check_not_pickled, load_described
 from lengthwise.runs.folder import RunFolder, load_run, versions
-from lengthwise.tasks.base import RegularTask, Task
+from lengthwise.tasks.base import MachineTask, Task
 from lengthwise.validation import dump_named
 
 
@@ -41,13 +41,13 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
         ValueError: it is not about them, or says what is not so.
     """
     model, task, _ = _load(folder)
-    assert isinstance(task, RegularTask)  # others have no certificate
+    assert isinstance(task, MachineTask)  # others have no certificate
     pairs: dict[str, tuple[Any, Any]] = {
         "weights": (certificate.weights, weights_digest(model)),
         "model": (certificate.model, dump_named(model.name, model.config)),
         "task": (certificate.task, dump_named(task.name, task)),
         "classes": (certificate.classes, task.classes),
-        "transducer": (certificate.transducer, task.transducer.minimize().to_json()),
+        "transducer": (certificate.transducer, task.reference.to_json()),
     }
     for what, (expected, actual) in pairs.items():
         if expected != actual:
@@ -66,7 +66,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
 def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:
     """Write the proof of the model in a folder, and what the checker says of it (`write_proof`)."""
     model, task, _ = _load(folder)
-    assert isinstance(task, RegularTask)
+    assert isinstance(task, MachineTask)
     return write_proof(certificate, model, task, path)
 
 

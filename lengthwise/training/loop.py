@@ -15,6 +15,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.models.capabilities import (
     AcceptsNoise,
     AcceptsPads,
+    AnswersNumbers,
     FollowsTraining,
     HasHiddenMatrices,
 )
@@ -250,7 +251,7 @@ def _losses(
 def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Float[Tensor, ""]:
     """Mean loss over each row's last supervised position (`"last"`) or over all supervised ones (`"prefix"`).
 
-    Cross-entropy where answers are classes, squared error where they are numbers.
+    Cross-entropy where answers are classes, squared error where they, or those of the model, are numbers.
     """
     return _loss_and_states(model, batch, supervision, [])[0]
 
@@ -262,6 +263,9 @@ def _loss_and_states(
     others: Sequence[Int64[Tensor, "_ _"]],
 ) -> tuple[Float[Tensor, ""], list[Float[Tensor, "_ D"]]]:
     """The supervised loss of a batch, and the last states of other strings, read together where that is possible."""
+    if isinstance(model, AnswersNumbers):
+        error = _number_error(model.numbers(batch.inputs), batch, supervision)
+        return model.sharpness * error, model.last_states(others)
     if supervision == "prefix":
         loss = _mean_loss(model(batch.inputs).flatten(0, 1), batch.targets.flatten())
         return loss, model.last_states(others)
@@ -271,6 +275,14 @@ def _loss_and_states(
         states, *rest = model.last_states([batch.inputs, *others])
         return _mean_loss(model.readout(states), targets), rest
     return _mean_loss(model.logits_at(batch.inputs, positions), targets), model.last_states(others)
+
+
+def _number_error(numbers: Float[Tensor, "B T"], batch: Batch, supervision: str) -> Float[Tensor, ""]:
+    """The squared error of numbers that stand for classes."""
+    supervised = batch.supervised
+    if supervision == "last":
+        supervised = supervised & (torch.arange(numbers.shape[1]) == batch.last_supervised[:, None])
+    return F.mse_loss(numbers[supervised], batch.targets[supervised].to(numbers.dtype))
 
 
 def _mean_loss(answers: Float[Tensor, "N Y"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"]) -> Float[Tensor, ""]:

@@ -1,5 +1,6 @@
 """Levenshtein distance: how many letters have to be changed to turn one string into another?"""
 
+from string import ascii_lowercase
 from typing import Annotated
 
 import torch
@@ -7,21 +8,49 @@ from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.conventions import PAD
 from lengthwise.tasks.algorithmic.single_answer import join_parts
 from lengthwise.tasks.algorithmic.string_pairs import FEWEST_LETTERS, LONGER, MIN_SIZE, draw_ordered_pairs
 from lengthwise.tasks.algorithmic.two_strings import (
-    TwoStringsTask,
+    GridTask,
     aligned_letters,
     check_letters,
     common_letters,
+    grid_rule,
     read,
 )
 from lengthwise.tasks.base import TASKS
 
 
+CELLS = {
+    (-1, -1, False): (1, 1),
+    (-1, 0, False): (0, 1),
+    (-1, 1, False): (-1, 1),
+    (0, -1, False): (1, 0),
+    (0, 0, False): (1, 1),
+    (0, 1, False): (0, 1),
+    (1, -1, False): (1, -1),
+    (1, 0, False): (1, 0),
+    (1, 1, False): (0, 0),
+    (-1, -1, True): (1, 1),
+    (-1, 0, True): (0, 1),
+    (-1, 1, True): (-1, 1),
+    (0, -1, True): (1, 0),
+    (0, 0, True): (0, 0),
+    (0, 1, True): (-1, 0),
+    (1, -1, True): (1, -1),
+    (1, 0, True): (0, -1),
+    (1, 1, True): (-1, -1),
+}
+"""How much more it costs below and on the right of a cell, given that above and on the left and whether letters agree.
+
+Written down by hand from tables of pairs of strings; the tests compare it with the minimum that defines the distance.
+"""
+
+
 @TASKS.register("levenshtein-distance")
-class LevenshteinDistance(TwoStringsTask):
+class LevenshteinDistance(GridTask):
     """The least number of letters to leave out, put in or replace to turn one string into another.
 
     A problem reads ``a b c | a c d <sep>``, the shorter string first; the classes are the integers. Pairs are drawn as
@@ -51,6 +80,11 @@ class LevenshteinDistance(TwoStringsTask):
     def shortest_length(self) -> int:
         """Below that edits leave out no letter."""
         return MIN_SIZE
+
+    @property
+    def reference(self) -> GridMachine:
+        """The rule of its differences, which are -1, 0 and 1."""
+        return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=1)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
         """The distances."""

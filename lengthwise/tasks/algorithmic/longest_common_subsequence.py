@@ -1,5 +1,6 @@
 """Longest common subsequence: how long is the longest string that two strings both contain, with gaps?"""
 
+from string import ascii_lowercase
 from typing import Annotated
 
 import numpy as np
@@ -8,13 +9,15 @@ from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.conventions import PAD
 from lengthwise.tasks.algorithmic.single_answer import join_parts
 from lengthwise.tasks.algorithmic.two_strings import (
-    TwoStringsTask,
+    GridTask,
     aligned_letters,
     check_letters,
     common_letters,
+    grid_rule,
     read,
 )
 from lengthwise.tasks.base import TASKS
@@ -23,8 +26,24 @@ WORD = 64
 """Bits of the words that rows of the table are kept in."""
 
 
+CELLS = {
+    (0, 0, False): (0, 0),
+    (0, 1, False): (0, 1),
+    (1, 0, False): (1, 0),
+    (1, 1, False): (0, 0),
+    (0, 0, True): (1, 1),
+    (0, 1, True): (0, 1),
+    (1, 0, True): (1, 0),
+    (1, 1, True): (0, 0),
+}
+"""How much longer it is below and on the right of a cell, given that above and on the left and whether letters agree.
+
+An equal letter counts where neither edge has counted one yet; without one, what both edges count is the same letter.
+"""
+
+
 @TASKS.register("longest-common-subsequence")
-class LongestCommonSubsequence(TwoStringsTask):
+class LongestCommonSubsequence(GridTask):
     """The length of the longest common subsequence of two strings of `length` letters each.
 
     A problem reads ``a b c b | b d a b <sep>``; the classes are the integers. Each string has a pool of its own, of
@@ -52,6 +71,11 @@ class LongestCommonSubsequence(TwoStringsTask):
     def largest_number(self) -> int:
         """All letters."""
         return self.max_length
+
+    @property
+    def reference(self) -> GridMachine:
+        """The rule of its differences, which are 0 and 1."""
+        return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=0)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
         """The lengths."""

@@ -1,0 +1,279 @@
+"""Whether two machines over the grid of two strings answer all pairs alike.
+
+Both machines pass a class over every edge of the grid; an edge has a pair of classes, and the letter of its column or
+row. A path from the lower left corner of a grid to the upper right one, by edges upwards and to the right, is a word of
+such edges. At first it goes up the left border and along the upper one; a cell replaces an edge upwards that is
+followed by one to the right by its own two other edges, the one to the right first. So all paths are reached. What is
+collected is which edges can follow one another in a path: those at the borders, and those that a replacement makes of
+others, until there are no more. There may be some among them that no strings bring about, so that what holds of all of
+them holds of all strings.
+
+If on every edge to the right that a cell makes both machines have the same number, and for a row, too, they answer all
+pairs of strings alike: their answers are sums of the same numbers. This is necessary, too, for the edges that strings
+bring about: as all prefixes are strings, two sums that are equal, and equal again with one more column, have an equal
+number more. (No other choice of differences is left, such as one that adds to the numbers along a row what it takes
+from those along a column.)
+
+Source: ours; the induction is that of Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
+20, 1980), on differences of neighbors in the table.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from lengthwise.automata.grid_machine import MAX_CELLS, GridMachine, Ids
+
+MAX_ENUMERATED = 1 << 16
+"""The number of pairs of strings of given lengths up to which all are tried."""
+
+MAX_COLUMNS = 1 << 14
+"""The number of columns of a narrow grid that are told apart."""
+
+LENGTHS = (8, 16, 32, 64)
+"""Of the strings that are tried where all are too many."""
+
+STRINGS_OF_A_KIND = 16
+
+
+class Edges(NamedTuple):
+    """Edges of grids of two machines: letter, class in the one, class in the other; and how cells go on with them.
+
+    Messages downwards go over the edges `below` (to the right in a path), those to the right over the edges `beside`
+    (upwards in a path). `made_below`, `made_beside` [M, N]: the edges that a cell makes of its left one, of M, and its
+    upper one, of N. `top`, `left`: which ones stand at the borders.
+    """
+
+    below: Int64[np.ndarray, "N 3"]
+    beside: Int64[np.ndarray, "M 3"]
+    made_below: Int64[np.ndarray, "M N"]
+    made_beside: Int64[np.ndarray, "M N"]
+    top: Bool[np.ndarray, " N"]
+    left: Bool[np.ndarray, " M"]
+
+    def select(self, below: Bool[np.ndarray, " N"], beside: Bool[np.ndarray, " M"]) -> "Edges":
+        """Some of them, whose cells make no others."""
+        cells = np.ix_(beside, below)
+        return Edges(
+            self.below[below],
+            self.beside[beside],
+            (np.cumsum(below) - 1)[self.made_below[cells]],
+            (np.cumsum(beside) - 1)[self.made_beside[cells]],
+            self.top[below],
+            self.left[beside],
+        )
+
+
+class Paths(NamedTuple):
+    """The edges that paths can have, and which of those below a cell makes: edges at the border are no answer's."""
+
+    edges: Edges
+    made: Bool[np.ndarray, " N"]
+
+    @property
+    def num_pairs(self) -> tuple[int, int]:
+        """How many pairs of classes there are downwards and to the right, whatever the letter."""
+        below, beside = (len(np.unique(part[:, 1:], axis=0)) for part in self.edges[:2])
+        return below, beside
+
+
+class Difference(NamedTuple):
+    """Two strings that two machines answer differently; `is_shortest`: no pair with fewer letters together is."""
+
+    first: Int64[np.ndarray, " n"]
+    second: Int64[np.ndarray, " m"]
+    is_shortest: bool
+
+
+def paths(one: GridMachine, other: GridMachine) -> Paths:
+    """All edges that paths can have.
+
+    Raises:
+        ValueError: the machines read different letters.
+    """
+    if one.symbols != other.symbols:
+        raise ValueError(f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}")
+    edges = _reached(_all_edges(one, other))
+    follows, made = _successors(edges)
+    below, beside = (follows[part].any(0) | border for part, border in (("below", edges.top), ("beside", edges.left)))
+    return Paths(edges.select(below, beside), made[below])
+
+
+def proves_alike(one: GridMachine, other: GridMachine, reached: Paths) -> bool:
+    """Whether the edges show that both machines answer all strings alike."""
+    _, of_one, of_other = reached.edges.below[reached.made].T
+    return one.per_row == other.per_row and bool((one.numbers[of_one] == other.numbers[of_other]).all())
+
+
+def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
+    size = len(one.symbols)
+    shapes = [(size, one.table.shape[axis], other.table.shape[axis]) for axis in (0, 1)]
+    if (count := math.prod(map(math.prod, shapes))) > MAX_CELLS:
+        raise ValueError(f"machine: expected up to {MAX_CELLS:,} cells of pairs, got {count:,}; give it fewer classes")
+    below, beside = (np.indices(shape).reshape(3, -1) for shape in shapes)
+    (b, p, p2), (a, q, q2) = below[:, None, :], beside[:, :, None]
+    made, made2 = one.table[p, q, a, b], other.table[p2, q2, a, b]
+    made_below, made_beside = (
+        np.ravel_multi_index((letter + 0 * made[..., 0], made[..., axis], made2[..., axis]), shapes[axis])
+        for axis, letter in enumerate((b, a))
+    )
+    top, left = (p == one.top) & (p2 == other.top), (q == one.left) & (q2 == other.left)
+    return Edges(below.T, beside.T, made_below, made_beside, top[0], left[:, 0])
+
+
+def _reached(edges: Edges) -> Edges:
+    """Those that cells can make if any two edges can meet at one."""
+    below, beside = edges.top.copy(), edges.left.copy()
+    count = 0
+    while count < (count := int(below.sum() + beside.sum())):
+        cells = np.ix_(beside, below)
+        below[edges.made_below[cells]] = True
+        beside[edges.made_beside[cells]] = True
+    return edges.select(below, beside)
+
+
+def _successors(edges: Edges) -> tuple[dict[str, Bool[np.ndarray, "E _"]], Bool[np.ndarray, " N"]]:
+    """For every edge, upwards ones first, which ones to the right and which ones upwards can follow it in a path.
+
+    And which edges to the right cells make. What precedes the two edges that a cell replaces precedes its lower edge
+    afterwards, and what follows them follows its right one.
+    """
+    num_beside, num_below = edges.made_below.shape
+    below = np.vstack([np.ones((num_beside, 1)) * edges.left[:, None] * edges.top, np.outer(edges.top, edges.top)]) > 0
+    beside = np.vstack([np.outer(edges.left, edges.left), np.zeros((num_below, num_beside))]) > 0
+    made = np.zeros(num_below, dtype=np.bool_)
+    count = -1
+    while count < (count := int(below.sum() + beside.sum())):
+        left, upper = below[:num_beside].nonzero()
+        lower, right = edges.made_below[left, upper], edges.made_beside[left, upper]
+        made[lower] = True
+        beside[num_beside + lower, right] = True
+        to_lower, to_right = np.zeros((num_beside, num_below)), np.zeros((num_beside, num_below))
+        to_lower[left, lower] = to_right[right, upper] = 1
+        below |= beside @ to_lower > 0
+        below[:num_beside] |= to_right @ below[num_beside:] > 0
+        beside[:num_beside] |= to_right @ beside[num_beside:] > 0
+    return {"below": below, "beside": beside}, made
+
+
+def difference(one: GridMachine, other: GridMachine) -> Difference | None:
+    """Two strings that the machines answer differently, of all of them the shortest where they are few; None: none are.
+
+    Raises:
+        ValueError: the machines read different letters, or could not be shown to be alike, and no such strings were
+            found.
+    """
+    if proves_alike(one, other, paths(one, other)):
+        return None
+    for strings in _all_strings(len(one.symbols)):
+        if shortest := _first_difference(one, other, *strings):
+            return Difference(*shortest, is_shortest=True)
+    for strings in _some_strings(one, other):
+        if longer := _first_difference(one, other, *strings):
+            return Difference(*_shrunk(one, other, *longer), is_shortest=False)
+    raise ValueError(
+        "machine: it is not shown to answer as the task does: of classes that can stand on an edge some have other "
+        "numbers, but no strings were found that bring them about"
+    )
+
+
+def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
+    """All pairs of strings, by the number of their letters."""
+    total = 2
+    while num_letters**total <= MAX_ENUMERATED:
+        letters = np.indices((num_letters,) * total).reshape(total, -1).T
+        for height in range(1, total):
+            yield letters[:, :height], letters[:, height:]
+        total += 1
+
+
+def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, Ids]]:
+    """Those that narrow grids need, then random ones of growing lengths and of several kinds."""
+    size = len(one.symbols)
+    for narrow in (1, 2):
+        for letters in np.indices((size,) * narrow).reshape(narrow, -1).T:
+            for is_first in (True, False):
+                if (long := _narrow_difference(one, other, letters, is_first=is_first)) is not None:
+                    yield (letters[None], long[None]) if is_first else (long[None], letters[None])
+    random = np.random.default_rng(0)
+    for length in LENGTHS:
+        first, second = random.integers(size, size=(2, 7, STRINGS_OF_A_KIND, length))
+        periods = random.integers(1, 4, size=(STRINGS_OF_A_KIND, 1))
+        first[1] = np.take_along_axis(first[1], np.arange(length) % periods, 1)
+        first[2:4] = first[2:4, :, :1]  # one letter
+        second[1:3] = first[1:3]
+        second[3] = second[3, :, :1]
+        second[4] = first[4]
+        second[5] = np.where(random.random(first[5].shape) < 0.8, first[5], second[5])
+        second[6] = np.roll(first[6], 1, axis=1)
+        yield first.reshape(-1, length), second.reshape(-1, length)
+
+
+def _first_difference(
+    one: GridMachine, other: GridMachine, first: Ids, second: Ids
+) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " m"]] | None:
+    """Of the prefixes of these strings two that are answered differently, with the fewest letters together."""
+    sums = []
+    for machine in (one, other):
+        down, _ = machine.messages(first, second)
+        sums.append(machine.per_row * np.arange(1, first.shape[1] + 1)[:, None] + machine.numbers[down].cumsum(2))
+    wrong = np.argwhere(sums[0] != sums[1])
+    if not len(wrong):
+        return None
+    row, i, j = wrong[wrong[:, 1:].sum(1).argmin()]
+    return first[row, : i + 1], second[row, : j + 1]
+
+
+def _narrow_difference(
+    one: GridMachine, other: GridMachine, letters: Int64[np.ndarray, " n"], *, is_first: bool
+) -> Int64[np.ndarray, " m"] | None:
+    """The shortest string that is answered differently along with a short one, which is the first of both or not.
+
+    A search, breadth first, over the pairs of classes that a grid of few rows passes from column to column, or one of
+    few columns from row to row; given up where there are too many of them.
+    """
+    size, borders = len(one.symbols), [(one.left, other.left), (one.top, other.top)]
+    before, entering = borders if is_first else borders[::-1]
+    if one.per_row != other.per_row and not is_first:
+        return None
+    start = np.tile(np.array(before)[:, None], len(letters))
+    reached, layer = {start.tobytes(): ()}, [(start, ())]
+    while layer and len(reached) < MAX_COLUMNS:
+        following = []
+        for column, string in layer:
+            for letter in range(size):
+                crossing, passed, differs = np.array(entering), np.empty_like(column), False
+                for index, other_letter in enumerate(letters):
+                    for k, machine in enumerate((one, other)):
+                        p, q = (crossing[k], column[k, index]) if is_first else (column[k, index], crossing[k])
+                        a, b = (other_letter, letter) if is_first else (letter, other_letter)
+                        down, right = machine.table[p, q, a, b]
+                        crossing[k], passed[k, index] = (down, right) if is_first else (right, down)
+                    down_pair = crossing if is_first else passed[:, index]
+                    differs |= one.numbers[down_pair[0]] != other.numbers[down_pair[1]]
+                if differs:
+                    return np.array([*string, letter])
+                if passed.tobytes() not in reached:
+                    reached[passed.tobytes()] = ()
+                    following.append((passed, (*string, letter)))
+        layer = following
+    return None
+
+
+def _shrunk(
+    one: GridMachine, other: GridMachine, first: Int64[np.ndarray, " n"], second: Int64[np.ndarray, " m"]
+) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " m"]]:
+    """The same with letters left out for as long as what remains is answered differently."""
+    shorter: tuple[np.ndarray, np.ndarray] | None = (first, second)
+    while shorter is not None:
+        first, second = shorter
+        shorter = None
+        for is_first, string in ((True, first), (False, second)):
+            if len(string) > 1:
+                without = np.array([np.delete(string, index) for index in range(len(string))])
+                same = np.tile(second if is_first else first, (len(string), 1))
+                shorter = shorter or _first_difference(one, other, *((without, same) if is_first else (same, without)))
+    return first, second
