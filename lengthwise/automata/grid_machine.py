@@ -78,9 +78,7 @@ class GridMachine:
         """Cells that differ in what they are given."""
         return self.table.size // 2
 
-    def messages(
-        self, first: Ids, second: Ids
-    ) -> tuple[Int64[np.ndarray, "B n m"], Int64[np.ndarray, "B n m"]]:
+    def messages(self, first: Ids, second: Ids) -> tuple[Int64[np.ndarray, "B n m"], Int64[np.ndarray, "B n m"]]:
         """The classes that go down and to the right from every cell, for pairs of strings of letters 0, 1, ...
 
         Raises:

@@ -240,9 +240,10 @@ def _narrow_difference(
     if one.per_row != other.per_row and not is_first:
         return None
     start = np.tile(np.array(before)[:, None], len(letters))
-    reached, layer = {start.tobytes(): ()}, [(start, ())]
+    reached = {start.tobytes()}
+    layer: list[tuple[np.ndarray, tuple[int, ...]]] = [(start, ())]
     while layer and len(reached) < MAX_COLUMNS:
-        following = []
+        following: list[tuple[np.ndarray, tuple[int, ...]]] = []
         for column, string in layer:
             for letter in range(size):
                 crossing, passed, differs = np.array(entering), np.empty_like(column), False
@@ -257,7 +258,7 @@ def _narrow_difference(
                 if differs:
                     return np.array([*string, letter])
                 if passed.tobytes() not in reached:
-                    reached[passed.tobytes()] = ()
+                    reached.add(passed.tobytes())
                     following.append((passed, (*string, letter)))
         layer = following
     return None

@@ -235,6 +235,15 @@ class Certificate(Part):
         return self.machine is not None and "cells" in self.machine
 
     @property
+    def num_classes(self) -> tuple[int, int]:
+        """Classes of its machine, of a `GridMachine` those downwards, and of the task's machine; 0 for no machine."""
+        machine, task = (
+            0 if part is None else len(part["numbers"] if "cells" in part else part["outputs"])
+            for part in (self.machine, self.transducer)
+        )
+        return machine, task
+
+    @property
     def claim(self) -> str:
         """The level in words."""
         return CLAIMS[self.level] + ("" if self.max_length is None else f" That length is {self.max_length:,}.")

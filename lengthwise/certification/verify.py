@@ -142,7 +142,8 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
     """Reject a file in which fewer answers and states than required were observed, or one was wrong."""
     if certificate.closure is None:
         raise ValueError(f"certificate: level {certificate.level} requires a closure, got none; certify again")
-    min_lengths, min_strings = MIN_LENGTHS, MIN_STRINGS
+    min_lengths: tuple[int, ...] = MIN_LENGTHS
+    min_strings = MIN_STRINGS
     if isinstance(machine, GridMachine):
         min_lengths, min_strings = tuple(_num_symbols(letters) for letters in NUM_LETTERS), NUM_PAIRS
     for length in min_lengths:

@@ -90,7 +90,12 @@ class CategoricalCell(GridCell):
     def rule(self) -> Cell:
         if self.is_rule:
             table = self.classes()[0]
-            return lambda above, left, a, b: table[above, left, a, b].unbind(-1)
+
+            def look_up(above: Tensor, left: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+                down, right = table[above, left, a, b].unbind(-1)
+                return down, right
+
+            return look_up
         relations, table = self._distribution(self.relations), self._distribution(self.table)
         num_messages = len(self.top)
         flat = table.flatten(0, 2).flatten(1)
@@ -111,14 +116,11 @@ class CategoricalCell(GridCell):
         self, messages: Shaped[Tensor, "B m *M"], rows: Int64[Tensor, "B T"], columns: Int64[Tensor, "B T"]
     ) -> Float[Tensor, "B T"]:
         if not self.is_rule:
-            sums = _sums(messages @ self._rounded(self.per_class), columns)
-            return rows * self._rounded(self.per_row) + sums
+            sums = _sums(messages @ _rounded(self.per_class, self.rounding), columns)
+            return rows * _rounded(self.per_row, self.rounding) + sums
         per_class, per_row = self.integers()
         exact = rows * per_row + _sums(per_class[messages], columns)
         return exact.to(self.per_row.dtype) + 0 * self.per_row  # training goes on without a gradient
-
-    def _rounded(self, values: Tensor) -> Tensor:
-        return values + self.rounding * (values.round() - values).detach()
 
     def _distribution(self, logits: Float[Tensor, "*N K"]) -> Float[Tensor, "*N K"]:
         if not float(self.temperature):
@@ -174,13 +176,18 @@ class FreeCell(GridCell):
         return rows * self.per_row + _sums(self.read(messages)[..., 0], columns)
 
 
+def _rounded(values: Tensor, share: Tensor) -> Tensor:
+    """Values moved towards the nearest integers by a share of the way, with the gradient of values as they are."""
+    return values + share * (values.round() - values).detach()
+
+
 def _sums(numbers: Shaped[Tensor, "B m"], counts: Int64[Tensor, "B T"]) -> Shaped[Tensor, "B T"]:
     """The sums of the first numbers of each row."""
     return F.pad(numbers.cumsum(1), (1, 0)).gather(1, counts)
 
 
 class NumberReadout(nn.Module):
-    """Logits of the integers k = 0, 1, ..., Y - 1 from a number y: -`sharpness` (k - y)^2, so that the nearest leads."""
+    """Logits of the integers k = 0, 1, ..., Y - 1 from a number y: -`sharpness` (k - y)^2; the nearest one leads."""
 
     def __init__(self, num_classes: int, *, sharpness: float) -> None:
         super().__init__()

@@ -87,9 +87,9 @@ class FollowsTraining(ABC):
 class AnswersNumbers(ABC):
     """The model's answer is a number, and class k stands for the integer k: the nearest class is the answer.
 
-    Training minimizes `sharpness` times the squared error of that number, where the answers of others have a
-    cross-entropy: of a number below the least class, that class is the nearest, and a cross-entropy would take it for
-    right. Logits of class k are -`sharpness` times the squared distance to k.
+    Logits of class k are -`sharpness` times the squared distance to k. Training minimizes the `integer_loss` of the
+    number (`lengthwise.ops.integer_answers`), a cross-entropy of all integers: in one of the classes alone, a number
+    below the least class would count as right where that class is.
     """
 
     @property

@@ -16,12 +16,15 @@ from lengthwise.ops.grid import last_row
 MAX_MESSAGES = 64
 """Classes of categorical messages: a table has the square of that number of rows."""
 
+FALL_FROM, FALL_TO = 0.6, 0.9
+"""Fractions of training between which the temperature of categorical messages falls; then it is 0."""
+
 
 class GridRecurrenceConfig(ModelConfig):
     """What messages are, and their sizes.
 
     - `messages="categorical"`: one of `num_messages` classes; letters enter by one of `num_relations` relations. The
-      temperature is 1 in the first 30 % of training, falls to `end_temperature` until 90 % (each step by the same
+      temperature is 1 in the first 60 % of training, falls to `end_temperature` until 90 % (each step by the same
       factor), and is 0 in the last 10 %: the net is a finite rule then. Numbers are drawn to integers meanwhile.
     - `messages="free"`: vectors of `d_model` numbers, by `hidden` units.
     - `sharpness`: that of logits and loss (`AnswersNumbers`).
@@ -94,9 +97,9 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
     def set_progress(self, fraction: float) -> None:
         """Let temperature and rounding of categorical messages follow the fraction of training that is done."""
         if isinstance(self.cell, CategoricalCell):
-            fallen = min(1.0, max(0.0, (fraction - 0.3) / 0.6))
-            self.cell.temperature.fill_(self.config.end_temperature**fallen if fraction < 0.9 else 0.0)
-            self.cell.rounding.fill_(fallen if fraction < 0.9 else 1.0)
+            fallen = min(1.0, max(0.0, (fraction - FALL_FROM) / (FALL_TO - FALL_FROM)))
+            self.cell.temperature.fill_(self.config.end_temperature**fallen if fraction < FALL_TO else 0.0)
+            self.cell.rounding.fill_(fallen)
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         logits: Tensor = self.readout(self.numbers(inputs)[..., None])
@@ -115,8 +118,8 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
         is_letter, is_second = inputs >= NUM_SPECIAL, (inputs == BAR).cumsum(1) > 0
         in_first, in_second = is_letter & ~is_second, is_letter & is_second
         heights = in_first.sum(1)
-        strings = (_compact(inputs - NUM_SPECIAL, which) for which in (in_first, in_second))
-        row = last_row(self.cell.rule(), *self.cell.borders(), *strings, heights)
+        first, second = (_compact(inputs - NUM_SPECIAL, which) for which in (in_first, in_second))
+        row = last_row(self.cell.rule(), *self.cell.borders(), first, second, heights)
         return self.cell.numbers(row, in_first.cumsum(1), in_second.cumsum(1))
 
 

@@ -9,8 +9,9 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 class GrowingGrid(Preset):
     """Lengths from the shortest to 12 letters, each once the one before is learned; up to six attempts.
 
-    An attempt ends as a finite rule, whose squared error on a training string is 0, or 1 or more: where it errs on one
-    of the last tenth of the steps, parameters are drawn again. The rate of Adam is a hundred times as high as is usual, as parameters are logits of a table.
+    An attempt ends as a finite rule, whose loss on a training string is 0, or more than 1: where it errs on one in the
+    last tenth of the steps, parameters are drawn again. The rate of Adam is a hundred times as high as is usual, as
+    parameters are logits of a table.
 
     Source: ours.
     """

@@ -19,6 +19,7 @@ from lengthwise.models.capabilities import (
     FollowsTraining,
     HasHiddenMatrices,
 )
+from lengthwise.ops.integer_answers import integer_loss
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask, Task
 from lengthwise.threads import one_thread
@@ -251,7 +252,8 @@ def _losses(
 def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Float[Tensor, ""]:
     """Mean loss over each row's last supervised position (`"last"`) or over all supervised ones (`"prefix"`).
 
-    Cross-entropy where answers are classes, squared error where they, or those of the model, are numbers.
+    Cross-entropy where answers are classes (of all integers where the model's are numbers), squared error where they
+    are numbers.
     """
     return _loss_and_states(model, batch, supervision, [])[0]
 
@@ -264,8 +266,7 @@ def _loss_and_states(
 ) -> tuple[Float[Tensor, ""], list[Float[Tensor, "_ D"]]]:
     """The supervised loss of a batch, and the last states of other strings, read together where that is possible."""
     if isinstance(model, AnswersNumbers):
-        error = _number_error(model.numbers(batch.inputs), batch, supervision)
-        return model.sharpness * error, model.last_states(others)
+        return _number_loss(model, batch, supervision), model.last_states(others)
     if supervision == "prefix":
         loss = _mean_loss(model(batch.inputs).flatten(0, 1), batch.targets.flatten())
         return loss, model.last_states(others)
@@ -277,12 +278,12 @@ def _loss_and_states(
     return _mean_loss(model.logits_at(batch.inputs, positions), targets), model.last_states(others)
 
 
-def _number_error(numbers: Float[Tensor, "B T"], batch: Batch, supervision: str) -> Float[Tensor, ""]:
-    """The squared error of numbers that stand for classes."""
-    supervised = batch.supervised
+def _number_loss(model: AnswersNumbers, batch: Batch, supervision: str) -> Float[Tensor, ""]:
+    """Where numbers stand for classes."""
+    numbers, supervised = model.numbers(batch.inputs), batch.supervised
     if supervision == "last":
         supervised = supervised & (torch.arange(numbers.shape[1]) == batch.last_supervised[:, None])
-    return F.mse_loss(numbers[supervised], batch.targets[supervised].to(numbers.dtype))
+    return integer_loss(numbers[supervised], batch.targets[supervised], sharpness=model.sharpness)
 
 
 def _mean_loss(answers: Float[Tensor, "N Y"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"]) -> Float[Tensor, ""]:

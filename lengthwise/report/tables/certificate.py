@@ -51,9 +51,12 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
     machine, closure, laws = certificate.machine, certificate.closure, certificate.laws
     if machine is not None:
-        sizes = [len(part["numbers"] if "cells" in part else part["outputs"]) for part in (machine, certificate.transducer)]
-        of_task = f"rule has {sizes[1]}" if certificate.is_of_grid else f"transducer has {sizes[1]} states"
-        yield "machine", f"{sizes[0]} classes; the task's {of_task}"
+        size, size_of_task = certificate.num_classes
+        yield (
+            ("machine", f"{size} classes go down; of the task's rule {size_of_task}")
+            if certificate.is_of_grid
+            else ("machine", f"{size} classes; the task's transducer has {size_of_task} states")
+        )
     if closure is not None:
         gap = "no two classes" if closure.gap is None else f"prototypes of two classes {closure.gap:.2f} apart"
         yield (

@@ -11,7 +11,7 @@ from torch import Tensor
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.conventions import PAD
 from lengthwise.tasks.algorithmic.single_answer import join_parts
-from lengthwise.tasks.algorithmic.string_pairs import FEWEST_LETTERS, LONGER, MIN_SIZE, draw_ordered_pairs
+from lengthwise.tasks.algorithmic.string_pairs import FEWEST_LETTERS, LONGER, MIN_SIZE, draw_pairs
 from lengthwise.tasks.algorithmic.two_strings import (
     GridTask,
     aligned_letters,
@@ -21,7 +21,6 @@ from lengthwise.tasks.algorithmic.two_strings import (
     read,
 )
 from lengthwise.tasks.base import TASKS
-
 
 CELLS = {
     (-1, -1, False): (1, 1),
@@ -53,8 +52,8 @@ Written down by hand from tables of pairs of strings; the tests compare it with 
 class LevenshteinDistance(GridTask):
     """The least number of letters to leave out, put in or replace to turn one string into another.
 
-    A problem reads ``a b c | a c d <sep>``, the shorter string first; the classes are the integers. Pairs are drawn as
-    those of `EditDistance`, here from 2 letters on; the second string drawn has one letter or more.
+    A problem reads ``a b c | a c d <sep>``; the classes are the integers. Pairs are drawn as those of `EditDistance`,
+    here from 2 letters on; the second string has one letter or more, and stays second where it is the shorter one.
 
     Raises:
         ValueError: a field out of its range (an alphabet has 3 to 26 letters), `num_range` too small.
@@ -73,7 +72,7 @@ class LevenshteinDistance(GridTask):
 
     @property
     def largest_number(self) -> int:
-        """All letters of the shorter string replaced, and the others of the longer one put in."""
+        """All letters of the longer string changed."""
         return self.max_length + LONGER
 
     @property
@@ -93,15 +92,15 @@ class LevenshteinDistance(GridTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Pairs of which about half are unrelated strings; the shorter one is written first."""
-        shorter, longer = draw_ordered_pairs(count, length, self.alphabet, generator)
-        return join_parts(shorter, longer), self.compare(shorter, longer)
+        """Pairs of which about half are unrelated strings."""
+        first, second = draw_pairs(count, length, self.alphabet, generator)
+        return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """The distance if all common letters, or the aligned ones alone, could be kept."""
-        shorter, longer = read(inputs)
-        size = (longer != PAD).sum(1)
-        return self.features_of(size - common_letters(shorter, longer), size - aligned_letters(shorter, longer))
+        first, second = read(inputs)
+        size = torch.maximum((first != PAD).sum(1), (second != PAD).sum(1))
+        return self.features_of(size - common_letters(first, second), size - aligned_letters(first, second))
 
 
 def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
