@@ -42,28 +42,28 @@ STRINGS_OF_A_KIND = 16
 class Edges(NamedTuple):
     """Edges of grids of two machines: letter, class in the one, class in the other; and how cells go on with them.
 
-    Messages downwards go over the edges `below` (to the right in a path), those to the right over the edges `beside`
-    (upwards in a path). `made_below`, `made_beside` [M, N]: the edges that a cell makes of its left one, of M, and its
+    Messages downwards go over the edges `below` (to the right in a path), those to the right over the edges `upward`
+    (upwards in a path). `made_below`, `made_upward` [M, N]: the edges that a cell makes of its left one, of M, and its
     upper one, of N. `top`, `left`: which ones stand at the borders.
     """
 
     below: Int64[np.ndarray, "N 3"]
-    beside: Int64[np.ndarray, "M 3"]
+    upward: Int64[np.ndarray, "M 3"]
     made_below: Int64[np.ndarray, "M N"]
-    made_beside: Int64[np.ndarray, "M N"]
+    made_upward: Int64[np.ndarray, "M N"]
     top: Bool[np.ndarray, " N"]
     left: Bool[np.ndarray, " M"]
 
-    def select(self, below: Bool[np.ndarray, " N"], beside: Bool[np.ndarray, " M"]) -> "Edges":
+    def select(self, below: Bool[np.ndarray, " N"], upward: Bool[np.ndarray, " M"]) -> "Edges":
         """Some of them, whose cells make no others."""
-        cells = np.ix_(beside, below)
+        cells = np.ix_(upward, below)
         return Edges(
             self.below[below],
-            self.beside[beside],
+            self.upward[upward],
             (np.cumsum(below) - 1)[self.made_below[cells]],
-            (np.cumsum(beside) - 1)[self.made_beside[cells]],
+            (np.cumsum(upward) - 1)[self.made_upward[cells]],
             self.top[below],
-            self.left[beside],
+            self.left[upward],
         )
 
 
@@ -76,8 +76,8 @@ class Paths(NamedTuple):
     @property
     def num_pairs(self) -> tuple[int, int]:
         """How many pairs of classes there are downwards and to the right, whatever the letter."""
-        below, beside = (len(np.unique(part[:, 1:], axis=0)) for part in self.edges[:2])
-        return below, beside
+        below, upward = (len(np.unique(part[:, 1:], axis=0)) for part in self.edges[:2])
+        return below, upward
 
 
 class Difference(NamedTuple):
@@ -98,8 +98,8 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
         raise ValueError(f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}")
     edges = _reached(_all_edges(one, other))
     follows, made = _successors(edges)
-    below, beside = (follows[part].any(0) | border for part, border in (("below", edges.top), ("beside", edges.left)))
-    return Paths(edges.select(below, beside), made[below])
+    below, upward = (follows[part].any(0) | border for part, border in (("below", edges.top), ("upward", edges.left)))
+    return Paths(edges.select(below, upward), made[below])
 
 
 def proves_alike(one: GridMachine, other: GridMachine, reached: Paths) -> bool:
@@ -113,26 +113,26 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
     shapes = [(size, one.table.shape[axis], other.table.shape[axis]) for axis in (0, 1)]
     if (count := math.prod(map(math.prod, shapes))) > MAX_CELLS:
         raise ValueError(f"machine: expected up to {MAX_CELLS:,} cells of pairs, got {count:,}; give it fewer classes")
-    below, beside = (np.indices(shape).reshape(3, -1) for shape in shapes)
-    (b, p, p2), (a, q, q2) = below[:, None, :], beside[:, :, None]
+    below, upward = (np.indices(shape).reshape(3, -1) for shape in shapes)
+    (b, p, p2), (a, q, q2) = below[:, None, :], upward[:, :, None]
     made, made2 = one.table[p, q, a, b], other.table[p2, q2, a, b]
-    made_below, made_beside = (
+    made_below, made_upward = (
         np.ravel_multi_index((letter + 0 * made[..., 0], made[..., axis], made2[..., axis]), shapes[axis])
         for axis, letter in enumerate((b, a))
     )
     top, left = (p == one.top) & (p2 == other.top), (q == one.left) & (q2 == other.left)
-    return Edges(below.T, beside.T, made_below, made_beside, top[0], left[:, 0])
+    return Edges(below.T, upward.T, made_below, made_upward, top[0], left[:, 0])
 
 
 def _reached(edges: Edges) -> Edges:
     """Those that cells can make if any two edges can meet at one."""
-    below, beside = edges.top.copy(), edges.left.copy()
+    below, upward = edges.top.copy(), edges.left.copy()
     count = 0
-    while count < (count := int(below.sum() + beside.sum())):
-        cells = np.ix_(beside, below)
+    while count < (count := int(below.sum() + upward.sum())):
+        cells = np.ix_(upward, below)
         below[edges.made_below[cells]] = True
-        beside[edges.made_beside[cells]] = True
-    return edges.select(below, beside)
+        upward[edges.made_upward[cells]] = True
+    return edges.select(below, upward)
 
 
 def _successors(edges: Edges) -> tuple[dict[str, Bool[np.ndarray, "E _"]], Bool[np.ndarray, " N"]]:
@@ -141,22 +141,22 @@ def _successors(edges: Edges) -> tuple[dict[str, Bool[np.ndarray, "E _"]], Bool[
     And which edges to the right cells make. What precedes the two edges that a cell replaces precedes its lower edge
     afterwards, and what follows them follows its right one.
     """
-    num_beside, num_below = edges.made_below.shape
-    below = np.vstack([np.ones((num_beside, 1)) * edges.left[:, None] * edges.top, np.outer(edges.top, edges.top)]) > 0
-    beside = np.vstack([np.outer(edges.left, edges.left), np.zeros((num_below, num_beside))]) > 0
+    num_upward, num_below = edges.made_below.shape
+    below = np.vstack([np.ones((num_upward, 1)) * edges.left[:, None] * edges.top, np.outer(edges.top, edges.top)]) > 0
+    upward = np.vstack([np.outer(edges.left, edges.left), np.zeros((num_below, num_upward))]) > 0
     made = np.zeros(num_below, dtype=np.bool_)
     count = -1
-    while count < (count := int(below.sum() + beside.sum())):
-        left, upper = below[:num_beside].nonzero()
-        lower, right = edges.made_below[left, upper], edges.made_beside[left, upper]
+    while count < (count := int(below.sum() + upward.sum())):
+        left, upper = below[:num_upward].nonzero()
+        lower, right = edges.made_below[left, upper], edges.made_upward[left, upper]
         made[lower] = True
-        beside[num_beside + lower, right] = True
-        to_lower, to_right = np.zeros((num_beside, num_below)), np.zeros((num_beside, num_below))
+        upward[num_upward + lower, right] = True
+        to_lower, to_right = np.zeros((num_upward, num_below)), np.zeros((num_upward, num_below))
         to_lower[left, lower] = to_right[right, upper] = 1
-        below |= beside @ to_lower > 0
-        below[:num_beside] |= to_right @ below[num_beside:] > 0
-        beside[:num_beside] |= to_right @ beside[num_beside:] > 0
-    return {"below": below, "beside": beside}, made
+        below |= upward @ to_lower > 0
+        below[:num_upward] |= to_right @ below[num_upward:] > 0
+        upward[:num_upward] |= to_right @ upward[num_upward:] > 0
+    return {"below": below, "upward": upward}, made
 
 
 def difference(one: GridMachine, other: GridMachine) -> Difference | None:

@@ -53,11 +53,11 @@ def first_grid_error(machine: GridMachine, task: GridMachine) -> GridError | Non
     Raises:
         ValueError: neither was found.
     """
-    found = difference(machine, task)
-    if found is None:
+    distinguishing = difference(machine, task)
+    if distinguishing is None:
         return None
-    first, second = ([task.symbols[letter] for letter in string] for string in found[:2])
-    return GridError((*first, SPECIAL[BAR], *second, SPECIAL[SEP]), found.is_shortest)
+    first, second = ([task.symbols[letter] for letter in string] for string in distinguishing[:2])
+    return GridError((*first, SPECIAL[BAR], *second, SPECIAL[SEP]), distinguishing.is_shortest)
 
 
 def written(first: Ids, second: Ids) -> Ids:

@@ -17,8 +17,8 @@ from lengthwise.certification.certificate import (
 class RuleEvidence(Evidence):
     """All cells of a net at temperature 0, for every class from above and from the left and any two letters.
 
-    `slack`: by how much the logit of each class that a cell or a border gives leads, at least (None: no logit has
-    another beside it).
+    `slack`: by how much the logit of each class that a cell or a border gives leads, at least (None: there is
+    one class only).
     """
 
     method: Literal["rules"] = "rules"

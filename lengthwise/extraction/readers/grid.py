@@ -40,8 +40,8 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
     kept = [np.array(sorted(classes)) for classes in (down, right)]
     table = table[np.ix_(*kept)]
     below, passed = (np.searchsorted(classes, table[..., axis]) for axis, classes in enumerate(kept))
-    top, left = (int(np.searchsorted(classes, border)) for classes, border in zip(kept, (top, left), strict=True))
-    return GridMachine(symbols, np.stack([below, passed], -1), top, left, per_class[kept[0]], int(per_row))
+    first, second = (int(np.searchsorted(classes, border)) for classes, border in zip(kept, (top, left), strict=True))
+    return GridMachine(symbols, np.stack([below, passed], -1), first, second, per_class[kept[0]], int(per_row))
 
 
 def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
