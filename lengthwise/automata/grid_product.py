@@ -31,7 +31,7 @@ MAX_ENUMERATED = 1 << 16
 """The number of pairs of strings of given lengths up to which all are tried."""
 
 MAX_COLUMNS = 1 << 14
-"""The number of columns of a narrow grid that are told apart."""
+"""The number of columns of a narrow grid that are kept."""
 
 LENGTHS = (8, 16, 32, 64)
 """Of the strings that are tried where all are too many."""
@@ -243,7 +243,7 @@ def _narrow_difference(
     reached = {start.tobytes()}
     layer: list[tuple[np.ndarray, tuple[int, ...]]] = [(start, ())]
     while layer and len(reached) < MAX_COLUMNS:
-        following: list[tuple[np.ndarray, tuple[int, ...]]] = []
+        next_layer: list[tuple[np.ndarray, tuple[int, ...]]] = []
         for column, string in layer:
             for letter in range(size):
                 crossing, passed, differs = np.array(entering), np.empty_like(column), False
@@ -259,8 +259,8 @@ def _narrow_difference(
                     return np.array([*string, letter])
                 if passed.tobytes() not in reached:
                     reached.add(passed.tobytes())
-                    following.append((passed, (*string, letter)))
-        layer = following
+                    next_layer.append((passed, (*string, letter)))
+        layer = next_layer
     return None
 
 

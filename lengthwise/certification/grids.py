@@ -60,7 +60,7 @@ def first_grid_error(machine: GridMachine, task: GridMachine) -> GridError | Non
     return GridError((*first, SPECIAL[BAR], *second, SPECIAL[SEP]), distinguishing.is_shortest)
 
 
-def written(first: Ids, second: Ids) -> Ids:
+def problems_of(first: Ids, second: Ids) -> Ids:
     """Pairs of strings of letters as problems of symbols: the inverse of `letters_of`."""
     bar, sep = (np.full((len(first), 1), symbol) for symbol in (BAR, SEP))
     return np.hstack([first + NUM_SPECIAL, bar, second + NUM_SPECIAL, sep])

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, written
+from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, problems_of
 from lengthwise.randomness import generator_for
 
 
@@ -25,4 +25,4 @@ def _problems(num_letters: int, length: int, generator: torch.Generator) -> Int6
     related = torch.stack([first, first.roll(1, 1), torch.where(uniform < 0.8, first, second), first.flip(1)])
     for index, made in enumerate(related, start=1):
         second[kind == index] = made[kind == index]
-    return torch.from_numpy(written(first.numpy(), second.numpy()))
+    return torch.from_numpy(problems_of(first.numpy(), second.numpy()))
