@@ -4,9 +4,9 @@ Both machines pass a class over every edge of the grid; an edge has a pair of cl
 row. A path from the lower left corner of a grid to the upper right one, by edges upwards and to the right, is a word of
 such edges. At first it goes up the left border and along the upper one; a cell replaces an edge upwards that is
 followed by one to the right by its own two other edges, the one to the right first. So all paths are reached. What is
-collected is which edges can follow one another in a path: those at the borders, and those that a replacement makes of
-others, until there are no more. There may be some among them that no strings bring about, so that what holds of all of
-them holds of all strings.
+collected is which edges can follow one another in a path, two or, where that does not suffice, three in a row: those at
+the borders, and those that a replacement makes of others, until there are no more. There may be some among them that no
+strings bring about, so that what holds of all of them holds of all strings.
 
 If on every edge to the right that a cell makes both machines have the same number, and for a row, too, they answer all
 pairs of strings alike: their answers are sums of the same numbers. This is necessary, too, for the edges that strings
@@ -33,10 +33,13 @@ MAX_ENUMERATED = 1 << 16
 MAX_COLUMNS = 1 << 14
 """The number of columns of a narrow grid that are kept."""
 
-LENGTHS = (8, 16, 32, 64)
+MAX_EDGES_OF_TRIPLES = 1 << 8
+"""The number of edges up to which it is told which three follow one another."""
+
+LENGTHS = (10, 16, 20, 24, 28)
 """Of the strings that are tried where all are too many."""
 
-STRINGS_OF_A_KIND = 16
+STRINGS_OF_A_LENGTH = 8_000
 
 
 class Edges(NamedTuple):
@@ -89,17 +92,17 @@ class Difference(NamedTuple):
 
 
 def paths(one: GridMachine, other: GridMachine) -> Paths:
-    """All edges that paths can have.
+    """All edges that paths can have; of fewer where it takes threes in a row to see that the machines are alike.
 
     Raises:
-        ValueError: the machines read different letters.
+        ValueError: the machines read different letters, or have too many classes.
     """
     if one.symbols != other.symbols:
         raise ValueError(f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}")
-    edges = _reached(_all_edges(one, other))
-    follows, made = _successors(edges)
-    below, upward = (follows[part].any(0) | border for part, border in (("below", edges.top), ("upward", edges.left)))
-    return Paths(edges.select(below, upward), made[below])
+    reached = _pairs(_reached(_all_edges(one, other)))
+    if not proves_alike(one, other, reached) and sum(map(len, reached.edges[:2])) <= MAX_EDGES_OF_TRIPLES:
+        return _triples(reached.edges)
+    return reached
 
 
 def proves_alike(one: GridMachine, other: GridMachine, reached: Paths) -> bool:
@@ -135,11 +138,11 @@ def _reached(edges: Edges) -> Edges:
     return edges.select(below, upward)
 
 
-def _successors(edges: Edges) -> tuple[dict[str, Bool[np.ndarray, "E _"]], Bool[np.ndarray, " N"]]:
-    """For every edge, upwards ones first, which ones to the right and which ones upwards can follow it in a path.
+def _pairs(edges: Edges) -> Paths:
+    """The edges in paths, by which ones, to the right and upwards, can follow each of them, upwards ones first.
 
-    And which edges to the right cells make. What precedes the two edges that a cell replaces precedes its lower edge
-    afterwards, and what follows them follows its right one.
+    What precedes the two edges that a cell replaces precedes its lower edge afterwards, and what follows them follows
+    its right one.
     """
     num_upward, num_below = edges.made_below.shape
     below = np.vstack([np.ones((num_upward, 1)) * edges.left[:, None] * edges.top, np.outer(edges.top, edges.top)]) > 0
@@ -156,7 +159,42 @@ def _successors(edges: Edges) -> tuple[dict[str, Bool[np.ndarray, "E _"]], Bool[
         below |= upward @ to_lower > 0
         below[:num_upward] |= to_right @ below[num_upward:] > 0
         upward[:num_upward] |= to_right @ upward[num_upward:] > 0
-    return {"below": below, "upward": upward}, made
+    return Paths(edges.select(below.any(0) | edges.top, upward.any(0) | edges.left), made[below.any(0) | edges.top])
+
+
+def _triples(edges: Edges) -> Paths:
+    """The same by which three edges, upwards ones first, can follow one another.
+
+    With an edge before the two that a cell replaces, or one after them, three edges become three; what precedes these,
+    or follows them, is that of all threes which go on with two of their edges.
+    """
+    num_upward, num_below = edges.made_below.shape
+    size = num_upward + num_below
+    left, top = (np.zeros(size, dtype=np.bool_) for _ in range(2))
+    left[:num_upward], top[num_upward:] = edges.left, edges.top
+    triples = np.zeros((size, size, size), dtype=np.bool_)
+    for x, y, z in ((left, left, left), (left, left, top), (left, top, top), (top, top, top)):
+        triples |= x[:, None, None] & y[:, None] & z
+    made = np.zeros(num_below, dtype=np.bool_)
+    count = -1
+    while count < (count := int(triples.sum())):
+        earlier, v, h = triples[:, :num_upward, num_upward:].nonzero()
+        lower, right = num_upward + edges.made_below[v, h], edges.made_upward[v, h]
+        made[lower - num_upward] = True
+        triples[earlier, lower, right] = True
+        to_lower = np.zeros((size, num_upward, size), dtype=np.float32)
+        to_lower[earlier, v, lower] = 1
+        v, h, later = triples[:num_upward, num_upward:].nonzero()
+        lower, right = num_upward + edges.made_below[v, h], edges.made_upward[v, h]
+        triples[lower, right, later] = True
+        to_right = np.zeros((num_below, size, size), dtype=np.float32)
+        to_right[h, later, right] = 1
+        for edge in range(size):
+            triples[:, edge] |= triples[:, edge, :num_upward].astype(np.float32) @ to_lower[edge] > 0
+            from_right = to_right[:, edge, :num_upward].T @ triples[num_upward:, edge].astype(np.float32)
+            triples[:num_upward, edge] |= from_right > 0
+    in_paths = triples.any((0, 1)) | left | top
+    return Paths(edges.select(in_paths[num_upward:], in_paths[:num_upward]), made[in_paths[num_upward:]])
 
 
 def difference(one: GridMachine, other: GridMachine) -> Difference | None:
@@ -200,16 +238,20 @@ def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, I
                     yield (letters[None], long[None]) if is_first else (long[None], letters[None])
     random = np.random.default_rng(0)
     for length in LENGTHS:
-        first, second = random.integers(size, size=(2, 7, STRINGS_OF_A_KIND, length))
-        periods = random.integers(1, 4, size=(STRINGS_OF_A_KIND, 1))
-        first[1] = np.take_along_axis(first[1], np.arange(length) % periods, 1)
-        first[2:4] = first[2:4, :, :1]  # one letter
-        second[1:3] = first[1:3]
-        second[3] = second[3, :, :1]
-        second[4] = first[4]
-        second[5] = np.where(random.random(first[5].shape) < 0.8, first[5], second[5])
-        second[6] = np.roll(first[6], 1, axis=1)
-        yield first.reshape(-1, length), second.reshape(-1, length)
+        for num_letters in (2, 2, 2, size):
+            yield _related_strings(min(num_letters, size), length, random)
+
+
+def _related_strings(num_letters: int, length: int, random: np.random.Generator) -> tuple[Ids, Ids]:
+    """Random strings, half of the first ones periodic, and second ones that copy a share of a first one, moved."""
+    shape = (STRINGS_OF_A_LENGTH, length)
+    first, second = random.integers(num_letters, size=(2, *shape))
+    indices, row = np.arange(length), np.arange(STRINGS_OF_A_LENGTH)[:, None]
+    periodic = np.take_along_axis(first, indices % random.integers(1, 6, size=(len(row), 1)), 1)
+    first = np.where(row % 2, periodic, first)
+    moved = np.take_along_axis(first, (indices + random.integers(-4, 5, size=(len(row), 1))) % length, 1)
+    copied = random.random(shape) < 1.25 * random.random((len(row), 1))  # a fifth of the strings is copied whole
+    return first, np.where(copied, moved, second)
 
 
 def _first_difference(
