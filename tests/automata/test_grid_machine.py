@@ -81,10 +81,12 @@ def test_random_machines_that_are_shown_to_be_alike_answer_all_short_strings_ali
         assert not (is_proved and differs)
         num_alike += is_proved
         if differs:
-            found = difference(one, other)
-            assert found is not None
-            assert found.is_shortest
-            assert one.run(found.first[None], found.second[None]) != other.run(found.first[None], found.second[None])
+            distinguished = difference(one, other)
+            assert distinguished is not None
+            assert distinguished.is_shortest
+            assert one.run(distinguished.first[None], distinguished.second[None]) != other.run(
+                distinguished.first[None], distinguished.second[None]
+            )
     assert 5 < num_alike < 55
 
 
@@ -103,10 +105,10 @@ def test_every_single_wrong_entry_that_matters_is_found(name: str) -> None:
         is_proved = proves_alike(wrong, machine, paths(wrong, machine))
         assert not (is_proved and differs), entry
         if differs:
-            found = difference(wrong, machine)
-            assert found is not None
-            assert wrong.run(found.first[None], found.second[None]) != machine.run(
-                found.first[None], found.second[None]
+            distinguished = difference(wrong, machine)
+            assert distinguished is not None
+            assert wrong.run(distinguished.first[None], distinguished.second[None]) != machine.run(
+                distinguished.first[None], distinguished.second[None]
             )
             num_wrong += 1
     assert num_wrong >= 20
@@ -119,10 +121,12 @@ def test_a_rule_that_errs_once_it_has_counted_far_is_found(name: str, limit: int
     machine = make_task(name, alphabet=3).reference
     errs, never = (counting(machine, limit, direction, errs=errs) for errs in (True, False))
     assert proves_alike(never, machine, paths(never, machine))
-    found = difference(errs, machine)
-    assert found is not None
-    assert max(len(found.first), len(found.second)) > limit
-    assert errs.run(found.first[None], found.second[None]) != machine.run(found.first[None], found.second[None])
+    distinguished = difference(errs, machine)
+    assert distinguished is not None
+    assert max(len(distinguished.first), len(distinguished.second)) > limit
+    assert errs.run(distinguished.first[None], distinguished.second[None]) != machine.run(
+        distinguished.first[None], distinguished.second[None]
+    )
 
 
 def test_borders_and_numbers_that_are_wrong_are_found() -> None:

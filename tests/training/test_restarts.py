@@ -61,9 +61,9 @@ def test_the_loss_of_the_last_tenth_decides() -> None:
 def test_a_run_that_is_interrupted_goes_on_to_the_same_weights(tmp_path: Path, stop_at: int) -> None:
     spec = spec_of(max_loss=1e-30)
     execute(spec, tmp_path / "whole", PLAN)
-    asked = iter([False] * (stop_at - 1) + [True])
+    requests = iter([False] * (stop_at - 1) + [True])
     with pytest.raises(Interrupted):
-        execute(spec, tmp_path / "parts", PLAN, stop_requested=lambda: next(asked))
+        execute(spec, tmp_path / "parts", PLAN, stop_requested=lambda: next(requests))
     execute(spec, tmp_path / "parts", PLAN)
     whole, parts = (load_run(tmp_path / name / spec.id) for name in ("whole", "parts"))
     assert whole.metrics == parts.metrics
