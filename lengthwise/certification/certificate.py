@@ -6,7 +6,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast, final
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SerializeAsAny,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 from typing_extensions import TypedDict  # pydantic requires it before Python 3.12
 
 from lengthwise.automata.grid_machine import GridMachine
@@ -197,6 +207,15 @@ class Counterexample(Part):
     shortest: Shortest
 
 
+_GRID, _STRINGS = "of a grid", "of strings"
+
+TaskMachineFields = Annotated[
+    Annotated[TransducerFields, Tag(_STRINGS)] | Annotated[GridMachineFields, Tag(_GRID)],
+    Discriminator(lambda content: _GRID if "cells" in content else _STRINGS),
+]
+"""The machine of a task: problems are those of the kind that it is."""
+
+
 class Certificate(Part):
     """What is known about a model: a level, why it is not higher, and the evidence.
 
@@ -213,7 +232,7 @@ class Certificate(Part):
     model: dict[str, Any]
     weights: str
     classes: tuple[str, ...]
-    transducer: TransducerFields | GridMachineFields
+    transducer: TaskMachineFields
     machine: TreeMachineFields | TransducerFields | GridMachineFields | None = None
     laws: Laws | None = None
     closure: Closure | None = None
@@ -285,7 +304,7 @@ class Certificate(Part):
             return cls.model_validate(content)
         except ValidationError as error:
             first = error.errors()[0]
-            index = ".".join(map(str, first["loc"]))
+            index = ".".join(str(part) for part in first["loc"] if part not in (_GRID, _STRINGS))
             raise ValueError(
                 f"certificate: {index}: {first['msg']}; it was edited, or is not of this version, certify again"
             ) from None

@@ -43,11 +43,11 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
     """Longest common subsequence and Levenshtein distance by grid recurrences, with their certificates."""
     long = () if scale == "smoke" else ((20, 1_000), (40, 1_000), (60, 1_000), (MAX_LETTERS, 200))
     return Experiment(
-        title="Dynamic programming, learned from final answers and proved right at every length",
+        title="Dynamic programming, learned from final answers, and what is proved of it",
         about=(
             "One cell over the table of two strings, preset `growing-grid`, three seeds, final weights. Training sees "
             "final answers alone, to strings of up to 12 letters (Levenshtein: 14) of an alphabet of 4. A certificate "
-            "of level *proved* is about the net itself."
+            "of level *proved* is about the net itself, at every length."
         ),
         notes=(
             "A training that fails begins again with other parameters; its own loss decides. *steps* counts all "
