@@ -9,7 +9,7 @@ from lengthwise import make_model, make_task
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.execute import Interrupted, execute
 from lengthwise.runs.folder import load_run
-from lengthwise.runs.spec import make_spec
+from lengthwise.runs.spec import make_spec, spec_from_json
 from lengthwise.training.loop import TrainingState, training_steps
 from lengthwise.training.recipe import Recipe
 
@@ -77,6 +77,12 @@ def test_a_run_that_ends_early_is_trained(tmp_path: Path) -> None:
     run = load_run(tmp_path / spec.id)
     assert (run.steps_done, run.is_trained, result.training.step) == (10, True, 10)
     assert execute(spec, tmp_path, PLAN) == result
+
+
+def test_a_specification_without_restarts_is_read_back_without_those_of_the_preset() -> None:
+    spec = make_spec("levenshtein-distance", "grid-recurrence", {"task": TASK, "train": {"restarts": None}})
+    assert spec_from_json(spec.to_json()) == spec
+    assert spec.recipe.restarts is None
 
 
 def test_attempts_are_of_equal_size() -> None:
