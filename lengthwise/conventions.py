@@ -6,6 +6,12 @@ IGNORE = -100
 PAD = -1
 """Input id of "no symbol": legal only for models that accept pads (`lengthwise.models.capabilities.AcceptsPads`)."""
 
+SEP, BAR = 0, 1
+"""In problems that are written as strings: the ids of ``<sep>``, which ends one, and of ``|``, between its parts."""
+
+NUM_SPECIAL = 2
+"""In such problems letters and integers have the ids that follow: integer n is symbol ``NUM_SPECIAL + n``."""
+
 
 class Diverged(RuntimeError):
     """A state, a loss or a gradient is no longer finite, although all that it was computed from was.

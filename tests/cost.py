@@ -25,6 +25,11 @@ LONG = {
     "tests/training/test_training.py::test_consistency_brings_the_states_of_one_string_together": "trains four nets",
     "tests/cli/test_cli.py::test_demo_at_smoke_scale": "trains, measures and certifies six nets",
     "tests/faults/test_kills.py::test_a_run_with_a_goal_killed_often_makes_the_same_attempts": STARTS_PROCESSES,
+    "tests/certification/test_grids.py::test_no_net_with_a_wrong_cell_that_matters_is_certified": "certifies 50 nets",
+    "tests/automata/test_grid_machine.py::test_every_single_wrong_entry_that_matters_is_found": "compares 150 rules",
+    "tests/automata/test_grid_machine.py::test_a_rule_that_errs_once_it_has_counted_far_is_found": (
+        "searches the columns of rules with a hundred classes"
+    ),
     "tests/cli/test_cli.py::test_ctrl_c_keeps_the_checkpoint": STARTS_PROCESSES,
     "tests/runs/test_runs.py::test_the_pool_gives_the_same_bits_as_one_process": STARTS_PROCESSES,
     "tests/test_examples.py::test_the_page_about_examples_runs": "trains three nets and certifies two",

@@ -6,12 +6,24 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast, final
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SerializeAsAny,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 from typing_extensions import TypedDict  # pydantic requires it before Python 3.12
 
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import MAX_MERGES, TreeMachine
+from lengthwise.certification.grids import GridMachineFields, first_grid_error
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import json_text, parse_json_text
@@ -195,11 +207,21 @@ class Counterexample(Part):
     shortest: Shortest
 
 
+_GRID, _STRINGS = "of a grid", "of strings"
+
+TaskMachineFields = Annotated[
+    Annotated[TransducerFields, Tag(_STRINGS)] | Annotated[GridMachineFields, Tag(_GRID)],
+    Discriminator(lambda content: _GRID if "cells" in content else _STRINGS),
+]
+"""The machine of a task: problems are those of the kind that it is."""
+
+
 class Certificate(Part):
     """What is known about a model: a level, why it is not higher, and the evidence.
 
     `machine` is a `TreeMachine` or, for other kinds of models, a `Transducer`; `transducer` is the task's own,
-    minimized. Both name answers by their index in `classes`. `max_length` is the N of level ``bounded``.
+    minimized. Both name answers by their index in `classes`. Of tasks over the grid of two strings both are a
+    `GridMachine`, and classes are the integers from 0. `max_length` is the N of level ``bounded``.
     """
 
     format: Literal[2] = 2
@@ -210,8 +232,8 @@ class Certificate(Part):
     model: dict[str, Any]
     weights: str
     classes: tuple[str, ...]
-    transducer: TransducerFields
-    machine: TreeMachineFields | TransducerFields | None = None
+    transducer: TaskMachineFields
+    machine: TreeMachineFields | TransducerFields | GridMachineFields | None = None
     laws: Laws | None = None
     closure: Closure | None = None
     tested: tuple[Tested, ...] = ()
@@ -225,6 +247,20 @@ class Certificate(Part):
     def is_of_tree(self) -> bool:
         """Whether its machine is a `TreeMachine`."""
         return self.machine is not None and "leaves" in self.machine
+
+    @property
+    def is_of_grid(self) -> bool:
+        """Whether its machine is a `GridMachine`."""
+        return self.machine is not None and "cells" in self.machine
+
+    @property
+    def num_classes(self) -> tuple[int, int]:
+        """Classes of its machine, of a `GridMachine` those downwards, and of the task's machine; 0 for no machine."""
+        machine, task = (
+            0 if part is None else len(part["numbers"] if "cells" in part else part["outputs"])
+            for part in (self.machine, self.transducer)
+        )
+        return machine, task
 
     @property
     def claim(self) -> str:
@@ -268,7 +304,7 @@ class Certificate(Part):
             return cls.model_validate(content)
         except ValidationError as error:
             first = error.errors()[0]
-            index = ".".join(map(str, first["loc"]))
+            index = ".".join(str(part) for part in first["loc"] if part not in (_GRID, _STRINGS))
             raise ValueError(
                 f"certificate: {index}: {first['msg']}; it was edited, or is not of this version, certify again"
             ) from None
@@ -291,8 +327,15 @@ def leads(logit_margin: float | None, certificate: Certificate) -> bool:
     return len(certificate.classes) == 1 if logit_margin is None else logit_margin > 0
 
 
-def machine_from_json(content: TreeMachineFields | TransducerFields) -> TreeMachine | Transducer:
-    """A tree machine (it has leaves) or a transducer; a ragged table, or one of over 20,000,000 entries, is refused."""
+def machine_from_json(
+    content: TreeMachineFields | TransducerFields | GridMachineFields,
+) -> TreeMachine | Transducer | GridMachine:
+    """A tree machine (it has leaves), a grid machine (it has cells) or a transducer.
+
+    A ragged table, or one of over 20,000,000 entries, is refused.
+    """
+    if "cells" in content:
+        return GridMachine.from_json(content)
     width = content["chunk_size"] + 1 if "leaves" in content else len(content["symbols"])
     if {len(row) for row in content["table"]} != {width}:
         raise ValueError(f"table: expected one row or more, each of {width} numbers, got others; certify again")
@@ -304,8 +347,21 @@ def machine_from_json(content: TreeMachineFields | TransducerFields) -> TreeMach
     return TreeMachine.from_json(content)
 
 
-def first_error(machine: TreeMachine | Transducer, task: Transducer) -> tuple[str, ...] | None:
-    """The shortest string that machine and task answer differently where the task supervises; None is a proof."""
+def first_error(
+    machine: TreeMachine | Transducer | GridMachine, task: Transducer | GridMachine
+) -> tuple[str, ...] | None:
+    """The shortest string that machine and task answer differently where the task supervises; None is a proof.
+
+    Of grid machines, which are searched, a string that is shorter than most where it is not the shortest.
+
+    Raises:
+        ValueError: they are too large to be compared, of different kinds, or neither string nor proof was found.
+    """
+    if isinstance(machine, GridMachine) and isinstance(task, GridMachine):
+        grid_error = first_grid_error(machine, task)
+        return None if grid_error is None else grid_error.symbols
+    if isinstance(machine, GridMachine) or isinstance(task, GridMachine):
+        raise ValueError("machine: expected one that reads what the task's reads, strings or pairs; certify again")
     if isinstance(machine, TreeMachine):
         return machine.difference_string(task)
     if (size := machine.num_states * task.num_states) > MAX_MERGES:

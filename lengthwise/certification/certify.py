@@ -14,7 +14,7 @@ from lengthwise.certification.ways import error_of_prefixes, error_when_alone
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
 from lengthwise.models.base import SequenceModel, eval_mode
-from lengthwise.tasks.base import RegularTask, Task
+from lengthwise.tasks.base import MachineTask, Task
 from lengthwise.threads import one_thread
 
 
@@ -35,7 +35,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     4. The provers of that reader (`proofs.base.PROVERS`) try to show that the float32 model itself cannot leave the
        classes, at any length or up to one: the level is then ``proved`` or ``bounded``.
 
-    Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
+    Tasks over the grid of two strings have a rule in place of a transducer, and 200 pairs of strings of each of 10, 40
+    and 160 letters. Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
 
     Raises:
         ValueError: the task has no transducer; the model has another number of answers, or weights that are neither
@@ -49,7 +50,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
         >>> certificate.level
         'refuted'
     """
-    if not isinstance(task, RegularTask):
+    if not isinstance(task, MachineTask):
         raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
     started = time.process_time()
     with eval_mode(model):
@@ -123,7 +124,7 @@ def _prove(
             try:
                 if is_new and (refuted := examination.refuted_by(candidate)):
                     return refuted
-                evidence = prover.prove(examination.model, supervised_only(extraction, examination.task.transducer))
+                evidence = prover.prove(examination.model, supervised_only(extraction, examination.task.reference))
                 if is_new:
                     candidate = candidate._replace(trace_agreement=drawn.compare(strings, extraction))
                 if (length := evidence.proved_up_to) is None:

@@ -10,12 +10,12 @@ from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel, eval_mode
-from lengthwise.tasks.base import RegularTask
+from lengthwise.tasks.base import MachineTask
 from lengthwise.threads import one_thread
 
 
 @one_thread()
-def confirm(certificate: Certificate, model: SequenceModel, task: RegularTask) -> list[str]:
+def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -> list[str]:
     """The sentences of a certificate that is not refuted which hold of this model, found again without the file.
 
     All short strings are answered again; a machine is read off the model with the certificate's radius and compared
@@ -37,12 +37,12 @@ def confirm(certificate: Certificate, model: SequenceModel, task: RegularTask) -
         extraction = _read_again(certificate.closure.requested_radius, model, task)
         sentences.append("a machine read off the model again answers every string as the transducer does")
         if certificate.evidence is not None:
-            _prove_again(certificate.evidence, model, supervised_only(extraction, task.transducer))
+            _prove_again(certificate.evidence, model, supervised_only(extraction, task.reference))
             sentences.append(f"method {certificate.evidence.method!r} proves the model again")
     return sentences
 
 
-def proof_of(certificate: Certificate, model: SequenceModel, task: RegularTask) -> tuple[Prover, Extraction]:
+def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> tuple[Prover, Extraction]:
     """What is said to be proved, proved again: the prover, which has the sets, and what was read off the model.
 
     Raises:
@@ -53,11 +53,11 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: RegularTask) 
         if certificate.closure is None or certificate.evidence is None:
             raise ValueError(f"certificate: expected one that is proved, got level {certificate.level}")
         extraction = _read_again(certificate.closure.requested_radius, model, task)
-        supervised = supervised_only(extraction, task.transducer)
+        supervised = supervised_only(extraction, task.reference)
         return _prove_again(certificate.evidence, model, supervised), supervised
 
 
-def _read_again(radius: float, model: SequenceModel, task: RegularTask) -> Extraction:
+def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extraction:
     reader = reader_of(model, task.symbols)
     if reader is None:
         raise ValueError(f"certificate: no reader reads a {type(model).__name__}; it was edited, certify again")
@@ -65,7 +65,7 @@ def _read_again(radius: float, model: SequenceModel, task: RegularTask) -> Extra
         extraction = reader.extract(radius)
     except (ValueError, Diverged) as problem:
         raise ValueError(f"certificate: no machine was read off its model: {problem}; certify again") from None
-    if first_error(extraction.machine, task.transducer) is not None:
+    if first_error(extraction.machine, task.reference) is not None:
         raise ValueError("certificate: the machine read off its model is not right; it was edited, certify again")
     return extraction
 

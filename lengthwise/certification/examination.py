@@ -11,6 +11,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise import __version__
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.monoid_laws import monoid_laws
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
@@ -27,11 +28,12 @@ from lengthwise.certification.certificate import (
     first_error,
 )
 from lengthwise.certification.counterexample import grade
+from lengthwise.certification.grids import first_grid_error
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
-from lengthwise.extraction.base import Extraction
+from lengthwise.extraction.base import Extraction, Machine
 from lengthwise.models.base import SequenceModel
-from lengthwise.tasks.base import RegularTask
+from lengthwise.tasks.base import MachineTask
 from lengthwise.threads import denormals_kept
 from lengthwise.validation import dump_named
 
@@ -51,7 +53,7 @@ class Examination(NamedTuple):
     """A model, its task, and how its answers to the tested strings were graded."""
 
     model: SequenceModel
-    task: RegularTask
+    task: MachineTask
     tested: tuple[Tested, ...] = ()
 
     def certificate(
@@ -73,7 +75,7 @@ class Examination(NamedTuple):
             model=dump_named(self.model.name, self.model.config),
             weights=weights_digest(self.model),
             classes=self.task.classes,
-            transducer=self.task.transducer.minimize().to_json(),
+            transducer=self.task.reference.to_json(),
             machine=None if machine is None else machine.to_json(),
             laws=Laws(**monoid_laws(machine)._asdict()) if isinstance(machine, TreeMachine) else None,
             closure=None if candidate is None else _closure(candidate.extraction, candidate.radius),
@@ -90,15 +92,15 @@ class Examination(NamedTuple):
         Raises:
             Unproved: the error is the machine's alone.
         """
-        extraction, transducer = candidate.extraction, self.task.transducer
-        error = first_error(extraction.machine, transducer)
+        extraction, reference = candidate.extraction, self.task.reference
+        error = first_error(extraction.machine, reference)
         if error is None:
-            if first_error(extraction.fine, transducer) is None:
+            if first_error(extraction.fine, reference) is None:
                 return None
             raise Unproved("the machine is right only once its classes are reduced to fewer")
         string = self.task.encode(self.task.separator.join(error))
         if bool(grade(self.model, self.task, string[None]).wrong):
-            return self.refuted(string, "of the machine", candidate)
+            return self.refuted(string, _how_short(extraction.machine, reference), candidate)
         raise Unproved(f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly")
 
     def refuted(
@@ -127,10 +129,18 @@ def weights_digest(model: SequenceModel) -> str:
     return _digest(model.state_dict())
 
 
-def supervised_only(extraction: Extraction, task: Transducer) -> Extraction:
+def _how_short(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
+    """Whether `first_error` gives the shortest string: of grid machines that are alike on short ones it does not."""
+    if isinstance(machine, GridMachine) and isinstance(reference, GridMachine):
+        error = first_grid_error(machine, reference)
+        return "of the machine" if error is not None and error.is_shortest else "as found"
+    return "of the machine"
+
+
+def supervised_only(extraction: Extraction, task: Transducer | GridMachine) -> Extraction:
     """The same, with output `IGNORE` in states of a transducer in which no string is supervised: none needs it."""
     fine = extraction.fine
-    if isinstance(fine, TreeMachine):
+    if not isinstance(fine, Transducer) or not isinstance(task, Transducer):
         return extraction
     both = fine.semiautomaton.product(task.semiautomaton)
     start = fine.start * task.num_states + task.start

@@ -1,5 +1,6 @@
 """The machine that a certificate proves right, as a model that replaces the net."""
 
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate, machine_from_json
 from lengthwise.models.machine import MachineModel, TransducerModel, as_model
@@ -13,7 +14,10 @@ def machine_model(certificate: Certificate) -> MachineModel:
     """
     _check_level(certificate)
     assert certificate.machine is not None
-    return as_model(machine_from_json(certificate.machine), certificate.classes)
+    machine = machine_from_json(certificate.machine)
+    if isinstance(machine, GridMachine):
+        raise ValueError("certificate: its machine reads two strings, and the model itself is that machine; use that")
+    return as_model(machine, certificate.classes)
 
 
 def streamed_machine_model(certificate: Certificate) -> TransducerModel:

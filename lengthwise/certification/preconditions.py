@@ -8,10 +8,10 @@ from torch import Tensor
 
 from lengthwise.certification.examination import weights_digest
 from lengthwise.models.base import SequenceModel
-from lengthwise.tasks.base import RegularTask
+from lengthwise.tasks.base import MachineTask
 
 
-def check_model(model: SequenceModel, task: RegularTask) -> None:
+def check_model(model: SequenceModel, task: MachineTask) -> None:
     """Reject a model whose arithmetic is not that of float32 or float64 on a CPU, or that was made for another task.
 
     Denormal weights are rejected, too: some programs compute with them and others, as training here, round them to 0.
@@ -68,7 +68,7 @@ class Snapshot(NamedTuple):
     logits: Tensor
 
 
-def snapshot_of(model: SequenceModel, task: RegularTask) -> Snapshot:
+def snapshot_of(model: SequenceModel, task: MachineTask) -> Snapshot:
     """What of a model may not change; a ValueError where the same strings have other logits the second time.
 
     What is proved of one run of a model has to hold of the next: layers by torch keep to `model.eval()`, others may
@@ -83,7 +83,7 @@ def snapshot_of(model: SequenceModel, task: RegularTask) -> Snapshot:
     return Snapshot(weights_digest(model), first)
 
 
-def check_unchanged(model: SequenceModel, task: RegularTask, before: Snapshot) -> None:
+def check_unchanged(model: SequenceModel, task: MachineTask, before: Snapshot) -> None:
     """Reject a model that reading strings has changed: what was found of it need not hold of what it is now."""
     changed = {
         "weights": weights_digest(model) != before.weights,

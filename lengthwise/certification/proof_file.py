@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.checker import CHECKS, Rejected, check
@@ -15,12 +16,12 @@ from lengthwise.certification.proofs.base import Prover
 from lengthwise.extraction.base import Extraction
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
-from lengthwise.tasks.base import RegularTask
+from lengthwise.tasks.base import MachineTask
 from lengthwise.threads import one_thread
 
 
 @one_thread()
-def write_proof(certificate: Certificate, model: SequenceModel, task: RegularTask, path: Path) -> str:
+def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTask, path: Path) -> str:
     """Find the proof of a certificate again and write it to a file, which `checker` reads without this package.
 
     Returns what the checker says of it.
@@ -45,6 +46,7 @@ def write_proof(certificate: Certificate, model: SequenceModel, task: RegularTas
 def proof_content(model: SequenceModel, prover: Prover, extraction: Extraction) -> bytes:
     """The content of a file: what a prover found of a model whose machine was extracted."""
     fine = extraction.fine
+    assert not isinstance(fine, GridMachine), "its method has no separate checker"
     if isinstance(fine, TreeMachine):
         machine = {"table": fine.table, "outputs": fine.outputs}
     else:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lengthwise.certification.certificate import Tested, TraceAgreement
 from lengthwise.certification.counterexample import Graded, grade
+from lengthwise.certification.pairs import tested_pairs
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.length_curve import final_answers
@@ -16,6 +17,7 @@ from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.extraction.base import Extraction, Reader, TraceCount, Traces
 from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
+from lengthwise.tasks.algorithmic.two_strings import GridTask
 from lengthwise.tasks.base import OracleTask, SymbolTask
 
 TESTED_LENGTHS = (40, 500, 10_000)
@@ -77,7 +79,10 @@ AllStrings = Sequence[TracedStrings]
 
 def traced_strings(task: SymbolTask, reader: Reader[Any] | None, seed: int) -> list[TracedStrings] | None:
     """The tested strings of every length; None where the task has none near one of the lengths."""
-    drawn = [tested_strings(task, length, NUM_STRINGS, seed) for length in TESTED_LENGTHS]
+    if isinstance(task, GridTask):
+        drawn: list[Int64[Tensor, "_ _"] | None] = [*tested_pairs(len(task.reference.symbols), seed)]
+    else:
+        drawn = [tested_strings(task, length, NUM_STRINGS, seed) for length in TESTED_LENGTHS]
     strings = [of_length for of_length in drawn if of_length is not None]
     if len(strings) < len(drawn):
         return None

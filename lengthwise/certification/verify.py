@@ -5,10 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lengthwise.automata.grid_machine import GridMachine
+from lengthwise.automata.grid_product import paths
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification import checker
 from lengthwise.certification.certificate import Certificate, first_error, machine_from_json
+from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, answer_to, check_classes
 from lengthwise.conventions import IGNORE
 
 MIN_STRINGS = 1_000
@@ -35,11 +38,11 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
             proof, it does not show that the model is right, or it is another's.
     """
     task = machine_from_json(certificate.transducer)
-    assert isinstance(task, Transducer)
+    assert not isinstance(task, TreeMachine), "the fields of a task's machine are none of a tree"
     _check_names(certificate, task)
-    _check_supervises(task)
     _check_level(certificate)
-    trusted = [f"the transducer ({task.num_states} states) is that of task {certificate.task['name']}"]
+    kind = "rule" if isinstance(task, GridMachine) else "transducer"
+    trusted = [f"the {kind} ({_size(task)}) is that of task {certificate.task['name']}"]
     verified = []
     if certificate.reaches("extracted"):
         verified += _check_machine(certificate, task)
@@ -63,14 +66,22 @@ def proof_path(certificate: Path) -> Path:
     return certificate.with_suffix(".safetensors")
 
 
-def _check_names(certificate: Certificate, task: Transducer) -> None:
+def _size(machine: TreeMachine | Transducer | GridMachine) -> str:
+    return f"{machine.num_states} states" if isinstance(machine, Transducer) else f"{machine.num_classes} classes"
+
+
+def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> None:
     if len(set(certificate.classes)) < len(certificate.classes):
         raise ValueError("certificate: expected a name of its own for each class, got one twice; certify again")
-    if not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
+    if isinstance(task, GridMachine):
+        check_classes(certificate.classes)
+    elif not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
         raise ValueError("certificate: its transducer gives answers that have no name in its classes; certify again")
     for what, description in (("task", certificate.task), ("model", certificate.model)):
         if not isinstance(description.get("name"), str):
             raise ValueError(f"certificate: expected the name of its {what}, got none; certify again")
+    if isinstance(task, Transducer):
+        _check_supervises(task)
 
 
 def _check_supervises(task: Transducer) -> None:
@@ -97,7 +108,7 @@ def _check_level(certificate: Certificate) -> None:
         raise ValueError("certificate: expected the largest length of its evidence, got another; certify again")
 
 
-def _check_machine(certificate: Certificate, task: Transducer) -> list[str]:
+def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> list[str]:
     if certificate.machine is None:
         raise ValueError(f"certificate: level {certificate.level} requires a machine, got none; certify again")
     if any(tested.num_correct != tested.num_graded for tested in certificate.tested):
@@ -116,15 +127,26 @@ def _check_machine(certificate: Certificate, task: Transducer) -> list[str]:
             "differently; certify again"
         )
     _check_observed(certificate, machine)
+    if isinstance(machine, GridMachine):
+        assert isinstance(task, GridMachine), "as `first_error` saw"
+        down, right = paths(machine, task).num_pairs
+        return [
+            f"the machine ({_size(machine)}) answers every two strings as the rule does: {down} pairs of its class and "
+            f"the rule's can stand on edges downwards, all with the same number, and {right} on edges to the right"
+        ]
     size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
     return [f"the machine ({size} classes) answers every string of every length as the transducer does"]
 
 
-def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer) -> None:
+def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
     """Reject a file in which fewer answers and states than required were observed, or one was wrong."""
     if certificate.closure is None:
         raise ValueError(f"certificate: level {certificate.level} requires a closure, got none; certify again")
-    for length in MIN_LENGTHS:
+    min_lengths: tuple[int, ...] = MIN_LENGTHS
+    min_strings = MIN_STRINGS
+    if isinstance(machine, GridMachine):
+        min_lengths, min_strings = tuple(_num_symbols(letters) for letters in NUM_LETTERS), NUM_PAIRS
+    for length in min_lengths:
         answers = [tested.num_graded for tested in certificate.tested if abs(tested.length - length) <= 1]
         traced = [
             agreement.num_strings
@@ -132,9 +154,9 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer)
             if abs(agreement.length - length) <= 1
             and agreement.num_nodes >= agreement.num_strings * _num_nodes(machine, agreement.length)
         ]
-        if sum(traced) < MIN_STRINGS or any(agreement.num_disagreements for agreement in certificate.trace_agreement):
+        if sum(traced) < min_strings or any(agreement.num_disagreements for agreement in certificate.trace_agreement):
             raise ValueError(
-                f"certificate: level {certificate.level} requires {MIN_STRINGS:,} strings of {length:,} symbols with "
+                f"certificate: level {certificate.level} requires {min_strings:,} strings of {length:,} symbols with "
                 "every state in its class, got fewer; certify again"
             )
         if not sum(answers):
@@ -144,8 +166,18 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer)
             )
 
 
-def _num_nodes(machine: TreeMachine | Transducer, length: int) -> int:
-    """The number of states of a string of that length: one for each symbol, or one for each merge of its tree."""
+def _num_symbols(letters: int) -> int:
+    """Those of a problem of two strings, each of that many letters."""
+    return 2 * letters + 2
+
+
+def _num_nodes(machine: TreeMachine | Transducer | GridMachine, length: int) -> int:
+    """The number of states of a string of that length: one for each symbol, merge of its tree, or cell of its grid.
+
+    Of grids, those of two strings of the same length.
+    """
+    if isinstance(machine, GridMachine):
+        return ((length - 2) // 2) ** 2
     if isinstance(machine, Transducer):
         return length
     count, level = 0, length
@@ -155,14 +187,22 @@ def _num_nodes(machine: TreeMachine | Transducer, length: int) -> int:
     return count
 
 
-def _check_refuted(certificate: Certificate, task: Transducer) -> list[str]:
+def _answer_to(string: tuple[str, ...], task: Transducer | GridMachine) -> int:
+    """The index of the answer that a task's machine gives a string; `IGNORE` where it asks for none."""
+    if isinstance(task, GridMachine):
+        number = answer_to(string, task)
+        return IGNORE if number is None else number
+    ids = {symbol: index for index, symbol in enumerate(task.symbols)}
+    if not string or not set(string) <= ids.keys():
+        raise ValueError("certificate: its counterexample is no string over the task's symbols; certify again")
+    return int(task.run(np.array([[ids[symbol] for symbol in string]]))[0, -1])
+
+
+def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> list[str]:
     counterexample = certificate.counterexample
     assert counterexample is not None  # as `_check_level` saw
-    ids = {symbol: index for index, symbol in enumerate(task.symbols)}
-    if not counterexample.string or not set(counterexample.string) <= ids.keys():
-        raise ValueError("certificate: its counterexample is no string over the task's symbols; certify again")
-    answer = int(task.run(np.array([[ids[symbol] for symbol in counterexample.string]]))[0, -1])
-    if answer == IGNORE or certificate.classes[answer] != counterexample.expected:
+    answer = _answer_to(counterexample.string, task)
+    if not 0 <= answer < len(certificate.classes) or certificate.classes[answer] != counterexample.expected:
         raise ValueError(
             f"certificate: the transducer does not answer its counterexample with {counterexample.expected!r}; certify "
             "again"

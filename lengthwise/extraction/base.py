@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.extraction.prototypes import Prototypes, nearest_prototypes
@@ -16,6 +17,9 @@ from lengthwise.registry import Registry
 
 RELATIVE_RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 """Radii of classes that are tried, from the largest, in units of the mean norm of a state."""
+
+Machine = TreeMachine | Transducer | GridMachine
+"""What can be read off a model."""
 
 
 class Extraction(NamedTuple):
@@ -32,8 +36,8 @@ class Extraction(NamedTuple):
     model can be in, to the last bit.
     """
 
-    machine: TreeMachine | Transducer
-    fine: TreeMachine | Transducer
+    machine: Machine
+    fine: Machine
     classes: Int64[np.ndarray, " K"]
     prototypes: Float[Tensor, "K D"]
     num_given: int
@@ -53,8 +57,8 @@ class Extraction(NamedTuple):
 
 def extraction_of(
     prototypes: Prototypes,
-    machine: TreeMachine | Transducer,
-    fine: TreeMachine | Transducer,
+    machine: Machine,
+    fine: Machine,
     classes: Int64[np.ndarray, " K"],
     num_levels: int,
 ) -> Extraction:

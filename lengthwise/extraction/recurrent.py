@@ -9,8 +9,7 @@ from torch import Tensor
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.extraction.base import Extraction, TraceCount, extraction_of
+from lengthwise.extraction.base import Extraction, Machine, TraceCount, extraction_of
 from lengthwise.extraction.prototypes import Prototypes, largest_finite
 from lengthwise.models.base import RecurrentModel
 
@@ -80,7 +79,7 @@ def compare_recurrent_traces(
 
 
 def paired_states(
-    model: RecurrentModel, machine: TreeMachine | Transducer, strings: Int64[Tensor, "B T"]
+    model: RecurrentModel, machine: Machine, strings: Int64[Tensor, "B T"]
 ) -> Iterator[tuple[Float[Tensor, "N D"], Int64[Tensor, " N"]]]:
     """The states of a model at all positions of all strings, chunk by chunk, each with a machine's."""
     assert isinstance(machine, Transducer)

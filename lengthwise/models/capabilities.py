@@ -84,6 +84,23 @@ class FollowsTraining(ABC):
         """Called before each step with the fraction of training that is done."""
 
 
+class AnswersNumbers(ABC):
+    """The model's answer is a number, and class k stands for the integer k: the nearest class is the answer.
+
+    Logits of class k are -`sharpness` times the squared distance to k. Training minimizes the `integer_loss` of the
+    number (`lengthwise.ops.integer_answers`), a cross-entropy of all integers: in one of the classes alone, a number
+    below the least class would count as right where that class is.
+    """
+
+    @property
+    @abstractmethod
+    def sharpness(self) -> float: ...
+
+    @abstractmethod
+    def numbers(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        """The number that answers each prefix."""
+
+
 class QuantizesStates(ABC):
     """The model moves its states to the codes of `codebook`, which training fills once states have settled."""
 

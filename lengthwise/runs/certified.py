@@ -16,7 +16,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.runs.folder import RunFolder, versions
 from lengthwise.runs.machines import given_machines
 from lengthwise.runs.stored import load_stored
-from lengthwise.tasks.base import RegularTask, Task, make_task
+from lengthwise.tasks.base import MachineTask, RegularTask, Task, make_task
 from lengthwise.tasks.regular.machine import machine_fields
 from lengthwise.tasks.regular.recognition import RecognitionTask
 from lengthwise.validation import dump_named
@@ -65,13 +65,13 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
     """
     stored = load_stored(folder)
     model, task = stored.model, stored.task
-    assert isinstance(task, RegularTask)  # others have no certificate
+    assert isinstance(task, MachineTask)  # others have no certificate
     pairs: dict[str, tuple[Any, Any]] = {
         "weights": (certificate.weights, weights_digest(model)),
         "model": (certificate.model, dump_named(model.name, model.config)),
         "task": (certificate.task, dump_named(task.name, task)),
         "classes": (certificate.classes, task.classes),
-        "transducer": (certificate.transducer, task.transducer.minimize().to_json()),
+        "transducer": (certificate.transducer, task.reference.to_json()),
     }
     for what, (expected, actual) in pairs.items():
         if expected != actual:
@@ -91,7 +91,7 @@ def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:
     """Write the proof of the model in a folder, and what the checker says of it (`write_proof`)."""
     stored = load_stored(folder)
     model, task = stored.model, stored.task
-    assert isinstance(task, RegularTask)
+    assert isinstance(task, MachineTask)
     return write_proof(certificate, model, task, path)
 
 

@@ -268,7 +268,9 @@ class Run(NamedTuple):
         """Whether the weights are those after the last step; others are partial."""
         if self.spec.until is not None:
             return self.folder.read_status().status in ENDINGS
-        return self.steps_done == self.spec.recipe.steps
+        if self.steps_done == self.spec.recipe.steps:
+            return True
+        return self.spec.recipe.restarts is not None and self.folder.read_status().status == "trained"
 
     @property
     def steps_text(self) -> str:

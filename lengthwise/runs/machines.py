@@ -91,7 +91,7 @@ def _of_certificate(path: Path) -> Given:
     content = certificate.transducer if certificate.reaches("extracted") else certificate.machine
     machine = None if content is None else machine_from_json(content)
     if not isinstance(machine, Transducer):
-        what = "none" if machine is None else "a tree's"
+        what = "none" if machine is None else "another kind"
         raise ValueError(
             f"{path}: expected the machine of a recurrent model, or level extracted, got {what} and level "
             f"{certificate.level}; compare another"

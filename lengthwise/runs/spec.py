@@ -153,6 +153,8 @@ def _preset(model: type[SequenceModel], name: str | None, *, until: bool) -> typ
 def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
     """The inverse of `RunSpec.to_json`."""
     sections = {section: dict(settings[section]) for section in SECTIONS}
+    for name, field in Recipe.model_fields.items():  # what is left out has its default, and not that of a preset
+        sections["train"].setdefault(name, field.get_default())
     spec = make_spec(sections["task"].pop("name"), sections["model"].pop("name"), sections, seed=settings["seed"])
     if "until" in settings:
         spec = spec._replace(until=validated(Until, settings["until"], path="until"))

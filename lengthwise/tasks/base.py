@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.registry import Registry
@@ -122,7 +123,16 @@ class OracleTask(SymbolTask):
         """Answer every prefix; `IGNORE` where the prefix is malformed or has no answer."""
 
 
-class RegularTask(OracleTask):
+class MachineTask(OracleTask):
+    """A task that a finite machine of some kind solves, which certificates compare models with."""
+
+    @property
+    @abstractmethod
+    def reference(self) -> Transducer | GridMachine:
+        """That machine: the task's own, written independently of `solve` where there is anything to know but it."""
+
+
+class RegularTask(MachineTask):
     """A task that a finite machine solves.
 
     `prefix_exchangeable` says whether the prefix of a sample is distributed as a sample of that length
@@ -139,6 +149,11 @@ class RegularTask(OracleTask):
 
         Written independently of `solve`, unless the machine is all there is to know about the task.
         """
+
+    @property
+    def reference(self) -> Transducer:
+        """The smallest machine that answers as the transducer does."""
+        return self.transducer.minimize()
 
 
 class VectorTask(Task):

@@ -5,8 +5,9 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from lengthwise.conventions import IGNORE, PAD
+from lengthwise.conventions import IGNORE, NUM_SPECIAL, PAD
 from lengthwise.tasks import TASKS, OracleTask, RegularTask, SymbolTask, Task, VectorTask, make_task
+from lengthwise.tasks.algorithmic.two_strings import GridTask
 
 LENGTHS = range(1, 13)
 MEMBERS = [make_task(name) for name in TASKS]
@@ -234,3 +235,15 @@ def test_prefixes_are_distributed_as_samples_where_that_is_claimed(task: Regular
         torch.testing.assert_close(symbols[0], symbols[1], rtol=0, atol=0.02)
         expected = frequencies(task, final_answers(own.targets))
         np.testing.assert_allclose(frequencies(task, final_answers(whole.targets[:, :length])), expected, atol=0.02)
+
+
+@every_member(GridTask)
+def test_the_rule_and_the_oracle_agree(task: GridTask) -> None:
+    """Of all pairs of strings of two letters, and of random ones."""
+    rule = task.reference
+    assert rule.symbols == task.symbols[NUM_SPECIAL:]
+    letters = torch.cartesian_prod(*[torch.arange(2)] * 8)
+    pairs = [(letters[:, :height], letters[:, height:]) for height in range(1, 8)]
+    pairs += [torch.randint(len(rule.symbols), (2, 64, 25), generator=seeded(0)).unbind(0)]
+    for first, second in pairs:
+        assert torch.equal(torch.from_numpy(rule.run(first.numpy(), second.numpy())), task.compare(first, second))

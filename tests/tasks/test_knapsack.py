@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from task_strings import seeded
 
+from lengthwise.conventions import NUM_SPECIAL
 from lengthwise.tasks import make_task
 from lengthwise.tasks.algorithmic.knapsack import best_value, best_value_by_definition
-from lengthwise.tasks.algorithmic.single_answer import NUM_SPECIAL
 
 
 def rows(count: int, largest: int) -> st.SearchStrategy[list[list[int]]]:

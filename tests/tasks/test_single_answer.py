@@ -4,10 +4,10 @@ import pytest
 import torch
 from task_strings import seeded
 
-from lengthwise.conventions import IGNORE, PAD
+from lengthwise.conventions import IGNORE, PAD, SEP
 from lengthwise.tasks import make_task
 from lengthwise.tasks.algorithmic.longest_common_subsequence import LongestCommonSubsequence, common_length
-from lengthwise.tasks.algorithmic.single_answer import SEP, SingleAnswerTask
+from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask
 from lengthwise.tasks.algorithmic.two_strings import read
 
 NAMES = ("subset-sum", "knapsack", "longest-common-subsequence", "edit-distance")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from task_strings import seeded
 
+from lengthwise.conventions import NUM_SPECIAL
 from lengthwise.tasks import make_task
-from lengthwise.tasks.algorithmic.single_answer import NUM_SPECIAL
 from lengthwise.tasks.algorithmic.subset_sum import greedy_rest, reachable_sums, reachable_sums_by_definition
 
 HARD = make_task("subset-sum", sampling="hard")

@@ -95,6 +95,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
             f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}"
         )
     _check_memory(layer, windows)
+    assert isinstance(extraction.fine, TreeMachine)
     outputs = torch.tensor(extraction.fine.outputs)[windows.reached]
     subject = f"enclosures of {len(outputs)} classes of radius {extraction.radius:.2g}"
     enclosures, growth = first_order_enclosures(layer, extraction, windows)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, Closure, machine_from_json
 from lengthwise.report.charts.colors import PALETTE
@@ -72,6 +73,8 @@ def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | No
     if certificate.machine is None or len(names) > MAX_TABLE_SIZE:
         return None
     machine = machine_from_json(certificate.machine)
+    if isinstance(machine, GridMachine):
+        return None  # its table has four axes
     if isinstance(machine, TreeMachine):
         if machine.chunk_size > 2:
             return None  # its table has an axis for each part of a window

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Int64
 
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, machine_from_json
@@ -50,8 +51,12 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
     machine, closure, laws = certificate.machine, certificate.closure, certificate.laws
     if machine is not None:
-        num_states = len(certificate.transducer["outputs"])
-        yield "machine", f"{len(machine['outputs'])} classes; the task's transducer has {num_states} states"
+        size, size_of_task = certificate.num_classes
+        yield (
+            ("machine", f"{size} classes go down; of the task's rule {size_of_task}")
+            if certificate.is_of_grid
+            else ("machine", f"{size} classes; the task's transducer has {size_of_task} states")
+        )
     if closure is not None:
         gap = "no two classes" if closure.gap is None else f"prototypes of two classes {closure.gap:.2f} apart"
         yield (
@@ -82,6 +87,8 @@ def class_names(certificate: Certificate) -> list[str]:
     if certificate.machine is None:
         return []
     machine = machine_from_json(certificate.machine)
+    if isinstance(machine, GridMachine):
+        return []
     names: dict[int, str] = {}
     if isinstance(machine, TreeMachine):
         names[int(machine.leaves[0])] = "."

@@ -87,7 +87,7 @@ def machine_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     lines = []
     for cell in experiment.cells:
         certificates = _certificates(results_of(cell, outcomes))
-        sizes = [len(certificate.machine["outputs"]) for certificate in certificates if certificate.machine]
+        sizes = [certificate.num_classes[0] for certificate in certificates if certificate.machine]
         gaps = [c.closure.gap for c in certificates if c.closure and c.closure.gap is not None]
         seconds = span([round(certificate.seconds) for certificate in certificates])
         lines.append((cell.row, cell.column, span(sizes), f"{min(gaps):.1f}" if gaps else NOTHING, seconds))

@@ -57,7 +57,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult]) -> tuple[str, ...]:
         str(num_restarts),
         span(sorted({size for tried in attempts if tried for size in tried[-1].model.values()})),
         span([result.training.step for result in results]),
-        span([len(certificate.machine["outputs"]) for certificate in certificates if certificate.machine]),
+        span([certificate.num_classes[0] for certificate in certificates if certificate.machine]),
         f"{max((certificate.seconds for certificate in certificates), default=0.0):.1f}",
         percent(min(point.accuracy for point in points)) if points else NOTHING,
         cell.published,

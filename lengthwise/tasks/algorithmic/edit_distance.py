@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lengthwise.conventions import PAD
 from lengthwise.tasks.algorithmic.single_answer import join_parts
-from lengthwise.tasks.algorithmic.string_pairs import FEWEST_LETTERS, LONGER, SHORTER, draw_pairs
+from lengthwise.tasks.algorithmic.string_pairs import FEWEST_LETTERS, LONGER, SHORTER, draw_ordered_pairs
 from lengthwise.tasks.algorithmic.two_strings import (
     TwoStringsTask,
     aligned_letters,
@@ -82,10 +82,7 @@ class EditDistance(TwoStringsTask):
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
         """Pairs of which about half are unrelated strings; the shorter one is written first."""
-        first, second = draw_pairs(count, length, self.alphabet, generator)
-        first = torch.nn.functional.pad(first, (0, LONGER), value=PAD)
-        swapped = ((second != PAD).sum(1) < length)[:, None]
-        shorter, longer = torch.where(swapped, second, first)[:, :length], torch.where(swapped, first, second)
+        shorter, longer = draw_ordered_pairs(count, length, self.alphabet, generator)
         return join_parts(shorter, longer), self.compare(shorter, longer)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:

@@ -8,8 +8,8 @@ from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
+from lengthwise.conventions import NUM_SPECIAL
 from lengthwise.tasks.algorithmic.single_answer import (
-    NUM_SPECIAL,
     SingleAnswerTask,
     check_positive,
     join_parts,

@@ -1,5 +1,6 @@
 """Longest common subsequence: how long is the longest string that two strings both contain, with gaps?"""
 
+from string import ascii_lowercase
 from typing import Annotated
 
 import numpy as np
@@ -8,13 +9,15 @@ from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
+from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.conventions import PAD
 from lengthwise.tasks.algorithmic.single_answer import join_parts
 from lengthwise.tasks.algorithmic.two_strings import (
-    TwoStringsTask,
+    GridTask,
     aligned_letters,
     check_letters,
     common_letters,
+    grid_rule,
     read,
 )
 from lengthwise.tasks.base import TASKS
@@ -23,12 +26,29 @@ WORD = 64
 """Bits of the words that rows of the table are kept in."""
 
 
+CELLS = {
+    (0, 0, False): (0, 0),
+    (0, 1, False): (0, 1),
+    (1, 0, False): (1, 0),
+    (1, 1, False): (0, 0),
+    (0, 0, True): (1, 1),
+    (0, 1, True): (0, 1),
+    (1, 0, True): (1, 0),
+    (1, 1, True): (0, 0),
+}
+"""How much longer it is below and on the right of a cell, given that above and on the left and whether letters agree.
+
+An equal letter counts where neither edge has counted one yet; without one, what both edges count is the same letter.
+"""
+
+
 @TASKS.register("longest-common-subsequence")
-class LongestCommonSubsequence(TwoStringsTask):
+class LongestCommonSubsequence(GridTask):
     """The length of the longest common subsequence of two strings of `length` letters each.
 
     A problem reads ``a b c b | b d a b <sep>``; the classes are the integers. Each string has a pool of its own, of
-    `pool_size` letters drawn with replacement from the alphabet, and its letters are uniform in that pool.
+    `pool_size` letters drawn with replacement from the alphabet, and its letters are uniform in that pool. The second
+    string is up to `max_shorter` letters shorter, by a number that is uniform; it keeps one letter.
 
     Raises:
         ValueError: a field out of its range (an alphabet has at most 26 letters), `num_range` too small.
@@ -41,15 +61,21 @@ class LongestCommonSubsequence(TwoStringsTask):
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.2.
     Differs from the source: it does not say how large the pools are; its example has 11 and 10 different letters of 60,
-        which pools of 13 make likely. See `SingleAnswerTask` for what is scored.
+        which pools of 13 make likely. With `max_shorter` above 0, sizes. See `SingleAnswerTask` for what is scored.
     """
 
     pool_size: Annotated[int, Field(ge=1, le=1_000)] = 13
+    max_shorter: Annotated[int, Field(ge=0, le=1_000, exclude_if=lambda letters: letters == 0)] = 0
 
     @property
     def largest_number(self) -> int:
         """All letters."""
         return self.max_length
+
+    @property
+    def reference(self) -> GridMachine:
+        """The rule of its differences, which are 0 and 1."""
+        return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=0)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
         """The lengths."""
@@ -61,6 +87,9 @@ class LongestCommonSubsequence(TwoStringsTask):
         """Two strings, each over a pool of letters of its own."""
         pools = torch.randint(self.alphabet, (2, count, self.pool_size), generator=generator)
         first, second = pools.gather(2, torch.randint(self.pool_size, (2, count, length), generator=generator))
+        if self.max_shorter:
+            sizes = length - torch.randint(min(self.max_shorter, length - 1) + 1, (count, 1), generator=generator)
+            second = torch.where(torch.arange(length) < sizes, second, PAD)
         return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:

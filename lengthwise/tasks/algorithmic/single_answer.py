@@ -11,15 +11,9 @@ from jaxtyping import Int64
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from lengthwise.conventions import IGNORE, PAD
+from lengthwise.conventions import BAR, IGNORE, NUM_SPECIAL, PAD, SEP
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, OracleTask
-
-SEP, BAR = 0, 1
-"""The ids of ``<sep>``, the supervised position, and of ``|``, which stands between the parts of a problem."""
-
-NUM_SPECIAL = 2
-"""Letters and integers have the ids that follow: integer n is symbol ``NUM_SPECIAL + n``."""
 
 STRINGS_COUNTED = 1 << 14
 """Problems of a length that base rates are counted on; one half fits shallow baselines, the other scores them."""

@@ -38,6 +38,16 @@ class Pools(NamedTuple):
         return self.letters.gather(1, (uniforms * self.sizes[:, None]).to(torch.int64))
 
 
+def draw_ordered_pairs(
+    count: int, length: int, alphabet: int, generator: torch.Generator
+) -> tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]:
+    """The pairs of `draw_pairs`, the shorter string first."""
+    first, second = draw_pairs(count, length, alphabet, generator)
+    first = torch.nn.functional.pad(first, (0, LONGER), value=PAD)
+    swapped = ((second != PAD).sum(1) < length)[:, None]
+    return torch.where(swapped, second, first)[:, :length], torch.where(swapped, first, second)
+
+
 class Edits(NamedTuple):
     """Changes of N strings, D of each, one after the other.
 
@@ -53,7 +63,7 @@ class Edits(NamedTuple):
 def draw_pairs(
     count: int, length: int, alphabet: int, generator: torch.Generator
 ) -> tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]:
-    """A first string of `length` letters, and a second one that differs, with pads at its end."""
+    """A first string of `length` letters, at least 2, and a second one that differs, with pads at its end."""
     sizes = torch.randint(FEWEST_LETTERS, alphabet + 1, (count,), generator=generator)
     pools = Pools(torch.rand(count, alphabet, generator=generator).argsort(dim=1), sizes)
     num_edits = torch.randint(1, length + 1, (count,), generator=generator)
@@ -74,7 +84,7 @@ def _second_strings(
     Whether a copy is taken depends on its size alone, which the kinds of edits decide: those are drawn until it fits.
     """
     count, length = first.shape
-    shortest, longest = length - SHORTER, length + LONGER
+    shortest, longest = max(1, length - SHORTER), length + LONGER
     kinds = torch.empty(length, count, dtype=torch.int64)
     is_copy = torch.empty(count, dtype=torch.bool)
     waiting = torch.arange(count)

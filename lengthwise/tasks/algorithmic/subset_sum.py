@@ -9,8 +9,8 @@ from jaxtyping import Bool, Int64
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from lengthwise.conventions import NUM_SPECIAL
 from lengthwise.tasks.algorithmic.single_answer import (
-    NUM_SPECIAL,
     SingleAnswerTask,
     check_positive,
     join_parts,

@@ -1,18 +1,21 @@
 """Problems of two strings of letters: how they are written, and what is quickly read off them."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from string import ascii_lowercase
 from typing import Annotated
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
-from lengthwise.conventions import PAD
-from lengthwise.tasks.algorithmic.single_answer import BAR, NUM_SPECIAL, SingleAnswerTask
+from lengthwise.automata.grid_machine import GridMachine
+from lengthwise.conventions import BAR, NUM_SPECIAL, PAD
+from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask
+from lengthwise.tasks.base import MachineTask
 
 MAX_MOVED = 3
 """How far one string is moved along the other to see at how many positions they agree."""
@@ -55,6 +58,30 @@ class TwoStringsTask(SingleAnswerTask):
             "aligned letters": aligned,
             "common and aligned letters": common * (self.largest_number + 1) + aligned,
         }
+
+
+class GridTask(TwoStringsTask, MachineTask):
+    """Two strings, and a number that a rule over their grid gives: its entries differ from neighbors by few values."""
+
+    @property
+    @abstractmethod
+    def reference(self) -> GridMachine:
+        """The rule, whose classes are the differences; written independently of `compare`."""
+
+
+def grid_rule(cells: Mapping[tuple[int, int, bool], tuple[int, int]], letters: str, border: int) -> GridMachine:
+    """The rule for differences of neighbors in a table, with `border` between those above the first row and left of it.
+
+    ``cells[across, down, equal]`` are the differences along the lower and the right edge of a cell, for those along the
+    upper and the left edge, and whether the letters are equal. Classes are the differences in order.
+    """
+    values = sorted({value for pair in cells.values() for value in pair} | {border})
+    class_of = {value: index for index, value in enumerate(values)}
+    table = np.empty((len(values), len(values), len(letters), len(letters), 2), dtype=np.int64)
+    equal = np.eye(len(letters), dtype=np.bool_)
+    for (across, down, is_equal), (below, right) in cells.items():
+        table[class_of[across], class_of[down], equal == is_equal] = class_of[below], class_of[right]
+    return GridMachine(tuple(letters), table, class_of[border], class_of[border], np.array(values), border)
 
 
 def read(inputs: Int64[Tensor, "N T"]) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, "N T"]]:

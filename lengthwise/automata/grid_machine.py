@@ -1,0 +1,127 @@
+"""Finite machines over the grid of two strings: one rule at every cell, and a number for the whole."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+Ids = Int64[np.ndarray, "B _"]
+
+MAX_CELLS = 1 << 22
+"""Entries of a table at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridMachine:
+    """A rule that passes classes over the grid of two strings, and reads a number off its last row.
+
+    The cell at row i and column j gives ``table[p, q, a, b] = (p', q')`` for the class p from above, the class q from
+    the left, the i-th letter a of the first string and the j-th letter b of the second; p' goes down, q' to the right.
+    The class above the first row is `top`, that left of the first column `left`. Two strings of n and m letters get
+
+        per_row n + sum over the last row of numbers[p'],
+
+    an integer. So does dynamic programming whose entries differ from their neighbors by a few values only: the classes
+    are these differences, and the sum goes down the border and along the last row.
+
+    Raises:
+        ValueError: an array has the wrong shape, or names a class that does not exist.
+
+    Example:
+        >>> table = np.zeros((1, 1, 2, 2, 2), dtype=np.int64)
+        >>> GridMachine(("a", "b"), table, 0, 0, np.array([2]), 1).run(np.array([[0, 1]]), np.array([[0, 1, 1]]))
+        array([8])
+    """
+
+    symbols: tuple[str, ...]
+    table: Int64[np.ndarray, "P Q V V 2"]
+    top: int
+    left: int
+    numbers: Int64[np.ndarray, " P"]
+    per_row: int
+
+    def __post_init__(self) -> None:
+        table, numbers = np.array(self.table, dtype=np.int64), np.array(self.numbers, dtype=np.int64)
+        size = len(self.symbols)
+        if table.ndim != 5 or not 0 < table.size <= MAX_CELLS or table.shape[2:] != (size, size, 2):
+            raise ValueError(
+                f"table: expected shape [classes, classes, {size}, {size}, 2] for {size} letters, and up to "
+                f"{MAX_CELLS:,} entries, got {list(table.shape)}; give two classes for each cell"
+            )
+        if len(set(self.symbols)) != size or "" in self.symbols:
+            raise ValueError(f"symbols: expected distinct letters, got {self.symbols!r}; name each once")
+        if numbers.shape != table.shape[:1]:
+            raise ValueError(
+                f"numbers: expected one for each of {len(table)} classes that go down, got shape {list(numbers.shape)}"
+            )
+        for index, (what, border) in enumerate((("top", self.top), ("left", self.left))):
+            classes = np.append(table[..., index], border)
+            if classes.min() < 0 or classes.max() >= table.shape[index]:
+                raise ValueError(
+                    f"table: expected classes in 0..{table.shape[index] - 1} (axis {index}, and {what}), got "
+                    f"{classes.min()} to {classes.max()}; fix the entry"
+                )
+        for array in (table, numbers):
+            array.setflags(write=False)
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "numbers", numbers)
+
+    @property
+    def num_classes(self) -> int:
+        """Classes that go down or to the right."""
+        return sum(self.table.shape[:2])
+
+    @property
+    def num_cells(self) -> int:
+        """Cells that differ in what they are given."""
+        return self.table.size // 2
+
+    def messages(self, first: Ids, second: Ids) -> tuple[Int64[np.ndarray, "B n m"], Int64[np.ndarray, "B n m"]]:
+        """The classes that go down and to the right from every cell, for pairs of strings of letters 0, 1, ...
+
+        Raises:
+            ValueError: a letter lies outside the alphabet.
+        """
+        for string in (first, second):
+            if string.size and not 0 <= string.min() <= string.max() < len(self.symbols):
+                raise ValueError(
+                    f"strings: expected letters in 0..{len(self.symbols) - 1}, got {string.min()} to {string.max()}"
+                )
+        shape = (len(first), first.shape[1], second.shape[1])
+        down, right = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
+        for i in range(shape[1]):
+            for j in range(shape[2]):
+                above = down[:, i - 1, j] if i else self.top
+                before = right[:, i, j - 1] if j else self.left
+                both = self.table[above, before, first[:, i], second[:, j]]
+                down[:, i, j], right[:, i, j] = both.T
+        return down, right
+
+    def run(self, first: Ids, second: Ids) -> Int64[np.ndarray, " B"]:
+        """The number of each pair of strings, none of which is empty; errors as in `messages`."""
+        down, _ = self.messages(first, second)
+        answers: np.ndarray = self.per_row * first.shape[1] + self.numbers[down[:, -1]].sum(1)
+        return answers
+
+    def to_json(self) -> dict[str, Any]:
+        """Letters, table, borders and numbers, as plain lists."""
+        return {
+            "letters": list(self.symbols),
+            "cells": self.table.tolist(),
+            "top": self.top,
+            "left": self.left,
+            "numbers": self.numbers.tolist(),
+            "per_row": self.per_row,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "GridMachine":
+        """The inverse of `to_json`; a ragged table is a ValueError."""
+        try:
+            table = np.array(content["cells"], dtype=np.int64)
+        except ValueError:
+            raise ValueError("table: expected lists of equal lengths, got ragged ones") from None
+        borders = content["top"], content["left"]
+        return cls(tuple(content["letters"]), table, *borders, np.array(content["numbers"]), content["per_row"])

@@ -1,0 +1,322 @@
+"""Whether two machines over the grid of two strings answer all pairs alike.
+
+Both machines pass a class over every edge of the grid; an edge has a pair of classes, and the letter of its column or
+row. A path from the lower left corner of a grid to the upper right one, by edges upwards and to the right, is a word of
+such edges. At first it goes up the left border and along the upper one; a cell replaces an edge upwards that is
+followed by one to the right by its own two other edges, the one to the right first. So all paths are reached. What is
+collected is which edges can follow one another in a path, two or, where that does not suffice, three in a row: those at
+the borders, and those that a replacement makes of others, until there are no more. There may be some among them that no
+strings bring about, so that what holds of all of them holds of all strings.
+
+If on every edge to the right that a cell makes both machines have the same number, and for a row, too, they answer all
+pairs of strings alike: their answers are sums of the same numbers. This is necessary, too, for the edges that strings
+bring about: as all prefixes are strings, two sums that are equal, and equal again with one more column, have an equal
+number more. (No other choice of differences is left, such as one that adds to the numbers along a row what it takes
+from those along a column.)
+
+Source: ours; the induction is that of Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
+20, 1980), on differences of neighbors in the table.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from lengthwise.automata.grid_machine import MAX_CELLS, GridMachine, Ids
+
+MAX_ENUMERATED = 1 << 16
+"""The number of pairs of strings of given lengths up to which all are tried."""
+
+MAX_COLUMNS = 1 << 14
+"""The number of columns of a narrow grid that are kept."""
+
+MAX_EDGES_OF_TRIPLES = 1 << 8
+"""The number of edges up to which it is told which three follow one another."""
+
+LENGTHS = (10, 16, 20, 24, 28)
+"""Of the strings that are tried where all are too many."""
+
+STRINGS_OF_A_LENGTH = 8_000
+
+
+class Edges(NamedTuple):
+    """Edges of grids of two machines: letter, class in the one, class in the other; and how cells go on with them.
+
+    Messages downwards go over the edges `below` (to the right in a path), those to the right over the edges `upward`
+    (upwards in a path). `made_below`, `made_upward` [M, N]: the edges that a cell makes of its left one, of M, and its
+    upper one, of N. `top`, `left`: which ones stand at the borders.
+    """
+
+    below: Int64[np.ndarray, "N 3"]
+    upward: Int64[np.ndarray, "M 3"]
+    made_below: Int64[np.ndarray, "M N"]
+    made_upward: Int64[np.ndarray, "M N"]
+    top: Bool[np.ndarray, " N"]
+    left: Bool[np.ndarray, " M"]
+
+    def select(self, below: Bool[np.ndarray, " N"], upward: Bool[np.ndarray, " M"]) -> "Edges":
+        """Some of them, whose cells make no others."""
+        cells = np.ix_(upward, below)
+        return Edges(
+            self.below[below],
+            self.upward[upward],
+            (np.cumsum(below) - 1)[self.made_below[cells]],
+            (np.cumsum(upward) - 1)[self.made_upward[cells]],
+            self.top[below],
+            self.left[upward],
+        )
+
+
+class Paths(NamedTuple):
+    """The edges that paths can have, and which of those below a cell makes: edges at the border are no answer's."""
+
+    edges: Edges
+    made: Bool[np.ndarray, " N"]
+
+    @property
+    def num_pairs(self) -> tuple[int, int]:
+        """How many pairs of classes there are downwards and to the right, whatever the letter."""
+        below, upward = (len(np.unique(part[:, 1:], axis=0)) for part in self.edges[:2])
+        return below, upward
+
+
+class Difference(NamedTuple):
+    """Two strings that two machines answer differently; `is_shortest`: no pair with fewer letters together is."""
+
+    first: Int64[np.ndarray, " n"]
+    second: Int64[np.ndarray, " m"]
+    is_shortest: bool
+
+
+def paths(one: GridMachine, other: GridMachine) -> Paths:
+    """All edges that paths can have; of fewer where it takes threes in a row to see that the machines are alike.
+
+    Raises:
+        ValueError: the machines read different letters, or have too many classes.
+    """
+    if one.symbols != other.symbols:
+        raise ValueError(f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}")
+    reached = _pairs(_reached(_all_edges(one, other)))
+    if not proves_alike(one, other, reached) and sum(map(len, reached.edges[:2])) <= MAX_EDGES_OF_TRIPLES:
+        return _triples(reached.edges)
+    return reached
+
+
+def proves_alike(one: GridMachine, other: GridMachine, reached: Paths) -> bool:
+    """Whether the edges show that both machines answer all strings alike."""
+    _, of_one, of_other = reached.edges.below[reached.made].T
+    return one.per_row == other.per_row and bool((one.numbers[of_one] == other.numbers[of_other]).all())
+
+
+def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
+    size = len(one.symbols)
+    shapes = [(size, one.table.shape[axis], other.table.shape[axis]) for axis in (0, 1)]
+    if (count := math.prod(map(math.prod, shapes))) > MAX_CELLS:
+        raise ValueError(f"machine: expected up to {MAX_CELLS:,} cells of pairs, got {count:,}; give it fewer classes")
+    below, upward = (np.indices(shape).reshape(3, -1) for shape in shapes)
+    (b, p, p2), (a, q, q2) = below[:, None, :], upward[:, :, None]
+    made, made2 = one.table[p, q, a, b], other.table[p2, q2, a, b]
+    made_below, made_upward = (
+        np.ravel_multi_index((letter + 0 * made[..., 0], made[..., axis], made2[..., axis]), shapes[axis])
+        for axis, letter in enumerate((b, a))
+    )
+    top, left = (p == one.top) & (p2 == other.top), (q == one.left) & (q2 == other.left)
+    return Edges(below.T, upward.T, made_below, made_upward, top[0], left[:, 0])
+
+
+def _reached(edges: Edges) -> Edges:
+    """Those that cells can make if any two edges can meet at one."""
+    below, upward = edges.top.copy(), edges.left.copy()
+    count = 0
+    while count < (count := int(below.sum() + upward.sum())):
+        cells = np.ix_(upward, below)
+        below[edges.made_below[cells]] = True
+        upward[edges.made_upward[cells]] = True
+    return edges.select(below, upward)
+
+
+def _pairs(edges: Edges) -> Paths:
+    """The edges in paths, by which ones, to the right and upwards, can follow each of them, upwards ones first.
+
+    What precedes the two edges that a cell replaces precedes its lower edge afterwards, and what follows them follows
+    its right one.
+    """
+    num_upward, num_below = edges.made_below.shape
+    below = np.vstack([np.ones((num_upward, 1)) * edges.left[:, None] * edges.top, np.outer(edges.top, edges.top)]) > 0
+    upward = np.vstack([np.outer(edges.left, edges.left), np.zeros((num_below, num_upward))]) > 0
+    made = np.zeros(num_below, dtype=np.bool_)
+    count = -1
+    while count < (count := int(below.sum() + upward.sum())):
+        left, upper = below[:num_upward].nonzero()
+        lower, right = edges.made_below[left, upper], edges.made_upward[left, upper]
+        made[lower] = True
+        upward[num_upward + lower, right] = True
+        to_lower, to_right = np.zeros((num_upward, num_below)), np.zeros((num_upward, num_below))
+        to_lower[left, lower] = to_right[right, upper] = 1
+        below |= upward @ to_lower > 0
+        below[:num_upward] |= to_right @ below[num_upward:] > 0
+        upward[:num_upward] |= to_right @ upward[num_upward:] > 0
+    return Paths(edges.select(below.any(0) | edges.top, upward.any(0) | edges.left), made[below.any(0) | edges.top])
+
+
+def _triples(edges: Edges) -> Paths:
+    """The same by which three edges, upwards ones first, can follow one another.
+
+    With an edge before the two that a cell replaces, or one after them, three edges become three; what precedes these,
+    or follows them, is that of all threes which go on with two of their edges.
+    """
+    num_upward, num_below = edges.made_below.shape
+    size = num_upward + num_below
+    left, top = (np.zeros(size, dtype=np.bool_) for _ in range(2))
+    left[:num_upward], top[num_upward:] = edges.left, edges.top
+    triples = np.zeros((size, size, size), dtype=np.bool_)
+    for x, y, z in ((left, left, left), (left, left, top), (left, top, top), (top, top, top)):
+        triples |= x[:, None, None] & y[:, None] & z
+    made = np.zeros(num_below, dtype=np.bool_)
+    count = -1
+    while count < (count := int(triples.sum())):
+        earlier, v, h = triples[:, :num_upward, num_upward:].nonzero()
+        lower, right = num_upward + edges.made_below[v, h], edges.made_upward[v, h]
+        made[lower - num_upward] = True
+        triples[earlier, lower, right] = True
+        to_lower = np.zeros((size, num_upward, size), dtype=np.float32)
+        to_lower[earlier, v, lower] = 1
+        v, h, later = triples[:num_upward, num_upward:].nonzero()
+        lower, right = num_upward + edges.made_below[v, h], edges.made_upward[v, h]
+        triples[lower, right, later] = True
+        to_right = np.zeros((num_below, size, size), dtype=np.float32)
+        to_right[h, later, right] = 1
+        for edge in range(size):
+            triples[:, edge] |= triples[:, edge, :num_upward].astype(np.float32) @ to_lower[edge] > 0
+            from_right = to_right[:, edge, :num_upward].T @ triples[num_upward:, edge].astype(np.float32)
+            triples[:num_upward, edge] |= from_right > 0
+    in_paths = triples.any((0, 1)) | left | top
+    return Paths(edges.select(in_paths[num_upward:], in_paths[:num_upward]), made[in_paths[num_upward:]])
+
+
+def difference(one: GridMachine, other: GridMachine) -> Difference | None:
+    """Two strings that the machines answer differently, of all of them the shortest where they are few; None: none are.
+
+    Raises:
+        ValueError: the machines read different letters, or could not be shown to be alike, and no such strings were
+            found.
+    """
+    if proves_alike(one, other, paths(one, other)):
+        return None
+    for strings in _all_strings(len(one.symbols)):
+        if shortest := _first_difference(one, other, *strings):
+            return Difference(*shortest, is_shortest=True)
+    for strings in _some_strings(one, other):
+        if longer := _first_difference(one, other, *strings):
+            return Difference(*_shrunk(one, other, *longer), is_shortest=False)
+    raise ValueError(
+        "machine: it is not shown to answer as the task does: of classes that can stand on an edge some have other "
+        "numbers, but no strings were found that bring them about"
+    )
+
+
+def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
+    """All pairs of strings, by the number of their letters."""
+    total = 2
+    while num_letters**total <= MAX_ENUMERATED:
+        letters = np.indices((num_letters,) * total).reshape(total, -1).T
+        for height in range(1, total):
+            yield letters[:, :height], letters[:, height:]
+        total += 1
+
+
+def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, Ids]]:
+    """Those that narrow grids need, then random ones of growing lengths and of several kinds."""
+    size = len(one.symbols)
+    for narrow in (1, 2):
+        for letters in np.indices((size,) * narrow).reshape(narrow, -1).T:
+            for is_first in (True, False):
+                if (long := _narrow_difference(one, other, letters, is_first=is_first)) is not None:
+                    yield (letters[None], long[None]) if is_first else (long[None], letters[None])
+    random = np.random.default_rng(0)
+    for length in LENGTHS:
+        for num_letters in (2, 2, 2, size):
+            yield _related_strings(min(num_letters, size), length, random)
+
+
+def _related_strings(num_letters: int, length: int, random: np.random.Generator) -> tuple[Ids, Ids]:
+    """Random strings, half of the first ones periodic, and second ones that copy a share of a first one, moved."""
+    shape = (STRINGS_OF_A_LENGTH, length)
+    first, second = random.integers(num_letters, size=(2, *shape))
+    indices, row = np.arange(length), np.arange(STRINGS_OF_A_LENGTH)[:, None]
+    periodic = np.take_along_axis(first, indices % random.integers(1, 6, size=(len(row), 1)), 1)
+    first = np.where(row % 2, periodic, first)
+    moved = np.take_along_axis(first, (indices + random.integers(-4, 5, size=(len(row), 1))) % length, 1)
+    copied = random.random(shape) < 1.25 * random.random((len(row), 1))  # a fifth of the strings is copied whole
+    return first, np.where(copied, moved, second)
+
+
+def _first_difference(
+    one: GridMachine, other: GridMachine, first: Ids, second: Ids
+) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " m"]] | None:
+    """Of the prefixes of these strings two that are answered differently, with the fewest letters together."""
+    sums = []
+    for machine in (one, other):
+        down, _ = machine.messages(first, second)
+        sums.append(machine.per_row * np.arange(1, first.shape[1] + 1)[:, None] + machine.numbers[down].cumsum(2))
+    wrong = np.argwhere(sums[0] != sums[1])
+    if not len(wrong):
+        return None
+    row, i, j = wrong[wrong[:, 1:].sum(1).argmin()]
+    return first[row, : i + 1], second[row, : j + 1]
+
+
+def _narrow_difference(
+    one: GridMachine, other: GridMachine, letters: Int64[np.ndarray, " n"], *, is_first: bool
+) -> Int64[np.ndarray, " m"] | None:
+    """The shortest string that is answered differently along with a short one, which is the first of both or not.
+
+    A search, breadth first, over the pairs of classes that a grid of few rows passes from column to column, or one of
+    few columns from row to row; given up where there are too many of them.
+    """
+    size, borders = len(one.symbols), [(one.left, other.left), (one.top, other.top)]
+    before, entering = borders if is_first else borders[::-1]
+    if one.per_row != other.per_row and not is_first:
+        return None
+    start = np.tile(np.array(before)[:, None], len(letters))
+    reached = {start.tobytes()}
+    layer: list[tuple[np.ndarray, tuple[int, ...]]] = [(start, ())]
+    while layer and len(reached) < MAX_COLUMNS:
+        next_layer: list[tuple[np.ndarray, tuple[int, ...]]] = []
+        for column, string in layer:
+            for letter in range(size):
+                crossing, passed, differs = np.array(entering), np.empty_like(column), False
+                for index, other_letter in enumerate(letters):
+                    for k, machine in enumerate((one, other)):
+                        p, q = (crossing[k], column[k, index]) if is_first else (column[k, index], crossing[k])
+                        a, b = (other_letter, letter) if is_first else (letter, other_letter)
+                        down, right = machine.table[p, q, a, b]
+                        crossing[k], passed[k, index] = (down, right) if is_first else (right, down)
+                    down_pair = crossing if is_first else passed[:, index]
+                    differs |= one.numbers[down_pair[0]] != other.numbers[down_pair[1]]
+                if differs:
+                    return np.array([*string, letter])
+                if passed.tobytes() not in reached:
+                    reached.add(passed.tobytes())
+                    next_layer.append((passed, (*string, letter)))
+        layer = next_layer
+    return None
+
+
+def _shrunk(
+    one: GridMachine, other: GridMachine, first: Int64[np.ndarray, " n"], second: Int64[np.ndarray, " m"]
+) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " m"]]:
+    """The same with letters left out for as long as what remains is answered differently."""
+    shorter: tuple[np.ndarray, np.ndarray] | None = (first, second)
+    while shorter is not None:
+        first, second = shorter
+        shorter = None
+        for is_first, string in ((True, first), (False, second)):
+            if len(string) > 1:
+                without = np.array([np.delete(string, index) for index in range(len(string))])
+                same = np.tile(second if is_first else first, (len(string), 1))
+                shorter = shorter or _first_difference(one, other, *((without, same) if is_first else (same, without)))
+    return first, second

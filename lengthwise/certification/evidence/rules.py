@@ -1,0 +1,46 @@
+"""Evidence of a rule over the grid of two strings whose classes are a net's messages."""
+
+from typing import Literal
+
+from lengthwise.automata.grid_machine import GridMachine
+from lengthwise.certification.certificate import (
+    EVIDENCE,
+    Certificate,
+    Distance,
+    Evidence,
+    PositiveCount,
+    machine_from_json,
+)
+
+
+@EVIDENCE.register("rules")
+class RuleEvidence(Evidence):
+    """All cells of a net at temperature 0, for every class from above and from the left and any two letters.
+
+    `slack`: by how much the logit of each class that a cell or a border gives leads, at least (None: there is
+    one class only).
+    """
+
+    method: Literal["rules"] = "rules"
+    num_cells: PositiveCount
+    slack: Distance | None
+
+    def describe(self) -> str:
+        lead = "there is one class only" if self.slack is None else f"the right class leads by {self.slack:.2g}"
+        return f"all {self.num_cells:,} cells enumerated; {lead}; answers are sums of integers"
+
+    def check(self, certificate: Certificate) -> str:
+        model = certificate.model
+        if (model["name"], model.get("messages")) != ("grid-recurrence", "categorical") or not certificate.is_of_grid:
+            raise ValueError(
+                "evidence: expected cells of a GridRecurrence with categorical messages, got those of "
+                f"{model['name']}; certify again"
+            )
+        if self.slack is not None and not self.slack > 0:
+            raise ValueError("evidence: expected a leading class for each cell, got no slack; certify again")
+        assert certificate.machine is not None  # as `is_of_grid` says
+        machine = machine_from_json(certificate.machine)
+        assert isinstance(machine, GridMachine)
+        if self.num_cells != machine.num_cells:
+            raise ValueError("evidence: expected the cells of its machine, got another number; certify again")
+        return "the model's cells, borders and numbers are the machine's"

@@ -1,0 +1,108 @@
+"""Rules read off grid recurrences with categorical messages, which end as one."""
+
+import math
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.automata.grid_machine import GridMachine
+from lengthwise.conventions import BAR, NUM_SPECIAL
+from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces
+from lengthwise.layers.grid_cells import CategoricalCell
+from lengthwise.models.base import SequenceModel
+from lengthwise.models.grid_recurrence import GridRecurrence
+from lengthwise.ops.grid import antidiagonals
+
+MAX_NUMBER = 1 << 24
+"""Numbers of messages are smaller; float32 has all integers below it."""
+
+
+def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine:
+    """The rule of a cell at temperature 0, without the classes that no cell gives.
+
+    Raises:
+        ValueError: the cell's messages are distributions still, or its numbers are not rounded.
+    """
+    if not cell.is_rule:
+        raise ValueError("its messages are distributions until training ends, at temperature 0; train it to the end")
+    largest = max(float(part.abs().max()) for part in (cell.per_class, cell.per_row))
+    if not largest < MAX_NUMBER:
+        raise ValueError(f"its messages have numbers of up to {largest:g}, expected less than {MAX_NUMBER:,}")
+    table, top, left = (part.numpy() for part in cell.classes())
+    per_class, per_row = (part.numpy() for part in cell.integers())
+    down, right = {int(top)}, {int(left)}
+    count = 0
+    while count < (count := len(down) + len(right)):
+        cells = table[np.ix_(sorted(down), sorted(right))].reshape(-1, 2)
+        down, right = ({*known, *made.tolist()} for known, made in zip((down, right), cells.T, strict=True))
+    kept = [np.array(sorted(classes)) for classes in (down, right)]
+    table = table[np.ix_(*kept)]
+    below, passed = (np.searchsorted(classes, table[..., axis]) for axis, classes in enumerate(kept))
+    first, second = (int(np.searchsorted(classes, border)) for classes, border in zip(kept, (top, left), strict=True))
+    return GridMachine(symbols, np.stack([below, passed], -1), first, second, per_class[kept[0]], int(per_row))
+
+
+def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
+    """The cell's own classes for those of the machine that was read off it, downwards and to the right."""
+    table, top, left = cell.classes()
+    down, right = torch.full((len(machine.table),), -1), torch.full((machine.table.shape[1],), -1)
+    down[machine.top], right[machine.left] = top, left
+    for _ in range(machine.num_classes):  # each time one class more, at least
+        known = torch.cartesian_prod(torch.nonzero(down >= 0)[:, 0], torch.nonzero(right >= 0)[:, 0])
+        made = table[down[known[:, 0]], right[known[:, 1]]].flatten(0, -2)
+        named = torch.tensor(machine.table)[known[:, 0], known[:, 1]].flatten(0, -2)
+        down[named[:, 0]], right[named[:, 1]] = made.unbind(-1)
+    return down, right
+
+
+class GridTraces(Traces):
+    """The messages of a net over the grids of some problems, all of one shape."""
+
+    def __init__(self, model: GridRecurrence, strings: Int64[Tensor, "B T"]) -> None:
+        self.model = model
+        self.strings = strings
+
+    def compare(self, extraction: Extraction) -> TraceCount:
+        """Compare the net's messages, antidiagonal by antidiagonal, with the machine's, cell by cell."""
+        cell, machine = self.model.cell, extraction.machine
+        assert isinstance(cell, CategoricalCell)
+        assert isinstance(machine, GridMachine)
+        bar = int((self.strings[0] == BAR).int().argmax())
+        strings = self.strings[:, :bar] - NUM_SPECIAL, self.strings[:, bar + 1 : -1] - NUM_SPECIAL
+        expected = [torch.from_numpy(part) for part in machine.messages(*(string.numpy() for string in strings))]
+        named = kept_classes(cell, machine)
+        num_wrong = 0
+        for diagonal, part in enumerate(antidiagonals(cell.rule(), *cell.borders(), *strings)):
+            rows = torch.arange(part.start, part.start + part.down.shape[1])
+            differs = [
+                message != classes[of_machine[:, rows, diagonal - rows]]
+                for message, classes, of_machine in zip(part[1:], named, expected, strict=True)
+            ]
+            num_wrong += int((differs[0] | differs[1]).sum())
+        return TraceCount(len(self.strings), expected[0].numel(), num_wrong, 0.0)
+
+
+@READERS.register("grid")
+class GridReader(Reader[GridRecurrence]):
+    """Reads grid recurrences with categorical messages: their classes are the machine's."""
+
+    @staticmethod
+    def reads(model: SequenceModel) -> bool:
+        return isinstance(model, GridRecurrence) and isinstance(model.cell, CategoricalCell)
+
+    def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
+        return [0.0]
+
+    def extract(self, radius: float) -> Extraction:
+        cell = self.model.cell
+        assert isinstance(cell, CategoricalCell)
+        with torch.no_grad():
+            machine = grid_machine(cell, self.symbols[NUM_SPECIAL:])
+        messages = torch.eye(len(cell.top), dtype=cell.top.dtype)
+        classes, gap = np.arange(len(messages)), math.sqrt(2)  # between any two one-hot vectors
+        return Extraction(machine, machine, classes, messages, 0, 0.0, gap, machine.num_classes, exact=True)
+
+    def traces(self, strings: Int64[Tensor, "B T"]) -> Traces:
+        return GridTraces(self.model, strings)

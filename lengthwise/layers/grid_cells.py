@@ -1,0 +1,199 @@
+"""Cells of a grid recurrence: what becomes of the messages from above and from the left, and what is read off them."""
+
+from abc import ABC, abstractmethod
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64, Shaped
+from torch import Tensor, nn
+
+from lengthwise.layers.initialization import draw_linears
+from lengthwise.ops.grid import Cell
+
+
+class GridCell(nn.Module, ABC):
+    """The cell, the messages at the borders, a number for each message downwards, and one for each row (`per_row`)."""
+
+    per_row: nn.Parameter
+
+    @abstractmethod
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all parameters again."""
+
+    @abstractmethod
+    def borders(self) -> tuple[Tensor, Tensor]:
+        """The messages [*M] above the first row and left of the first column."""
+
+    @abstractmethod
+    def rule(self) -> Cell:
+        """The cell as a function of messages and letters."""
+
+    @abstractmethod
+    def numbers(
+        self, messages: Shaped[Tensor, "B m *M"], rows: Int64[Tensor, "B T"], columns: Int64[Tensor, "B T"]
+    ) -> Float[Tensor, "B T"]:
+        """What is answered after some rows and columns: `per_row` for each row, and the numbers of the first messages
+        downwards from the last row, one for each column."""
+
+
+class CategoricalCell(GridCell):
+    """A cell whose messages are distributions over K classes; at temperature 0 they are classes, and it is a rule.
+
+    Two letters a and b have a distribution over R relations. For each class from above, class from the left and
+    relation there is a distribution over classes downwards and one to the right; the cell mixes these:
+
+        down = sum_{p,q,r} above_p left_q relation_r(a, b) table[p, q, r, 0],  and table[.., 1] to the right.
+
+    All distributions are softmaxes of logits divided by `temperature`; at 0 the largest logit has it all. The numbers
+    of classes, and that of a row, are rounded as far as `rounding` says (0: not, 1: to integers), with the gradient of
+    no rounding. At temperature 0 the cell looks classes up, and the sums are those of integers, without an error up to
+    2^63.
+
+    Source: ours; the annealed table is that of `BlockLinearRNN` with columns "stochastic".
+    """
+
+    def __init__(self, *, num_letters: int, num_messages: int, num_relations: int) -> None:
+        super().__init__()
+        self.relations = nn.Parameter(torch.empty(num_letters, num_letters, num_relations))
+        self.table = nn.Parameter(torch.empty(num_messages, num_messages, num_relations, 2, num_messages))
+        self.top = nn.Parameter(torch.empty(num_messages))
+        self.left = nn.Parameter(torch.empty(num_messages))
+        self.per_class = nn.Parameter(torch.empty(num_messages))
+        self.per_row = nn.Parameter(torch.empty(()))
+        self.temperature: Tensor
+        self.rounding: Tensor
+        self.register_buffer("temperature", torch.ones(()))
+        self.register_buffer("rounding", torch.zeros(()))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Logits N(0, 1), numbers N(0, 1/4), that of a row 0."""
+        for logits in (self.relations, self.table, self.top, self.left):
+            nn.init.normal_(logits, generator=generator)
+        nn.init.normal_(self.per_class, std=0.5, generator=generator)
+        nn.init.zeros_(self.per_row)
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether messages are classes, and numbers integers."""
+        return not float(self.temperature) and float(self.rounding) == 1
+
+    def classes(self) -> tuple[Int64[Tensor, "K K V V 2"], Int64[Tensor, ""], Int64[Tensor, ""]]:
+        """The likeliest classes: of messages from each cell, and at the borders."""
+        relations = self.relations.argmax(-1)
+        return self.table.argmax(-1)[:, :, relations], self.top.argmax(-1), self.left.argmax(-1)
+
+    def borders(self) -> tuple[Tensor, Tensor]:
+        if self.is_rule:
+            return self.classes()[1:]
+        return self._distribution(self.top), self._distribution(self.left)
+
+    def rule(self) -> Cell:
+        if self.is_rule:
+            table = self.classes()[0]
+
+            def look_up(above: Tensor, left: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+                down, right = table[above, left, a, b].unbind(-1)
+                return down, right
+
+            return look_up
+        relations, table = self._distribution(self.relations), self._distribution(self.table)
+        num_messages = len(self.top)
+        flat = table.flatten(0, 2).flatten(1)
+
+        def mix(above: Tensor, left: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+            both = (above[:, :, None] * left[:, None, :]).flatten(1)
+            joint = (both[:, :, None] * relations[a, b][:, None, :]).flatten(1)
+            down, right = (joint @ flat).split(num_messages, -1)
+            return down, right
+
+        return mix
+
+    def integers(self) -> tuple[Int64[Tensor, " K"], Int64[Tensor, ""]]:
+        """The numbers of classes and that of a row, rounded."""
+        return self.per_class.detach().round().long(), self.per_row.detach().round().long()
+
+    def numbers(
+        self, messages: Shaped[Tensor, "B m *M"], rows: Int64[Tensor, "B T"], columns: Int64[Tensor, "B T"]
+    ) -> Float[Tensor, "B T"]:
+        if not self.is_rule:
+            sums = _sums(messages @ _rounded(self.per_class, self.rounding), columns)
+            return rows * _rounded(self.per_row, self.rounding) + sums
+        per_class, per_row = self.integers()
+        exact = rows * per_row + _sums(per_class[messages], columns)
+        return exact.to(self.per_row.dtype) + 0 * self.per_row  # training goes on without a gradient
+
+    def _distribution(self, logits: Float[Tensor, "*N K"]) -> Float[Tensor, "*N K"]:
+        if not float(self.temperature):
+            return F.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits)
+        return F.softmax(logits / self.temperature, -1)
+
+
+class FreeCell(GridCell):
+    """A cell whose messages are vectors of D numbers: a hidden layer of their sum with what two letters add.
+
+        down, right = LN(W gelu(U [above, left] + u(a, b)))
+
+    each normalized. The number of a message is linear in it.
+
+    Source: Graves et al. (ICANN 2007) with the messages of Kalchbrenner et al. (ICLR 2016). Differs from the source: a
+        hidden layer and norms instead of the gates of an LSTM.
+    """
+
+    def __init__(self, *, num_letters: int, d_model: int, hidden: int) -> None:
+        super().__init__()
+        self.letters = nn.Parameter(torch.empty(num_letters, num_letters, hidden))
+        self.widen = nn.Linear(2 * d_model, hidden)
+        self.narrow = nn.Linear(hidden, 2 * d_model)
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(2))
+        self.top = nn.Parameter(torch.empty(d_model))
+        self.left = nn.Parameter(torch.empty(d_model))
+        self.read = nn.Linear(d_model, 1)
+        self.per_row = nn.Parameter(torch.empty(()))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Letters and borders N(0, 1), matrices and biases uniform up to 1 / sqrt(inputs), norms 1 and 0."""
+        for parameter in (self.letters, self.top, self.left):
+            nn.init.normal_(parameter, generator=generator)
+        draw_linears(self, generator)
+        for norm in self.norms:
+            norm.reset_parameters()  # type: ignore[operator]  # ModuleList forgets the type of its modules
+        nn.init.zeros_(self.per_row)
+
+    def borders(self) -> tuple[Tensor, Tensor]:
+        return self.top, self.left
+
+    def rule(self) -> Cell:
+        def step(above: Tensor, left: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+            hidden = F.gelu(self.widen(torch.cat([above, left], -1)) + self.letters[a, b])
+            down, right = self.narrow(hidden).chunk(2, -1)
+            return self.norms[0](down), self.norms[1](right)
+
+        return step
+
+    def numbers(
+        self, messages: Shaped[Tensor, "B m *M"], rows: Int64[Tensor, "B T"], columns: Int64[Tensor, "B T"]
+    ) -> Float[Tensor, "B T"]:
+        return rows * self.per_row + _sums(self.read(messages)[..., 0], columns)
+
+
+def _rounded(values: Tensor, share: Tensor) -> Tensor:
+    """Values moved towards the nearest integers by a share of the way, with the gradient of values as they are."""
+    return values + share * (values.round() - values).detach()
+
+
+def _sums(numbers: Shaped[Tensor, "B m"], counts: Int64[Tensor, "B T"]) -> Shaped[Tensor, "B T"]:
+    """The sums of the first numbers of each row."""
+    return F.pad(numbers.cumsum(1), (1, 0)).gather(1, counts)
+
+
+class NumberReadout(nn.Module):
+    """Logits of the integers k = 0, 1, ..., Y - 1 from a number y: -`sharpness` (k - y)^2; the nearest one leads."""
+
+    def __init__(self, num_classes: int, *, sharpness: float) -> None:
+        super().__init__()
+        self.num_classes = num_classes
+        self.sharpness = sharpness
+
+    def forward(self, numbers: Float[Tensor, "*N 1"]) -> Float[Tensor, "*N Y"]:
+        classes = torch.arange(self.num_classes, dtype=numbers.dtype)
+        return -self.sharpness * (classes - numbers).square()

@@ -1,0 +1,130 @@
+"""The grid recurrence: one cell over the table of two strings, as in dynamic programming."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import Field
+from torch import Tensor
+
+from lengthwise.conventions import BAR, NUM_SPECIAL
+from lengthwise.layers.grid_cells import CategoricalCell, FreeCell, GridCell, NumberReadout
+from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, Width
+from lengthwise.models.capabilities import AcceptsPads, AnswersNumbers, FollowsTraining
+from lengthwise.ops.grid import last_row
+
+MAX_MESSAGES = 64
+"""Classes of categorical messages: a table has the square of that number of rows."""
+
+FALL_FROM, FALL_TO = 0.6, 0.9
+"""Fractions of training between which the temperature of categorical messages falls; then it is 0."""
+
+
+class GridRecurrenceConfig(ModelConfig):
+    """What messages are, and their sizes.
+
+    - `messages="categorical"`: one of `num_messages` classes; letters enter by one of `num_relations` relations. The
+      temperature is 1 in the first 60 % of training, falls to `end_temperature` until 90 % (each step by the same
+      factor), and is 0 in the last 10 %: the net is a finite rule then. Numbers are drawn to integers meanwhile.
+    - `messages="free"`: vectors of `d_model` numbers, by `hidden` units.
+    - `sharpness`: that of logits and loss (`AnswersNumbers`).
+    """
+
+    messages: Literal["categorical", "free"] = "categorical"
+    num_messages: int = Field(6, ge=2, le=MAX_MESSAGES)
+    num_relations: int = Field(2, ge=1, le=MAX_MESSAGES)
+    end_temperature: float = Field(0.1, gt=0, le=1)
+    d_model: Width = 16
+    hidden: Width = 64
+    sharpness: float = Field(4.0, gt=0, le=1e6)
+
+
+@MODELS.register("grid-recurrence")
+class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel):
+    """A cell passes messages over the grid of two strings; the answer is a number, the sum of those along a row.
+
+    It reads the problems of two strings as they are written, ``a b c | a c <sep>``: letters before the first ``|`` are
+    the first string, which goes down the grid, those after it the second, which goes to the right; other symbols and
+    pads are no letters. With i letters of the first and j of the second string read, the answer is
+
+        y = c i + sum over j' <= j of r(down message from row i, column j'),
+
+    so that prefixes are answered from the rows and columns that they have. The state of a string is this one number,
+    and its logits, -s (k - y)^2 over the integers k, make the nearest integer the answer: their number is none of the
+    parameters, and a net answers strings of any length for which there are classes.
+
+    Source: Graves et al., "Multi-dimensional recurrent neural networks" (ICANN 2007); Kalchbrenner et al., "Grid long
+        short-term memory" (ICLR 2016), a message of its own along each dimension; Kaiser and Sutskever, "Neural GPUs
+        learn algorithms" (ICLR 2016), one rule everywhere, learned on short strings.
+    Differs from the source: the cell is a table of classes or a small net, the messages at the borders are learned, and
+        the answer is a sum of numbers instead of a symbol.
+    """
+
+    Config = GridRecurrenceConfig
+    default_preset = "growing-grid"
+    config: GridRecurrenceConfig
+
+    def __init__(
+        self,
+        config: GridRecurrenceConfig,
+        *,
+        vocab_size: int,
+        num_classes: int,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.num_symbols = vocab_size
+        num_letters = max(0, vocab_size - NUM_SPECIAL)
+        self.cell: GridCell
+        if config.messages == "categorical":
+            self.cell = CategoricalCell(
+                num_letters=num_letters, num_messages=config.num_messages, num_relations=config.num_relations
+            )
+        else:
+            self.cell = FreeCell(num_letters=num_letters, d_model=config.d_model, hidden=config.hidden)
+        self.readout = NumberReadout(num_classes, sharpness=config.sharpness)
+        self.reset_parameters(generator or torch.Generator())
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        self.cell.reset_parameters(generator)
+
+    @property
+    def sharpness(self) -> float:
+        """That of logits and loss."""
+        return self.config.sharpness
+
+    def set_progress(self, fraction: float) -> None:
+        """Let temperature and rounding of categorical messages follow the fraction of training that is done."""
+        if isinstance(self.cell, CategoricalCell):
+            fallen = min(1.0, max(0.0, (fraction - FALL_FROM) / (FALL_TO - FALL_FROM)))
+            self.cell.temperature.fill_(self.config.end_temperature**fallen if fraction < FALL_TO else 0.0)
+            self.cell.rounding.fill_(fallen)
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        logits: Tensor = self.readout(self.numbers(inputs)[..., None])
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B 1"]:
+        return self.numbers(inputs)[:, -1:]
+
+    def logits_at(self, inputs: Int64[Tensor, "B T"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
+        logits: Tensor = self.readout(self.numbers(inputs).gather(1, indices[:, None]))
+        return logits
+
+    def numbers(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        """The number that answers each prefix."""
+        self.check_inputs(inputs, self.num_symbols)
+        is_letter, is_second = inputs >= NUM_SPECIAL, (inputs == BAR).cumsum(1) > 0
+        in_first, in_second = is_letter & ~is_second, is_letter & is_second
+        heights = in_first.sum(1)
+        first, second = (_compact(inputs - NUM_SPECIAL, which) for which in (in_first, in_second))
+        row = last_row(self.cell.rule(), *self.cell.borders(), first, second, heights)
+        return self.cell.numbers(row, in_first.cumsum(1), in_second.cumsum(1))
+
+
+def _compact(letters: Int64[Tensor, "B T"], taken: Tensor) -> Int64[Tensor, "B _"]:
+    """The letters of each row that are taken, side by side, then letters 0."""
+    width = int(taken.sum(1).max())
+    order = (~taken).to(torch.int8).argsort(dim=1, stable=True)[:, :width]
+    return letters.gather(1, order) * taken.gather(1, order)

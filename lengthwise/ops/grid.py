@@ -1,0 +1,118 @@
+"""Messages that a cell passes over the grid of two strings: downwards along columns and to the right along rows.
+
+The cell at row i and column j reads the message from above, the message from the left, the i-th letter of the first
+string and the j-th letter of the second; it gives the message downwards and the message to the right. Above the first
+row every column has the message `top`, left of the first column every row has `left`. A message is a tensor of any
+shape [*M], a class id or a vector. A cell is given messages [N, *M] and letters [N] for N cells at once.
+
+Cells of an antidiagonal do not depend on one another: A + B - 1 calls of the cell make all A B messages.
+
+Source: Graves et al., "Multi-dimensional recurrent neural networks" (ICANN 2007). Differs from the source: one
+direction, and a message of its own along each dimension, as in Kalchbrenner et al., "Grid long short-term memory" (ICLR
+2016).
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Int64, Shaped
+from torch import Tensor
+
+Messages = Shaped[Tensor, "N *M"]
+Letters = Int64[Tensor, " N"]
+Cell = Callable[[Messages, Messages, Letters, Letters], tuple[Messages, Messages]]
+
+
+class Antidiagonal(NamedTuple):
+    """The messages from the cells of an antidiagonal, which begin in row `start`, counted from 0."""
+
+    start: int
+    down: Shaped[Tensor, "B W *M"]
+    right: Shaped[Tensor, "B W *M"]
+
+
+def grid_by_definition(
+    cell: Cell,
+    top: Shaped[Tensor, "*M"],
+    left: Shaped[Tensor, "*M"],
+    first: Int64[Tensor, "B n"],
+    second: Int64[Tensor, "B m"],
+) -> tuple[Shaped[Tensor, "B n m *M"], Shaped[Tensor, "B n m *M"]]:
+    """All messages downwards and to the right, cell by cell."""
+    count = len(first)
+    row = [top.expand(count, *top.shape)] * second.shape[1]
+    downs, rights = [], []
+    for a in first.unbind(1):
+        message = left.expand(count, *left.shape)
+        below, passed = [], []
+        for above, b in zip(row, second.unbind(1), strict=True):
+            down, message = cell(above, message, a, b)
+            below.append(down)
+            passed.append(message)
+        row = below
+        downs.append(torch.stack(below, 1))
+        rights.append(torch.stack(passed, 1))
+    return torch.stack(downs, 1), torch.stack(rights, 1)
+
+
+def antidiagonals(
+    cell: Cell,
+    top: Shaped[Tensor, "*M"],
+    left: Shaped[Tensor, "*M"],
+    first: Int64[Tensor, "B n"],
+    second: Int64[Tensor, "B m"],
+) -> Iterator[Antidiagonal]:
+    """The same messages, antidiagonal by antidiagonal: number d has the cells of row i and column d - i.
+
+    Example:
+        >>> def cell(above, left, a, b):
+        ...     return above + 1, left + (a == b)
+        >>> zero, first, second = torch.tensor(0), torch.tensor([[5, 6]]), torch.tensor([[5, 6, 6]])
+        >>> [part.right[0].tolist() for part in antidiagonals(cell, zero, zero, first, second)]
+        [[1], [1, 0], [1, 1], [2]]
+    """
+    count, (height, width) = len(first), (first.shape[1], second.shape[1])
+    above, before = (message.expand(count, 1, *message.shape) for message in (top, left))
+    down = right = above[:, :0]
+    previous = 0  # the first row of the antidiagonal before
+    for diagonal in range(height + width - 1):
+        start, end = max(0, diagonal - width + 1), min(height, diagonal + 1)
+        from_above = down[:, max(0, start - 1 - previous) : end - 1 - previous]
+        from_left = right[:, start - previous :]
+        if start == 0:  # its first cell is in the first row
+            from_above = torch.cat([above, from_above], 1)
+        if end == diagonal + 1:  # its last cell is in the first column
+            from_left = torch.cat([from_left, before], 1)
+        rows = torch.arange(start, end)
+        letters = first[:, start:end].flatten(), second[:, diagonal - rows].flatten()
+        messages = cell(from_above.flatten(0, 1), from_left.flatten(0, 1), *letters)
+        down, right = (message.unflatten(0, (count, end - start)) for message in messages)
+        previous = start
+        yield Antidiagonal(start, down, right)
+
+
+def last_row(
+    cell: Cell,
+    top: Shaped[Tensor, "*M"],
+    left: Shaped[Tensor, "*M"],
+    first: Int64[Tensor, "B n"],
+    second: Int64[Tensor, "B m"],
+    heights: Int64[Tensor, " B"],
+) -> Shaped[Tensor, "B m *M"]:
+    """The messages downwards from row `heights` of each grid, counted from 1; row 0 is the border above.
+
+    Letters beyond are not looked at: a string may be filled up with any.
+    """
+    count, (height, width) = len(first), (first.shape[1], second.shape[1])
+    above = top.expand(count, width, *top.shape)
+    if not height or not width:
+        return above
+    row, strings = heights.clamp(min=1) - 1, torch.arange(count)
+    parts = antidiagonals(cell, top, left, first, second)
+    of_row = torch.stack(
+        [part.down[strings, (row - part.start).clamp(0, part.down.shape[1] - 1)] for part in parts]
+    )  # where the row has a cell on the antidiagonal; elsewhere any other's, which is not taken
+    taken = of_row[row[:, None] + torch.arange(width), strings[:, None]]
+    is_border = (heights == 0).view(-1, *[1] * (taken.ndim - 1))
+    return torch.where(is_border, above, taken)

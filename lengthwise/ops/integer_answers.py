@@ -1,0 +1,49 @@
+"""The loss of numbers that stand for integers."""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+NEIGHBORS = 3
+"""Integers farther from a number than this one's third neighbor are left out: their share is below exp(-9 s)."""
+
+
+def integer_loss(
+    numbers: Float[Tensor, " N"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], *, sharpness: float
+) -> Float[Tensor, ""]:
+    """The mean cross-entropy where y answers with the integer k in proportion to exp(-s (k - y)^2), less its minimum.
+
+    With z(y) = log of the sum over all integers k of exp(-s (k - y)^2),
+
+        loss = s (y - t)^2 + z(y) - z(0),
+
+    which is 0 where y is the target t. Numbers within 1/2 of their target cost little, those farther off about in
+    proportion to the distance.
+
+    Example:
+        >>> targets = torch.tensor([3, 3])
+        >>> [round(float(integer_loss(torch.tensor([y, y]), targets, sharpness=4.0)), 2) for y in (3.0, 3.2, 4.0, 5.0)]
+        [0.0, 0.07, 4.0, 16.0]
+
+    Source: ours.
+    """
+    offsets = torch.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=numbers.dtype)
+    distances = (numbers.detach().round() - numbers)[:, None] + offsets
+    log_sums = (-sharpness * distances.square()).logsumexp(1)
+    lowest = (-sharpness * offsets.square()).logsumexp(0)
+    return (sharpness * (numbers - targets).square() + log_sums).mean() - lowest
+
+
+def integer_loss_by_definition(
+    numbers: Float[Tensor, " N"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], *, sharpness: float
+) -> Float[Tensor, ""]:
+    """The same, by the cross-entropy of many integers."""
+    low, high = int(numbers.min()) - 20, int(numbers.max()) + 20
+    integers = torch.arange(min(low, int(targets.min())), max(high, int(targets.max())) + 1, dtype=numbers.dtype)
+    entropies = [
+        torch.nn.functional.cross_entropy(
+            -sharpness * (integers - values[:, None]).square(), (targets - integers[0]).long(), reduction="none"
+        )
+        for values in (numbers, targets.to(numbers.dtype))
+    ]
+    return (entropies[0] - entropies[1]).mean()

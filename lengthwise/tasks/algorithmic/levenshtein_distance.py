@@ -1,0 +1,142 @@
+"""Levenshtein distance: how many letters have to be changed to turn one string into another?"""
+
+from string import ascii_lowercase
+from typing import Annotated
+
+import torch
+from jaxtyping import Int64
+from pydantic import Field
+from torch import Tensor
+
+from lengthwise.automata.grid_machine import GridMachine
+from lengthwise.conventions import PAD
+from lengthwise.tasks.algorithmic.single_answer import join_parts
+from lengthwise.tasks.algorithmic.string_pairs import FEWEST_LETTERS, LONGER, MIN_SIZE, draw_pairs
+from lengthwise.tasks.algorithmic.two_strings import (
+    GridTask,
+    aligned_letters,
+    check_letters,
+    common_letters,
+    grid_rule,
+    read,
+)
+from lengthwise.tasks.base import TASKS
+
+CELLS = {
+    (-1, -1, False): (1, 1),
+    (-1, 0, False): (0, 1),
+    (-1, 1, False): (-1, 1),
+    (0, -1, False): (1, 0),
+    (0, 0, False): (1, 1),
+    (0, 1, False): (0, 1),
+    (1, -1, False): (1, -1),
+    (1, 0, False): (1, 0),
+    (1, 1, False): (0, 0),
+    (-1, -1, True): (1, 1),
+    (-1, 0, True): (0, 1),
+    (-1, 1, True): (-1, 1),
+    (0, -1, True): (1, 0),
+    (0, 0, True): (0, 0),
+    (0, 1, True): (-1, 0),
+    (1, -1, True): (1, -1),
+    (1, 0, True): (0, -1),
+    (1, 1, True): (-1, -1),
+}
+"""How much more it costs below and on the right of a cell, given that above and on the left and whether letters agree.
+
+Written down by hand from tables of pairs of strings; the tests compare it with the minimum that defines the distance.
+"""
+
+
+@TASKS.register("levenshtein-distance")
+class LevenshteinDistance(GridTask):
+    """The least number of letters to leave out, put in or replace to turn one string into another.
+
+    A problem reads ``a b c | a c d <sep>``; the classes are the integers. Pairs are drawn as those of `EditDistance`,
+    here from 2 letters on; the second string has one letter or more, and stays second where it is the shorter one.
+
+    Raises:
+        ValueError: a field out of its range (an alphabet has 3 to 26 letters), `num_range` too small.
+
+    Example:
+        >>> levenshtein_distance(torch.tensor([[0, 1, 2]]), torch.tensor([[0, 2, 3, 3]])).tolist()
+        [3]
+
+    Source: Levenshtein, "Binary codes capable of correcting deletions, insertions, and reversals" (1966); pairs: Feng
+        et al., "Towards Revealing the Mystery behind Chain of Thought: A Theoretical Perspective" (arXiv 2305.15408),
+        Algorithm 1.
+    Differs from the source: all costs are 1, where Feng et al. have 2 and 3.
+    """
+
+    alphabet: Annotated[int, Field(ge=FEWEST_LETTERS, le=26)] = 26
+
+    @property
+    def largest_number(self) -> int:
+        """All letters of the longer string changed."""
+        return self.max_length + LONGER
+
+    @property
+    def shortest_length(self) -> int:
+        """Below that edits leave out no letter."""
+        return MIN_SIZE
+
+    @property
+    def reference(self) -> GridMachine:
+        """The rule of its differences, which are -1, 0 and 1."""
+        return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=1)
+
+    def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
+        """The distances."""
+        return levenshtein_distance(first, second)
+
+    def draw(
+        self, count: int, length: int, generator: torch.Generator
+    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+        """Pairs of which about half are unrelated strings."""
+        first, second = draw_pairs(count, length, self.alphabet, generator)
+        return join_parts(first, second), self.compare(first, second)
+
+    def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+        """The distance if all common letters, or the aligned ones alone, could be kept."""
+        first, second = read(inputs)
+        size = torch.maximum((first != PAD).sum(1), (second != PAD).sum(1))
+        return self.features_of(size - common_letters(first, second), size - aligned_letters(first, second))
+
+
+def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
+    """The distance of each two strings, which may end in pads.
+
+    A row of the table of prefixes is made at once. Without letters left out in the second string its entries are
+    ``min(above + 1, before above + [letters differ])``; a letter more costs 1, so that the entry at j is the least of
+    those at k <= j plus j - k, a running minimum of entries less their index.
+
+    Raises:
+        ValueError: a string has no letters.
+    """
+    check_letters(first=first, second=second)
+    columns = torch.arange(second.shape[1] + 1)
+    row = columns.expand(len(second), -1)
+    sizes, widths = ((string != PAD).sum(1) for string in (first, second))
+    distances = torch.empty_like(sizes)
+    for index, letter in enumerate(first.unbind(1), start=1):
+        replaced = row[:, :-1] + (letter[:, None] != second)
+        without = torch.cat([row[:, :1] + 1, torch.minimum(row[:, 1:] + 1, replaced)], 1)
+        row = (without - columns).cummin(1).values + columns
+        distances = torch.where(sizes == index, row.gather(1, widths[:, None])[:, 0], distances)
+    return distances
+
+
+def levenshtein_distance_by_definition(
+    first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]
+) -> Int64[Tensor, " N"]:
+    """The same, by the table of prefixes of each pair."""
+    distances = []
+    for pair in zip(first.tolist(), second.tolist(), strict=True):
+        a, b = ([letter for letter in string if letter != PAD] for string in pair)
+        row = list(range(len(b) + 1))
+        for i, letter in enumerate(a, start=1):
+            above, row = row, [i]
+            for j, other in enumerate(b):
+                row.append(min(above[j + 1] + 1, row[j] + 1, above[j] + (letter != other)))
+        distances.append(row[-1])
+    return torch.tensor(distances)

@@ -1,0 +1,200 @@
+"""Certificates of grid recurrences: what is proved, what is refuted, and what is no certificate."""
+
+import copy
+
+import pytest
+import torch
+from planted_rules import planted
+
+import lengthwise.certification.grids as grids_module
+import lengthwise.certification.pairs as pairs_module
+import lengthwise.certification.verify as verify_module
+from lengthwise import certify, machine_model, make_model, make_task
+from lengthwise.automata.grid_machine import GridMachine
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.confirm import confirm
+from lengthwise.certification.counterexample import grade
+from lengthwise.certification.verify import check
+from lengthwise.models.grid_recurrence import GridRecurrence
+from lengthwise.report.tables.certificate import certificate_lines, checked_lines
+
+TASKS = ("longest-common-subsequence", "levenshtein-distance")
+
+
+@pytest.fixture(autouse=True)
+def fewer_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lengths of strings that are traced, and their number, change no other part of the protocol."""
+    for module in (grids_module, pairs_module, verify_module):
+        monkeypatch.setattr(module, "NUM_LETTERS", (4, 6, 9))
+        monkeypatch.setattr(module, "NUM_PAIRS", 16)
+
+
+def task_of(name: str):
+    return make_task(name, alphabet=3, max_length=40)
+
+
+def net_of(machine: GridMachine, task, margin: float = 1.0) -> GridRecurrence:
+    """A net at temperature 0 whose cells are the machine's, with a relation for each two letters."""
+    size = max(machine.table.shape[:2])
+    relations = len(machine.symbols) ** 2
+    model = make_model("grid-recurrence", task, num_messages=size, num_relations=relations)
+    model.set_progress(1.0)
+    cell = model.cell
+    with torch.no_grad():
+        for logits in (cell.relations, cell.table, cell.top, cell.left, cell.per_class):
+            logits.zero_()
+        cell.relations += margin * torch.eye(relations).view_as(cell.relations)
+        table = torch.tensor(machine.table).flatten(2, 3)
+        cell.table[: len(table), : table.shape[1]] += margin * torch.nn.functional.one_hot(table, size)
+        cell.top[machine.top] += margin
+        cell.left[machine.left] += margin
+        cell.per_class[: len(machine.numbers)] = torch.tensor(machine.numbers).float() + 0.3
+        cell.per_row.fill_(machine.per_row - 0.4)
+    return model
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_net_that_is_the_rule_is_proved_verified_and_confirmed(name: str) -> None:
+    task = task_of(name)
+    model = net_of(task.reference, task, margin=0.25)
+    certificate = certify(model, task)
+    assert (certificate.level, certificate.reason, certificate.evidence.slack) == ("proved", "", 0.25)
+    again = Certificate.from_text(certificate.to_text())
+    assert again == certificate
+    size = len(task.reference.numbers)
+    assert f"{size} pairs of its class and the rule's can stand on edges downwards" in check(again).verified[0]
+    assert "method 'rules' proves the model again" in confirm(again, model, task)
+    assert ("machine", f"{size} classes go down; of the task's rule {size}") in list(certificate_lines(certificate))
+    assert list(checked_lines(again, check(again)))
+    with pytest.raises(ValueError, match="its machine reads two strings, and the model itself is that machine"):
+        machine_model(certificate)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_no_net_with_a_wrong_cell_that_matters_is_certified(name: str) -> None:
+    """Wrong entries one by one; those of classes that never meet leave the net right, and its proof as it was."""
+    task, levels = task_of(name), []
+    for entry, wrong in list(planted(task.reference))[:: 1 if name == TASKS[0] else 4]:
+        model = net_of(wrong, task)
+        certificate = certify(model, task)
+        levels.append(certificate.level)
+        if certificate.level == "refuted":
+            string = task.encode(" ".join(certificate.counterexample.string))
+            assert bool(grade(model, task, string[None]).wrong)
+            check(certificate)
+        else:
+            assert certificate.level == "proved", entry
+            first, second = torch.randint(3, (2, 300, 8), generator=torch.Generator().manual_seed(0)).numpy()
+            assert (wrong.run(first, second) == task.compare(*map(torch.tensor, (first, second))).numpy()).all()
+    assert levels.count("refuted") >= 12
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_borders_and_numbers_that_are_wrong_are_refuted(name: str) -> None:
+    task = task_of(name)
+    for part, shift in (("per_row", 1.0), ("per_row", -1.0), ("per_class", 1.0), ("top", 5.0), ("left", 5.0)):
+        model = net_of(task.reference, task)
+        parameter = getattr(model.cell, part)
+        with torch.no_grad():
+            if part in ("top", "left"):
+                parameter[0 if name == "levenshtein-distance" else 1] += shift
+            else:
+                parameter += shift
+        assert certify(model, task).level == "refuted", part
+
+
+def test_two_equal_logits_prove_nothing() -> None:
+    task = task_of("levenshtein-distance")
+    model = net_of(task.reference, task)
+    with torch.no_grad():
+        best = model.cell.table[2, 2, 0, 0].argmax()
+        model.cell.table[2, 2, 0, 0, (best + 1) % 3] = model.cell.table[2, 2, 0, 0, best]
+    certificate = certify(model, task)
+    assert certificate.level in ("extracted", "refuted")  # which of both is taken is torch's choice
+    if certificate.level == "extracted":
+        assert "two logits of a class are equal" in certificate.reason
+
+
+def test_nets_whose_messages_are_no_classes_are_not_certified() -> None:
+    task = task_of("longest-common-subsequence")
+    soft = net_of(task.reference, task, margin=40.0)
+    soft.cell.temperature.fill_(0.5)
+    certificate = certify(soft, task)
+    assert certificate.level == "tested"
+    assert "its messages are distributions until training ends" in certificate.reason
+    free = certify(make_model("grid-recurrence", task, messages="free"), task)
+    assert free.level == "refuted"
+
+
+def test_numbers_that_are_too_large_are_no_machine() -> None:
+    task = task_of("longest-common-subsequence")
+    model = net_of(task.reference, task)
+    with torch.no_grad():
+        model.cell.per_class[0] = torch.inf
+    assert certify(model, task).level in ("refuted", "tested")
+
+
+def test_a_task_that_has_no_machine_is_rejected() -> None:
+    task = make_task("edit-distance", alphabet=3, max_length=8)
+    with pytest.raises(ValueError, match="task: edit-distance has no transducer to compare a machine with"):
+        certify(make_model("grid-recurrence", task), task)
+
+
+def changed(content, path, value):
+    content = copy.deepcopy(content)
+    *parents, last = path
+    part = content
+    for key in parents:
+        part = part[key]
+    part[last] = value(part[last]) if callable(value) else value
+    return content
+
+
+MUTATIONS = [
+    (("machine", "per_row"), lambda number: number + 1),
+    (("machine", "top"), 0),
+    (("machine", "left"), 0),
+    *(((("machine", "numbers", k), lambda number: number + 1)) for k in range(3)),
+    *(((("machine", "numbers", k), lambda number: -number - 3)) for k in range(3)),
+    (("machine", "letters"), ["a", "b", "d"]),
+    (("machine",), None),
+    (("transducer", "per_row"), 0),
+    *((("transducer", "numbers", k), 5) for k in range(3)),
+    (("classes", 3), "x"),
+    (("classes", 0), "1"),
+    (("level",), "bounded"),
+    (("level",), "extracted"),
+    (("level",), "refuted"),
+    (("max_length",), 100),
+    (("evidence",), None),
+    (("evidence", "slack"), 0.0),
+    (("evidence", "slack"), -1.0),
+    (("evidence", "num_cells"), lambda count: count - 1),
+    (("evidence", "method"), "states"),
+    (("model", "name"), "regular-gpt"),
+    (("model", "messages"), "free"),
+    (("closure",), None),
+    (("tested",), []),
+    (("tested", 0, "num_correct"), 0),
+    (("tested", 2, "length"), 999),
+    (("trace_agreement",), []),
+    (("trace_agreement", 1, "num_strings"), 15),
+    (("trace_agreement", 1, "num_nodes"), 10),
+    (("trace_agreement", 2, "num_disagreements"), 1),
+    *(
+        (("machine", "cells", p, q, a, b, axis), lambda klass: (klass + 1) % 3)
+        for p, q in ((1, 2), (2, 1), (2, 2), (0, 2))
+        for a, b in ((0, 0), (0, 1), (2, 1))
+        for axis in (0, 1)
+    ),
+]
+
+
+def test_no_changed_certificate_passes() -> None:
+    task = task_of("levenshtein-distance")
+    content = certify(net_of(task.reference, task), task).model_dump(mode="json")
+    check(Certificate.model_validate(content))
+    assert len(MUTATIONS) > 50
+    for path, value in MUTATIONS:
+        with pytest.raises(ValueError):  # noqa: PT011  # each has a sentence of its own
+            check(Certificate.model_validate(changed(content, path, value)))
