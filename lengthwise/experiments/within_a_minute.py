@@ -42,8 +42,8 @@ def tasks(scale: Scale = "small") -> Experiment:
             "What a certificate decides: one below *proved* ends the attempt, and another begins. A certificate knows "
             "the task at every length, so such a restart uses more than training strings; the column *restarts* counts "
             "them. It looks at no accuracy and at no string of the measurement.",
-            "Selection: lengths, thresholds and sizes were chosen by trials on some of these tasks, on these seeds too; "
-            "none differs between tasks.",
+            "Selection: lengths, thresholds and sizes were chosen by trials on some of these tasks, on these seeds, "
+            "too; none differs between tasks.",
             "Budget: it decides only whether another attempt begins; attempts depend on their steps alone.",
         ),
         cells=[Cell(row, "", specs(task, {"task": fields})) for row, (task, fields) in _TASKS.items()],
