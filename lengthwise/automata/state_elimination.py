@@ -46,6 +46,8 @@ def regex_from_dfa(dfa: DFA) -> str:
         language" (2004).
     Differs from the source: simplifications are ours.
     """
+    if words := [symbol for symbol in dfa.symbols if len(symbol) != 1]:
+        raise ValueError(f"symbols: expected characters, which expressions are made of, got {words[0]!r}; write DOT")
     check_characters(dfa.symbols)
     pattern = _pattern(dfa)
     if not dfa_from_regex(pattern, dfa.symbols).equivalent(dfa):

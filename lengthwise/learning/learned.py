@@ -240,6 +240,8 @@ def _notes(parts: dict[Part, Examples], result: SearchResult) -> tuple[str, ...]
     known = {int(v) for v in np.unique(trained_on.ids)}
     if unknown := [symbol for v, symbol in enumerate(trained_on.symbols) if v not in known]:
         notes.append(f"symbols in held-out strings alone, of which nothing was learned: {' '.join(unknown[:20])}")
+    if " " in trained_on.symbols and _are_characters(trained_on):
+        notes.append("symbols are characters, spaces among them; where they are words, give a separator")
     if result.best.num_bits >= constant_message_length(trained_on):
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 1:

@@ -40,6 +40,11 @@ def load_stored(path: Path) -> StoredModel:
     Raises:
         ValueError: there is none, it is damaged, or a machine was compiled that is no task's.
     """
+    if not path.exists():
+        raise ValueError(
+            f"{path}: expected a run folder, a compiled or learned model's, or a TOML file about a net, but there is no "
+            "such path"
+        )
     if path.is_file():
         check_not_pickled(path)
         return StoredModel(*load_described(path), "described", path.name)

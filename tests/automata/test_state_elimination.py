@@ -110,5 +110,5 @@ def test_what_is_too_large_is_refused() -> None:
 
 def test_symbols_are_characters() -> None:
     machine = Semiautomaton(np.array([[0]]), ("push",))
-    with pytest.raises(ValueError, match=r"^alphabet: expected distinct single characters, got 'push'"):
+    with pytest.raises(ValueError, match=r"^symbols: expected characters, .* got 'push'; write DOT"):
         regex_from_dfa(DFA(machine, 0, np.array([True])))

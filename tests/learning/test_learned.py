@@ -148,6 +148,9 @@ def test_labels_without_a_rule_are_named(monkeypatch) -> None:
 
     monkeypatch.setattr(learned_module, "search", as_if_searched_with_bits)
     assert learn(rows).notes[0].startswith("nothing was learned: the most frequent answer describes the labels")
+    machine = Transducer(Semiautomaton(machine.semiautomaton.table, ("a", " ")), machine.start, machine.outputs)
+    spaced = [(string.replace("b", " "), label) for string, label in rows]
+    assert "symbols are characters, spaces among them; where they are words, give a separator" in learn(spaced).notes
 
 
 def test_too_few_are_refused() -> None:
