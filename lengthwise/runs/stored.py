@@ -42,8 +42,7 @@ def load_stored(path: Path) -> StoredModel:
     """
     if not path.exists():
         raise ValueError(
-            f"{path}: expected a run folder, a compiled or learned model's, or a TOML file about a net, but there is no "
-            "such path"
+            f"{path}: expected a run folder, a compiled or learned model's, or a net's TOML file, got no such path"
         )
     if path.is_file():
         check_not_pickled(path)
