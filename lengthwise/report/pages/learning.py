@@ -77,7 +77,8 @@ def _protocol(size: Size) -> str:
         "with the probability that the table names. Of copies of a short string the most frequent label counts. "
         f"Held out are the longest {_whole(SHARE_OF_LONGEST)} of the examples and {_whole(SHARE_AT_RANDOM)} of the "
         "others, never trained on and never looked at by the search, whose budget is "
-        f"{size.budget:.0f} CPU seconds. RPNI gets all examples. One seed; the recipe was chosen by trials on some of these machines."
+        f"{size.budget:.0f} CPU seconds. RPNI gets all examples. One seed; the recipe was chosen by trials on "
+        "some of these machines."
     )
 
 
