@@ -23,7 +23,7 @@ def integer_loss(
     Example:
         >>> targets = torch.tensor([3, 3])
         >>> [round(float(integer_loss(torch.tensor([y, y]), targets, sharpness=4.0)), 2) for y in (3.0, 3.2, 4.0, 5.0)]
-        [0.0, 0.07, 4.0, 16.0]
+        [0.0, 0.05, 4.0, 16.0]
 
     Source: ours.
     """
