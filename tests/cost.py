@@ -32,10 +32,17 @@ LONG = {
     ),
     "tests/cli/test_cli.py::test_ctrl_c_keeps_the_checkpoint": STARTS_PROCESSES,
     "tests/runs/test_runs.py::test_the_pool_gives_the_same_bits_as_one_process": STARTS_PROCESSES,
-    "tests/test_examples.py::test_the_page_about_examples_runs": "trains three nets and certifies two",
+    "tests/test_examples.py::test_commands_of_the_page_about_examples_run": "trains a net and certifies it",
     "tests/learning/test_learned.py::test_a_machine_is_recovered_and_proved": "trains two nets and certifies one",
     "tests/learning/test_learned.py::test_traces_are_learned_symbol_by_symbol": "trains two nets and certifies one",
     "tests/learning/test_learned.py::test_the_command_writes_what_was_learned": "trains two nets and certifies one",
+    "tests/runs/test_certified.py::test_a_certificate_that_was_forged_for_another_model_is_refused": (
+        "certifies four nets, each of which is read again"
+    ),
+    "tests/certification/test_certify.py::test_chunks_of_three_and_double_precision_are_certified_too": (
+        "certifies two nets"
+    ),
+    "tests/contracts/test_format_contract.py::test_any_machine_it_holds_comes_back": "writes hundreds of machines",
     "tests/test_examples.py::test_python_of_the_readme_runs": "trains and certifies two nets",
     "tests/contracts/test_experiment_contract.py::test_one_cell_is_run_alone_and_once": STARTS_PROCESSES,
     "tests/runs/test_records.py::test_a_page_is_made_of_records_alone_and_says_what_is_missing": (

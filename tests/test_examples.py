@@ -94,13 +94,12 @@ def test_python_about_nets_of_ones_own_runs(steps: int | None, tmp_path: Path) -
     assert levels == ["refuted", "refuted" if steps else "proved", "refuted"]
 
 
-def test_the_page_about_examples_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    """Its Python, and its commands in order in one folder; the search ends with its first machine."""
+def test_commands_of_the_page_about_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    """In order, in one folder, on the file that its first Python writes; the search ends with its first machine."""
     monkeypatch.chdir(tmp_path)
-    printed = output_of_page(DOCS / "learn.md", tmp_path)
-    assert printed.startswith("3 proved (")
-    capsys.readouterr()
-    for command in "".join(blocks("console", (DOCS / "learn.md").read_text(encoding="utf-8"))).splitlines()[1:]:
+    text = (DOCS / "learn.md").read_text(encoding="utf-8")
+    exec(blocks("python", text)[0], {})
+    for command in "".join(blocks("console", text)).splitlines()[1:]:
         words = shlex.split(command)[1:]
         with pytest.raises(SystemExit) as exit_code:
             main([*words, "--budget", "0"] if words[0] == "learn" else words)
@@ -109,6 +108,11 @@ def test_the_page_about_examples_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "open read close\tyes\t" in out
     assert "open open\tno\t" in out
     assert "equal\n" in out
+
+
+@pytest.mark.slow
+def test_python_of_the_page_about_examples_runs(tmp_path: Path) -> None:
+    assert output_of_page(DOCS / "learn.md", tmp_path).startswith("3 proved (")
 
 
 PAGES_WITHOUT_TRAINING = (

@@ -93,7 +93,7 @@ class Learned(NamedTuple):
 
         Example:
             >>> strings = [f"{number:b}" for number in range(1, 400)]
-            >>> learned = learn([(text, "even" if text.endswith("0") else "odd") for text in strings])
+            >>> learned = learn([(text, "even" if text.endswith("0") else "odd") for text in strings], budget=0.0)
             >>> learned.expression("odd")
             '(0*1)+'
         """
@@ -162,7 +162,8 @@ def learn(
 
     Example:
         >>> strings = [f"{number:b}" for number in range(1, 400)]
-        >>> learned = learn([(text, "even" if text.count("1") % 2 == 0 else "odd") for text in strings])
+        >>> pairs = [(text, "even" if text.count("1") % 2 == 0 else "odd") for text in strings]
+        >>> learned = learn(pairs, budget=0.0)  # one net
         >>> learned.machine.num_states, learned.certificate.level
         (2, 'proved')
     """
