@@ -64,32 +64,31 @@ def contents(folder: Path) -> tuple[object, ...]:
     return weights, run.metrics.path.read_text(), probes, list(result.curves)
 
 
+def killed_and_undisturbed(
+    arguments: list[str], pattern: str, num_kills: int, chance: random.Random, folder: Path
+) -> tuple[Path, Path]:
+    """Folders of one run, killed at random times and then finished, and of the same run left alone."""
+    folders = [folder / name for name in ("killed", "undisturbed")]
+    for one in folders:
+        one.mkdir()
+    killed = [kill_at_random(arguments, folders[0], chance, "state.json", group=True) for _ in range(num_kills)]
+    assert sum(killed) >= num_kills // 2, "the run is too short to be killed in"
+    for one in folders:
+        finish(arguments, one)
+    first, second = (next((one / "runs").glob(pattern)) for one in folders)
+    return first, second
+
+
 @pytest.mark.parametrize("num_kills", [2, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_run_killed_often_equals_an_undisturbed_one(num_kills: int, tmp_path: Path) -> None:
-    chance = random.Random(0)
-    folders = [tmp_path / name for name in ("killed", "undisturbed")]
-    for folder in folders:
-        folder.mkdir()
-    killed = [kill_at_random(RUN, folders[0], chance, "state.json", group=True) for _ in range(num_kills)]
-    assert sum(killed) >= num_kills // 2, "the run is too short to be killed in"
-    for folder in folders:
-        finish(RUN, folder)
-    one, other = (next((folder / "runs").glob("parity-*")) for folder in folders)
+    one, other = killed_and_undisturbed(RUN, "parity-*", num_kills, random.Random(0), tmp_path)
     assert contents(one) == contents(other)
     assert {path.name for path in one.iterdir()} - {path.name for path in other.iterdir()} <= drafts(one)
 
 
 @pytest.mark.parametrize("num_kills", [2, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_run_with_a_goal_killed_often_makes_the_same_attempts(num_kills: int, tmp_path: Path) -> None:
-    chance = random.Random(2)
-    folders = [tmp_path / name for name in ("killed", "undisturbed")]
-    for folder in folders:
-        folder.mkdir()
-    killed = [kill_at_random(GOAL, folders[0], chance, "state.json", group=True) for _ in range(num_kills)]
-    assert sum(killed) >= num_kills // 2, "the run is too short to be killed in"
-    for folder in folders:
-        finish(GOAL, folder)
-    one, other = (next((folder / "runs").glob("even-pairs-*")) for folder in folders)
+    one, other = killed_and_undisturbed(GOAL, "even-pairs-*", num_kills, random.Random(2), tmp_path)
     assert contents(one) == contents(other)
     results = [RunFolder(folder).read_result() for folder in (one, other)]
     attempts = [result.training.attempts for result in results if result is not None]
