@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.options import StoredPath
 from lengthwise.cli.streams import say
 
 Source = Annotated[
@@ -71,7 +72,7 @@ def convert(
 
 
 def compare(
-    run: Annotated[Path, Parameter(help="Folder of a run or of a compiled model, or a TOML file about a net.")],
+    run: StoredPath,
     /,
     *,
     machine: Source,

@@ -48,11 +48,12 @@ def train(
     to be measured has changed. With --until it makes attempts, with other seeds and sizes, until it is certified.
     """
     from lengthwise.runs.spec import make_spec, merge, parse_assignments, read_settings
+    from lengthwise.runs.until import BUDGET
 
     if budget is not None and until is None:
         raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
     settings = merge(read_settings(config) if config else {}, parse_assignments(set_))
-    seconds = 600.0 if budget is None else budget
+    seconds = BUDGET if budget is None else budget
     specs = [
         make_spec(task, model, settings, preset=preset, seed=number, until=until, budget=seconds)
         for number in ([seed] if seeds is None else parse_seeds(seeds))

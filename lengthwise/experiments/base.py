@@ -8,6 +8,7 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import MODELS
 from lengthwise.registry import Registry, nearest
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
+from lengthwise.runs.until import BUDGET
 
 Scale = Literal["smoke", "small", "paper"]
 """`small`: what a laptop does. `smoke`: seconds; its numbers say nothing. `paper`: the paper's own sizes and steps,
@@ -79,7 +80,7 @@ class ScaledSpecs(NamedTuple):
     seeds: Sequence[int]
     model: str = "regular-gpt"
     until: str | None = None
-    budget: float = 600.0
+    budget: float = BUDGET
 
     def __call__(self, task: str, settings: Settings, *, preset: str | None = None) -> tuple[RunSpec, ...]:
         if self.scale == "paper":

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
 from lengthwise.presets.base import PRESETS, Preset, Pursuit
 from lengthwise.registry import nearest
-from lengthwise.runs.until import Until, check_reachable, parse_goal
+from lengthwise.runs.until import BUDGET, Until, check_reachable, parse_goal
 from lengthwise.tasks.base import TASKS, SymbolTask, VectorTask
 from lengthwise.training.loop import training_lengths
 from lengthwise.training.recipe import Recipe
@@ -78,7 +78,7 @@ def make_spec(
     preset: str | None = None,
     seed: int = 0,
     until: str | None = None,
-    budget: float | int = 600.0,
+    budget: float | int = BUDGET,
 ) -> RunSpec:
     """Validate settings (sections `task`, `model`, `train`) over a preset, by default the model's own.
 

@@ -17,6 +17,9 @@ from lengthwise.training.recipe import Recipe
 Goal = Literal["extracted", "bounded", "proved"]
 """Levels that training can have as its end."""
 
+BUDGET = 600.0
+"""CPU seconds after which no attempt begins, where nothing else is said."""
+
 
 class Until(BaseModel):
     """Train until a certificate reaches `level`, in attempts, none of which begins after `budget` CPU seconds.
@@ -29,7 +32,7 @@ class Until(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     level: Goal
-    budget: Annotated[float, Field(ge=0)] = 600.0
+    budget: Annotated[float, Field(ge=0)] = BUDGET
     models: tuple[dict[str, Any], ...] = Field(({},), min_length=1)
 
     def __hash__(self) -> int:
