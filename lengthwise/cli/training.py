@@ -36,7 +36,8 @@ def train(
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
     until: Annotated[
-        str | None, Parameter(help="Train until a certificate reaches this level: extracted, bounded or proved.")
+        str | None,
+        Parameter(help="Train until this is reached: solved (a low training loss), or extracted, bounded or proved."),
     ] = None,
     budget: Annotated[
         float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")
@@ -45,7 +46,7 @@ def train(
     """Train and measure a run, or one for each of several seeds; settings come from the preset, the file, then --set.
 
     A run that was interrupted goes on where it stopped; a finished one is only shown, or measured again where what is
-    to be measured has changed. With --until it makes attempts, with other seeds and sizes, until it is certified.
+    to be measured has changed. With --until it makes attempts, with other seeds and sizes, until one succeeds.
     """
     from lengthwise.runs.spec import make_spec, merge, parse_assignments, read_settings
     from lengthwise.runs.until import BUDGET

@@ -6,6 +6,9 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.runs.spec import Settings
 
+BUDGET = 300.0
+"""CPU seconds after which no attempt begins."""
+
 MAX_LETTERS = 100
 """Of the longest strings that are measured; training sees up to 12."""
 
@@ -27,15 +30,13 @@ _PROBLEMS = (
 
 
 def _cell(scale: Scale, problem: _Problem) -> Cell:
-    specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="grid-recurrence")
+    specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="grid-recurrence", until="proved", budget=BUDGET)
     max_letters = 24 if scale == "smoke" else MAX_LETTERS
     settings: Settings = {
         "task": {"alphabet": 4, "max_length": max_letters, **problem.fields},
         "model": {"num_messages": problem.num_messages},
-        # At scale `smoke` twenty steps are one attempt.
-        **({"train": {"restarts": None}} if scale == "smoke" else {}),
     }
-    return Cell(problem.row, "", specs(problem.task, settings, preset="growing-grid"), problem.published)
+    return Cell(problem.row, "", specs(problem.task, settings), problem.published)
 
 
 @EXPERIMENTS.register("grid/dynamic-programming")
@@ -45,13 +46,15 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Dynamic programming, learned from final answers, and what is proved of it",
         about=(
-            "One cell over the table of two strings, preset `growing-grid`, three seeds, final weights. Training sees "
-            "final answers alone, to strings of up to 12 letters (Levenshtein: 14) of an alphabet of 4. A certificate "
-            "of level *proved* is about the net itself, at every length."
+            "One cell over the table of two strings, preset `growing-grid`, three seeds, each trained until a "
+            "certificate says *proved*: about the net itself, at every length. Training sees final answers alone, to "
+            "strings of up to 12 letters (Levenshtein: 14) of an alphabet of 4."
         ),
         notes=(
-            "A training that fails begins again with other parameters; its own loss decides. *steps* counts all "
-            "attempts of a run, *CPU s* too.",
+            "An attempt whose loss stays up, or that errs on a training string as a finite rule, ends without a "
+            "certificate; one whose certificate is below *proved* is followed by another, too, which uses more than "
+            "training strings. No attempt begins after 300 CPU seconds. *steps* counts all attempts of a run, *CPU s* "
+            "their certificates, too.",
             "*paper*: Xu and Sato (2024), Table 1, timestep encoding, by loops. What differs: their looped "
             "transformers are trained on strings of 60 letters of an alphabet of 26 and measured there, after 781,250 "
             "steps, and know nothing of tables; the grid recurrence has the table built in, and learns the rule of its "

@@ -1,17 +1,17 @@
-"""The recipe of grid recurrences: lengths grow, and a training that fails is begun again."""
+"""The recipe of grid recurrences: lengths grow, each once the one before is learned."""
 
 from types import MappingProxyType
 
-from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
+from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset, Pursuit
 
 
 @PRESETS.register("growing-grid")
 class GrowingGrid(Preset):
-    """Lengths from the shortest to 12 letters, each once the one before is learned; up to six attempts.
+    """Lengths from the shortest to 12 letters, each once the one before is learned: 2,000 steps.
 
-    An attempt ends as a finite rule, whose loss on a training string is 0, or more than 1: where it errs on one in the
-    last tenth of the steps, parameters are drawn again. The rate of Adam is a hundred times as high as is usual, as
-    parameters are logits of a table.
+    The rate of Adam is a hundred times as high as is usual, as parameters are logits of a table. Training ends with a
+    finite rule, whose loss on a training string is 0, or more than 1. Until a goal is reached: the temperature falls,
+    in 1,000 steps, once the loss is below 0.1, and an attempt fails where it errs on a string at the end.
 
     Source: ours.
     """
@@ -20,8 +20,7 @@ class GrowingGrid(Preset):
     train = MappingProxyType(
         {
             **UNAUGMENTED,
-            "steps": 12_000,
-            "restarts": {"attempts": 6, "max_loss": 1e-5},
+            "steps": 2_000,
             "batch_size": 64,
             "max_length": 12,
             "lengths": "legal",
@@ -31,3 +30,21 @@ class GrowingGrid(Preset):
         }
     )
     models = MappingProxyType({"grid-recurrence": {"num_messages": 8}})
+    until = MappingProxyType(
+        {
+            "grid-recurrence": Pursuit(
+                train=MappingProxyType(
+                    {
+                        "steps": 3_000,
+                        "pace": {
+                            "solved_loss": 0.1,
+                            "final_loss": 1e-4,
+                            "contract_steps": 1_000,
+                            "contract_after": 0.6,
+                            "patience": 800,
+                        },
+                    }
+                )
+            )
+        }
+    )

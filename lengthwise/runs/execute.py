@@ -151,11 +151,11 @@ def _train_once(work: _Work) -> _Trained:
 
 
 def _pursue(work: _Work, until: Until) -> _Trained:
-    """Make attempts until a certificate reaches the level, or until no other may begin.
+    """Make attempts until one reaches the goal, or until no other may begin.
 
     An attempt is certified where its loss says that the task is solved, and says so still when its states have
-    contracted. What an attempt does, and whether it reaches the level, depends on its steps alone; the CPU seconds so
-    far decide only whether another one begins.
+    contracted; where that is the goal, it is not. What an attempt does, and whether it reaches the goal, depends on its
+    steps alone; the CPU seconds so far decide only whether another one begins.
     """
     course = _earlier_course(work)
     while True:
@@ -163,10 +163,11 @@ def _pursue(work: _Work, until: Until) -> _Trained:
         attempt, changes = work.spec.attempt(number), until.models[number % len(until.models)]
         work.decide(0, course.announce(changes, attempt.seed))
         state = TrainingState(attempt.make_model(), attempt.recipe)
-        certificate, problem = None, None
+        certificate, problem, is_solved = None, None, False
         try:
             _train(state, work, course)
-            if is_low(state, attempt.recipe):
+            is_solved = is_low(state, attempt.recipe)
+            if is_solved and until.is_certified:
                 work.decide(state.step, f"certifies: with contracted states the loss is {state.loss:.2g}")
                 state.load_final_weights()
                 certificate = write_certificate(state.model, work.spec.task, work.folder.certificate, run=work.spec.id)
@@ -178,10 +179,11 @@ def _pursue(work: _Work, until: Until) -> _Trained:
             steps=state.step,
             solved_at=state.solved_at,
             loss=None if problem else state.loss,
+            is_solved=is_solved,
             level=certificate and certificate.level,
         )
         course = Course((*course.over, over))
-        is_reached = certificate is not None and certificate.reaches(until.level)
+        is_reached = until.is_reached_by(over)
         is_last = is_reached or work.clock.status("", 0).cpu_seconds >= until.budget
         if problem is not None and is_last:
             raise problem
@@ -311,7 +313,8 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     else:
         announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
         parts = plan.measure(state.model, spec.task, lambda fraction: announce(announced, fraction))
-        is_left_to_certify = certificate is None and (plan.certificate or spec.until is not None)
+        is_certified = plan.certificate or (spec.until is not None and spec.until.is_certified)
+        is_left_to_certify = is_certified and certificate is None
         last = "certificate" if is_left_to_certify else ""
         for (part, curve), next_part in zip(parts, ("long lengths", "structured strings", last), strict=True):
             measured[part] = curve

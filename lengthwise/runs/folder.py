@@ -270,7 +270,7 @@ class Run(NamedTuple):
             return self.folder.read_status().status in ENDINGS
         if self.steps_done == self.spec.recipe.steps:
             return True
-        return self.spec.recipe.restarts is not None and self.folder.read_status().status == "trained"
+        return self.spec.recipe.pace is not None and self.folder.read_status().status == "trained"
 
     @property
     def steps_text(self) -> str:

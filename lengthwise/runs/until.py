@@ -1,4 +1,4 @@
-"""Runs that train until a certificate reaches a level: the goal, the attempts at it, and when to begin another."""
+"""Runs that train until they reach a goal: the goal, the attempts at it, and when to begin another."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,21 +10,53 @@ from lengthwise.certification.certificate import CLAIMS, Level
 from lengthwise.certification.reachable import highest_level
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import nearest
-from lengthwise.tasks.base import RegularTask, Task
+from lengthwise.tasks.base import MachineTask, Task
 from lengthwise.training.loop import TrainingState
 from lengthwise.training.recipe import Recipe
 
-Goal = Literal["extracted", "bounded", "proved"]
-"""Levels that training can have as its end."""
+Goal = Literal["solved", "extracted", "bounded", "proved"]
+"""What training can have as its end: a low training loss, which no certificate follows, or the level of one."""
 
 BUDGET = 600.0
 """CPU seconds after which no attempt begins, where nothing else is said."""
 
 
-class Until(BaseModel):
-    """Train until a certificate reaches `level`, in attempts, none of which begins after `budget` CPU seconds.
+class Attempt(BaseModel):
+    """One attempt: what it changed in the model, its seed, its steps, and what became of it.
 
-    The CPU seconds are those of training and certificates, of all processes that worked on the run. `models` has the
+    `solved_at`: the step after which the loss was low enough for states to be contracted, None where it stayed up.
+    `loss`: the running loss at the end, None where training diverged; `is_solved`: whether that is low enough. `level`:
+    that of its certificate, None where it was not certified.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: dict[str, Any]
+    seed: int
+    steps: int
+    solved_at: int | None
+    loss: float | None
+    is_solved: bool = False
+    level: Level | None = None
+
+    @property
+    def outcome(self) -> str:
+        """What became of it, as a clause."""
+        if self.level is not None:
+            return f"its certificate is {self.level}"
+        if self.loss is None:
+            return "training diverged"
+        if self.is_solved:
+            return f"the loss is {self.loss:.2g} at the end"
+        what = "stayed at" if self.solved_at is None else "rose, while states contracted, to"
+        return f"the loss {what} {self.loss:.2g}"
+
+
+class Until(BaseModel):
+    """Train until `level` is reached, in attempts, none of which begins after `budget` CPU seconds.
+
+    An attempt that ends with a low loss (`PaceRecipe`) has `solved` its task; for any other level it is certified. The
+    CPU seconds are those of training and certificates, of all processes that worked on the run. `models` has the
     settings of the model that the attempts change, one after another and then again from the first on; each attempt has
     a seed of its own. What an attempt does depends on its steps alone.
     """
@@ -38,37 +70,21 @@ class Until(BaseModel):
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
 
-
-class Attempt(BaseModel):
-    """One attempt: what it changed in the model, its seed, its steps, and what became of it.
-
-    `solved_at`: the step after which the loss was low enough for states to be contracted, None where it stayed up.
-    `loss`: the running loss at the end, None where training diverged. `level`: that of its certificate, None where it
-    was not certified, since its loss was not low enough.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    model: dict[str, Any]
-    seed: int
-    steps: int
-    solved_at: int | None
-    loss: float | None
-    level: Level | None = None
-
     @property
-    def outcome(self) -> str:
-        """What became of it, as a clause."""
-        if self.level is not None:
-            return f"its certificate is {self.level}"
-        if self.loss is None:
-            return "training diverged"
-        what = "stayed at" if self.solved_at is None else "rose, while states contracted, to"
-        return f"the loss {what} {self.loss:.2g}"
+    def is_certified(self) -> bool:
+        """Whether a certificate decides, and not the loss alone."""
+        return self.level != "solved"
+
+    def is_reached_by(self, attempt: Attempt) -> bool:
+        """Whether an attempt that is over was the last one needed."""
+        if self.level == "solved":
+            return attempt.is_solved
+        levels = list(CLAIMS)
+        return attempt.level is not None and levels.index(attempt.level) >= levels.index(self.level)
 
 
 def parse_goal(name: str) -> Goal:
-    """The level of that name, one of those that can be the goal; another name is a ValueError."""
+    """The goal of that name; another name is a ValueError."""
     goals = get_args(Goal)
     if name not in goals:
         raise ValueError(f"until: expected one of {', '.join(goals)}, got {name!r}{nearest(name, goals)}")
@@ -77,16 +93,18 @@ def parse_goal(name: str) -> Goal:
 
 def check_reachable(model: SequenceModel, task: Task, level: Goal) -> None:
     """Raise a ValueError where no certificate of such a model can reach the level, or the task can have none."""
-    if not isinstance(task, RegularTask):
+    if level == "solved":
+        return
+    if not isinstance(task, MachineTask):
         raise ValueError(
             f"until: {task.name} has no transducer to compare a machine with, so that nothing can be certified; choose "
-            "a regular task, or train for a number of steps"
+            "solved, which the training loss decides, or a regular task"
         )
     levels = list(CLAIMS)
     highest = highest_level(model)
     if levels.index(highest) < levels.index(level):
-        possible = [goal for goal in get_args(Goal) if levels.index(goal) <= levels.index(highest)]
-        ways = f"choose {' or '.join(possible)}, or " if possible else ""
+        possible = [goal for goal in get_args(Goal) if goal in levels and levels.index(goal) <= levels.index(highest)]
+        ways = f"choose {' or '.join(['solved', *possible])}, or "
         raise ValueError(
             f"until: expected a level that a {model.name} of these settings can reach, at most {highest!r}, got "
             f"{level!r}; {ways}train another model, such as a block-linear-rnn"
@@ -95,8 +113,9 @@ def check_reachable(model: SequenceModel, task: Task, level: Goal) -> None:
 
 def is_low(state: TrainingState, recipe: Recipe) -> bool:
     """Whether the loss says that the task is solved, and still is now that the states have contracted."""
-    assert recipe.pace is not None
-    return state.solved_at is not None and state.loss < recipe.pace.solved_loss
+    pace = recipe.pace
+    assert pace is not None
+    return state.solved_at is not None and state.loss < (pace.final_loss or pace.solved_loss)
 
 
 class Course(NamedTuple):

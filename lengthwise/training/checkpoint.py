@@ -41,7 +41,6 @@ def save_checkpoint(
         "best_loss": repr(state.best_loss),
         "best_at": str(state.best_at),
         "solved_at": "" if state.solved_at is None else str(state.solved_at),
-        "late_loss": repr(state.late_loss),
         "fingerprint": fingerprint,
         **{NOTE + name: text for name, text in notes.items()},
     }
@@ -62,8 +61,7 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         _moments(state, parameter).update(saved)
     state.growth = Growth(int(metadata["lengths_reached"]), float(metadata["loss_at_longest"]))
     state.gradient_norm = float(metadata["gradient_norm"])
-    state.late_loss = float(metadata.get("late_loss", "0.0"))  # earlier versions wrote none of these five
-    state.loss = float(metadata.get("loss", INITIAL_LOSS))
+    state.loss = float(metadata.get("loss", INITIAL_LOSS))  # earlier versions wrote none of these four
     state.best_loss = float(metadata.get("best_loss", INITIAL_LOSS))
     state.best_at = int(metadata.get("best_at", "0"))
     state.solved_at = int(solved_at) if (solved_at := metadata.get("solved_at")) else None

@@ -89,39 +89,24 @@ class TrainingState:
 
     `gradient_norm` is the running mean of the norms of gradients, after clipping, `loss` that of the losses of answers.
     `solved_at` is the step after which that was low enough, `best_at` the one after which it was last a tenth below
-    `best_loss`, which it then became (`PaceRecipe`). `late_loss` is the sum of the losses over the last tenth of an
-    attempt (`RestartRecipe`).
+    `best_loss`, which it then became (`PaceRecipe`).
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
         check_model(type(model), recipe)
         self.model = model
         self.step = 0
-        self.begin(recipe)
-
-    def begin(self, recipe: Recipe) -> None:
-        """Begin an attempt with the model's parameters."""
-        model = self.model
         self.optimizers = _make_optimizers(model, recipe)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()} if recipe.ema_decay else {}
         self.growth = Growth()
         self.gradient_norm = recipe.optimizer.clip_norm
-        self.late_loss = 0.0
         self.loss = INITIAL_LOSS
         self.best_loss, self.best_at = INITIAL_LOSS, 0
         self.solved_at: int | None = None
 
     def is_over(self, recipe: Recipe) -> bool:
         """Whether no step remains."""
-        if recipe.restarts is None or not self.is_between_attempts(recipe):
-            return recipe.is_over(self.step, self.solved_at, self.best_at)
-        size = recipe.attempt.steps
-        has_succeeded = self.late_loss / (size - _late_from(size)) <= recipe.restarts.max_loss
-        return has_succeeded or self.step >= recipe.steps
-
-    def is_between_attempts(self, recipe: Recipe) -> bool:
-        """Whether an attempt has ended and none has begun since."""
-        return recipe.restarts is not None and self.step > 0 and self.step % recipe.attempt.steps == 0
+        return recipe.is_over(self.step, self.solved_at, self.best_at)
 
     def load_final_weights(self) -> None:
         """Put the averaged weights, where there are any, into the model."""
@@ -172,21 +157,17 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
     lengths, others = training_lengths(task, recipe)
     check_task(task, recipe)
     state.model.train()
-    attempt = recipe.attempt
     while not state.is_over(recipe):
-        if state.is_between_attempts(recipe):
-            state.model.reset_parameters(generator_for(seed, "parameters", "attempt", state.step // attempt.steps))
-            state.begin(recipe)
-        scheduled = attempt.scheduled(state.step % attempt.steps, state.solved_at)
-        if quantization_is_due(state.model, scheduled, attempt.steps):
+        scheduled = recipe.scheduled(state.step, state.solved_at)
+        if quantization_is_due(state.model, scheduled, recipe.steps):
             _find_codes(state, task, lengths[-1], seed)
         if isinstance(state.model, FollowsTraining):
-            state.model.set_progress(scheduled / attempt.steps)
+            state.model.set_progress(scheduled / recipe.steps)
         generator = generator_for(seed, "step", state.step)
-        length = _draw_length(state, attempt, scheduled, lengths, others, generator)
+        length = _draw_length(state, recipe, scheduled, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)
-        loss, answers = _losses(state, batch, attempt, scheduled, generator)
-        record = _update(state, attempt, scheduled, loss, length)
+        loss, answers = _losses(state, batch, recipe, scheduled, generator)
+        record = _update(state, recipe, scheduled, loss, length)
         _note_loss(state, recipe, float(answers.detach()), has_grown=state.growth.num_reached == len(lengths))
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
             state.growth = state.growth.after(float(answers.detach()))
@@ -202,11 +183,6 @@ def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: 
         return
     if has_grown or recipe.length_sampling != "growing":
         state.solved_at = state.step
-
-
-def _late_from(num_steps: int) -> int:
-    """The first step of the last tenth."""
-    return num_steps - num_steps // 10
 
 
 def _find_codes(state: TrainingState, task: Task, length: int, seed: int) -> None:
@@ -355,8 +331,6 @@ def _update(state: TrainingState, recipe: Recipe, scheduled: int, loss: Tensor, 
             "lower train.optimizer.learning_rate or train.optimizer.clip_norm"
         )
     state.gradient_norm = 0.95 * state.gradient_norm + 0.05 * min(norm, limit)
-    if scheduled >= _late_from(recipe.steps):
-        state.late_loss += value
     factor = recipe.rate_factor_at(scheduled)
     for optimizer in state.optimizers:
         for group in optimizer.param_groups:

@@ -88,22 +88,14 @@ class PaceRecipe(_Section):
     its steps but `contract_steps`. As soon as the running loss of the answers is below `solved_loss`, the scheduled
     rest, in which temperatures fall and noise grows, is run through in `contract_steps`. Where the loss does not get
     there, training ends without it: after those steps, or as soon as it has not fallen by a tenth in `patience` steps.
+    It has succeeded where the running loss is below `final_loss` at the end (None: below `solved_loss`).
     """
 
     solved_loss: float = Field(0.01, gt=0)
+    final_loss: float | None = Field(None, gt=0, exclude_if=lambda final_loss: final_loss is None)
     contract_steps: int = Field(300, ge=1, le=MAX_STEPS)
     contract_after: float = Field(0.4, ge=0, lt=1)
     patience: int = Field(300, ge=1, le=MAX_STEPS)
-
-
-class RestartRecipe(_Section):
-    """Attempts: equal parts of the steps, each with parameters of its own, that are made until one succeeds.
-
-    One succeeds where the mean loss over its last tenth is at most `max_loss`; the steps that remain are left out then.
-    """
-
-    attempts: int = Field(4, ge=2, le=1_000)
-    max_loss: float = Field(gt=0)
 
 
 class Recipe(_Section):
@@ -130,8 +122,6 @@ class Recipe(_Section):
       label. From the first step on it can hold all states together, and nothing is learned.
     - `contraction`: makes models contract that bound their steps (`ContractionRecipe`).
     - `pace`: training ends early, or gives up, by what it has reached (`PaceRecipe`).
-    - `restarts`: begins training again with other parameters while the loss says that it failed (`RestartRecipe`).
-      Rates, lengths and whatever follows training begin again, too.
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     """
 
@@ -148,7 +138,6 @@ class Recipe(_Section):
     augmentation: AugmentationRecipe = AugmentationRecipe()
     contraction: ContractionRecipe | None = Field(None, exclude_if=lambda contraction: contraction is None)
     pace: PaceRecipe | None = Field(None, exclude_if=lambda pace: pace is None)
-    restarts: RestartRecipe | None = Field(None, exclude_if=lambda restarts: restarts is None)
     ema_decay: float = Field(0.99, ge=0, lt=1)
     checkpoint_every: int = Field(500, ge=1, le=MAX_STEPS)
 
@@ -165,26 +154,6 @@ class Recipe(_Section):
                 "lower it or raise steps"
             )
         return self
-
-    @model_validator(mode="after")
-    def _attempts_are_of_equal_size(self) -> "Recipe":
-        if self.restarts is None:
-            return self
-        if self.pace is not None:
-            raise ValueError("restarts: expected none next to pace, whose attempts begin another way; leave one out")
-        if self.steps % self.restarts.attempts or self.attempt.steps < 10:
-            raise ValueError(
-                f"steps: expected ten or more for each of {self.restarts.attempts} attempts, and as many for each, got "
-                f"{self.steps}; choose a multiple of {self.restarts.attempts}"
-            )
-        return self
-
-    @property
-    def attempt(self) -> "Recipe":
-        """The recipe of one attempt; without restarts there is one."""
-        if self.restarts is None:
-            return self
-        return self.model_copy(update={"steps": self.steps // self.restarts.attempts, "restarts": None})
 
     def scheduled(self, step: int, solved_at: int | None = None) -> int:
         """Where in the schedule training is after this many steps, if the task was solved after `solved_at` of them.

@@ -53,7 +53,7 @@ def test_some_preset_names_models() -> None:
 def test_trains_models_until_a_level_is_reached(name: str, model: str) -> None:
     """Each of the models that it tries, and at a pace by which training ends early."""
     pursuit = PRESETS[name].until[model]
-    spec = make_spec("parity", model, {}, preset=name, until="extracted")
+    spec = make_spec("parity", model, {}, preset=name, until="solved")
     assert spec.recipe.pace is not None
     assert spec.until is not None
     assert [dict(changes) for changes in pursuit.models] == list(spec.until.models)

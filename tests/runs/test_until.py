@@ -215,6 +215,45 @@ def test_another_attempt_comes_after_one_that_diverges(tmp_path: Path, monkeypat
     assert result.training.status == "reached"
 
 
+def test_solved_is_decided_by_the_loss_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first attempt knows nothing; the second one succeeds, and no certificate is made of it."""
+    monkeypatch.setattr(execute_module, "write_certificate", None)
+    spec = pursuing(ONE_STATE, EIGHT_STATES, level="solved")
+    training = execute(spec, tmp_path, PLAN).training
+    assert [(attempt.is_solved, attempt.level) for attempt in training.attempts] == [(False, None), (True, None)]
+    assert training.status == "reached"
+    run = load_run(tmp_path / spec.id)
+    assert run.is_trained
+    assert run.result is not None
+    assert run.result.certificate is None
+
+
+def test_the_loss_at_the_end_may_have_to_be_lower(tmp_path: Path) -> None:
+    pace = {"solved_loss": 0.02, "contract_steps": 60, "patience": 120, "final_loss": 1e-30}
+    training = execute(pursuing(EIGHT_STATES, budget=0.0, level="solved", pace=pace), tmp_path, PLAN).training
+    (attempt,) = training.attempts
+    assert (training.status, attempt.is_solved) == ("out of budget", False)
+    assert attempt.solved_at is not None
+    assert attempt.loss is not None
+    assert 1e-30 < attempt.loss < 0.02
+
+
+def test_a_task_without_a_transducer_can_be_solved_and_one_with_a_rule_proved() -> None:
+    make_spec("edit-distance", "transformer", {}, until="solved")
+    rule = make_spec("levenshtein-distance", "grid-recurrence", {"task": {"alphabet": 3}}, until="proved")
+    assert rule.recipe.pace is not None
+    assert rule.recipe.pace.final_loss == 1e-4
+
+
+def test_a_run_with_a_pace_and_no_goal_is_trained_where_it_ends(tmp_path: Path) -> None:
+    spec = pursuing(EIGHT_STATES)
+    spec = spec.attempt(0)
+    execute(spec, tmp_path, PLAN)
+    run = load_run(tmp_path / spec.id)
+    assert run.steps_done < spec.recipe.steps
+    assert run.is_trained
+
+
 def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
     spec = make_spec("parity", "block-linear-rnn", {}, until="proved", budget=5)
     assert spec_from_json(spec.to_json()) == spec
@@ -231,10 +270,25 @@ def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
 @pytest.mark.parametrize(
     ("task", "model", "changes", "sentence"),
     [
-        ("parity", "block-linear-rnn", {"until": "robust"}, "until: expected one of extracted, bounded, proved, got"),
-        ("parity", "block-linear-rnn", {"until": "tested"}, "until: expected one of extracted, bounded, proved, got"),
-        ("parity", "transformer", {}, "transformer of these settings can reach, at most 'tested', got 'proved'; train"),
-        ("parity", "s4d", {}, "at most 'extracted', got 'proved'; choose extracted, or train another model"),
+        (
+            "parity",
+            "block-linear-rnn",
+            {"until": "robust"},
+            "until: expected one of solved, extracted, bounded, proved, got",
+        ),
+        (
+            "parity",
+            "block-linear-rnn",
+            {"until": "tested"},
+            "until: expected one of solved, extracted, bounded, proved, got",
+        ),
+        (
+            "parity",
+            "transformer",
+            {},
+            "transformer of these settings can reach, at most 'tested', got 'proved'; choose solved, or train",
+        ),
+        ("parity", "s4d", {}, "at most 'extracted', got 'proved'; choose solved or extracted, or train another model"),
         ("edit-distance", "transformer", {}, "until: edit-distance has no transducer to compare a machine with"),
         ("parity", "block-linear-rnn", {"budget": -1.0}, "until.budget: .*greater than or equal to 0"),
         ("parity", "block-linear-rnn", {"budget": float("nan")}, "until.budget: .*finite"),
@@ -250,5 +304,5 @@ def test_what_cannot_be_reached_is_refused_before_anything_is_trained(
 
 def test_reflections_reach_a_bounded_certificate_and_no_other() -> None:
     make_spec("parity", "block-linear-rnn", {}, preset="reflecting", until="bounded")
-    with pytest.raises(ValueError, match="at most 'bounded', got 'proved'; choose extracted or bounded"):
+    with pytest.raises(ValueError, match="at most 'bounded', got 'proved'; choose solved or extracted or bounded"):
         make_spec("parity", "block-linear-rnn", {}, preset="reflecting", until="proved")

@@ -25,7 +25,8 @@ COLUMNS = {
         f"symbols (or of the task's longest below), taken every {PROBE_EVERY} steps (-: the last probe erred)"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
-    "CPU s": "CPU seconds of training",
+    "CPU s": "CPU seconds of training, of all attempts and their certificates where a run makes several",
+    "attempts": "how many nets a run trained, the last of which was measured",
     "best test": (
         f"the mean over runs of the best of the tests that were taken every {TEST_EVERY:,} steps, each on "
         f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the longest that the task has below): the "
@@ -46,7 +47,7 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
     header = (
         *("row", "column", "runs", "lengths", "mean", "best run", "lowest", "solved", "at step", "after CPU s"),
         *long,
-        *("structured", "chance", "steps", "CPU s", *best, "paper"),
+        *("structured", "chance", "steps", "CPU s", "attempts", *best, "paper"),
     )
     lines = [_cell_line(cell, results_of(cell, outcomes), experiment) for cell in experiment.cells]
     return Table(header, tuple(lines))
@@ -75,7 +76,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
     low, high = cell.window or experiment.plan.dense
     start = (cell.row, cell.column, runs_text(cell, results), span([low, high]))
     if not results:
-        blanks = 10 + len(experiment.plan.long) + 2 * experiment.best_test
+        blanks = 11 + len(experiment.plan.long) + 2 * experiment.best_test
         return (*start, *[NOTHING] * blanks, cell.published)
     rows = run_rows(results)
     curves = [accuracies_scored(result, cell, experiment) for result in results]
@@ -95,6 +96,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         percent(max(_chance(curve) for curve in curves)),
         span([row.steps for row in rows]),
         span([round(result.training.cpu_seconds) for result in results]),
+        span([len(result.training.attempts) for result in results if result.training.attempts]),
         *(_best_tests(results) if experiment.best_test else ()),
         cell.published,
     )
