@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from lengthwise.layers.positions.base import CausalAttention
 from lengthwise.layers.timestep import ConstantScales, LoopScales, TimestepScales
 from lengthwise.layers.transformer_layer import LayerKind, Scales, TransformerLayer
 from lengthwise.models.base import MODELS
@@ -55,7 +56,7 @@ class LoopedTransformer(CausalTransformer):
     training: gates are 0.
 
     With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is what was read and norm is the read-out's; the
-    first loop sees z alone.
+    first loop sees z alone. All loops share one position encoding.
 
     A model may be run with other numbers of loops than it was trained with: `with_loops`.
 
@@ -71,7 +72,7 @@ class LoopedTransformer(CausalTransformer):
     def __init__(
         self, config: LoopedTransformerConfig, *, generator: torch.Generator | None = None, **sizes: Any
     ) -> None:
-        super().__init__(config, **sizes)
+        super().__init__(config, num_layers=1, **sizes)
         width, variant = config.d_model, config.variant
         layer = TransformerLayer(d_model=width, num_heads=config.num_heads, kind=_LAYERS[variant])
         self.layers = nn.ModuleList([layer])
@@ -100,16 +101,18 @@ class LoopedTransformer(CausalTransformer):
 
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         *before, last = self._scales_of_loops()
-        state = self._looped(read, before)
+        (attention,) = self._attention(read)
+        state = self._looped(read, before, attention)
         (layer,) = self.layers
-        states: Tensor = layer(self._loop_input(state, read), last)
+        states: Tensor = layer(self._loop_input(state, read), last, attention)
         return states
 
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         *before, last = self._scales_of_loops()
-        state = self._looped(read, before)
+        (attention,) = self._attention(read)
+        state = self._looped(read, before, attention)
         (layer,) = self._layers()
-        return layer.at(self._loop_input(state, read), indices, last)
+        return layer.at(self._loop_input(state, read), indices, last, attention)
 
     def _scales_of_loops(self) -> Sequence[Scales | None]:
         """The gains and gates of every loop, computed once for all positions and strings."""
@@ -118,21 +121,27 @@ class LoopedTransformer(CausalTransformer):
         scales: Sequence[Scales] = self.scales(self.config.num_loops)
         return scales
 
-    def _looped(self, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None]) -> Float[Tensor, "B T D"] | None:
+    def _looped(
+        self, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None], attention: CausalAttention
+    ) -> Float[Tensor, "B T D"] | None:
         """The state after loops with these scales; None after none."""
         if self.config.activations == "kept" or not torch.is_grad_enabled():
-            return self._segment(None, read, scales)
+            return self._segment(None, read, scales, attention)
         size, state = math.isqrt(self.config.num_loops), None
         for start in range(0, len(scales), size):
-            segment = scales[start : start + size]
-            state = checkpoint(self._segment, state, read, segment, use_reentrant=False, preserve_rng_state=False)
+            arguments = (state, read, scales[start : start + size], attention)
+            state = checkpoint(self._segment, *arguments, use_reentrant=False, preserve_rng_state=False)
         return state
 
     def _segment(
-        self, state: Float[Tensor, "B T D"] | None, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None]
+        self,
+        state: Float[Tensor, "B T D"] | None,
+        read: Float[Tensor, "B T D"],
+        scales: Sequence[Scales | None],
+        attention: CausalAttention,
     ) -> Float[Tensor, "B T D"] | None:
         for loop in scales:
-            state = self.layers[0](self._loop_input(state, read), loop)
+            state = self.layers[0](self._loop_input(state, read), loop, attention)
         return state
 
     def _loop_input(self, state: Float[Tensor, "B T D"] | None, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
