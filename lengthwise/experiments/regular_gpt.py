@@ -1,41 +1,11 @@
 """Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning."""
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, at_smoke_scale
-from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
-
-
-class _Language(NamedTuple):
-    """A row of Table 1: our task, and the paper's "max / mean" for RegularGPT with C=2 and C=3 (none for some)."""
-
-    row: str
-    task: str
-    fields: Settings
-    published: tuple[str, str] = ("", "")
-
-
-LANGUAGES = (
-    _Language("Even Pairs", "even-pairs", {}, ("100.0 / 89.3", "100.0 / 96.6")),
-    _Language("Parity", "parity", {}, ("100.0 / 100.0", "100.0 / 88.7")),
-    _Language("Cycle Navigation", "cycle-navigation", {}, ("100.0 / 100.0", "100.0 / 78.6")),
-    _Language("D_2", "bounded-dyck", {"depth": 2}, ("100.0 / 100.0", "99.8 / 96.5")),
-    _Language("D_3", "bounded-dyck", {"depth": 3}, ("100.0 / 99.7", "98.6 / 93.0")),
-    _Language("D_4", "bounded-dyck", {"depth": 4}, ("100.0 / 98.7", "97.7 / 91.6")),
-    _Language("D_12", "bounded-dyck", {"depth": 12}, ("100.0 / 99.8", "94.1 / 90.4")),
-    _Language("Tomita 1", "tomita", {"index": 1}),
-    _Language("Tomita 2", "tomita", {"index": 2}),
-    _Language("Tomita 3", "tomita", {"index": 3}, ("100.0 / 99.7", "100.0 / 99.9")),
-    _Language("Tomita 4", "tomita", {"index": 4}, ("100.0 / 99.8", "100.0 / 99.3")),
-    _Language("Tomita 5", "tomita", {"index": 5}, ("100.0 / 99.8", "98.2 / 84.1")),
-    _Language("Tomita 6", "tomita", {"index": 6}, ("100.0 / 98.5", "100.0 / 65.7")),
-    _Language("Tomita 7", "tomita", {"index": 7}),
-    _Language("Z_7", "word-problem", {"group": "Z7"}),
-    _Language("S_3", "word-problem", {"group": "S3"}),
-    _Language("Modular Arithmetic", "modular-arithmetic", {}, ("96.4 / 82.6", "21.2 / 20.5")),
-)
+from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiments.languages import LANGUAGES
+from lengthwise.runs.spec import Settings, merge
 
 
 def _our_plan(scale: Scale, *, certificate: bool = False) -> EvaluationPlan:
@@ -47,7 +17,7 @@ def _our_plan(scale: Scale, *, certificate: bool = False) -> EvaluationPlan:
 def _languages(specs: ScaledSpecs, *, left_out: Collection[str] = ()) -> list[Cell]:
     """A cell for each language, with everything else as the preset has it."""
     return [
-        Cell(language.row, "C=2", specs(language.task, {"task": language.fields}), language.published[0])
+        Cell(language.row, "C=2", specs(language.task, {"task": language.fields}), language.published.chunks_of_2)
         for language in LANGUAGES
         if language.row not in left_out
     ]
@@ -120,95 +90,6 @@ def groups(scale: Scale = "small") -> Experiment:
     )
 
 
-RATES = (1e-4, 3e-4, 5e-4)
-"""Table 4."""
-
-
-def _published_protocol(scale: Scale, task: str, changes: Settings) -> tuple[RunSpec, ...]:
-    """Preset `chi2023` at all three rates; at `small` one seed, D=64, 5,000 steps, at `paper` three, 256, 100,000."""
-    if scale == "small":
-        changes = merge({"train": {"steps": 5000}, "model": {"d_model": 64}}, changes)
-    if scale == "smoke":
-        changes = at_smoke_scale(changes, "regular-gpt")
-    rates = RATES[:1] if scale == "smoke" else RATES
-    return tuple(
-        make_spec(
-            task,
-            "regular-gpt",
-            merge(changes, {"train": {"optimizer": {"learning_rate": rate}}}),
-            preset="chi2023",
-            seed=seed,
-        )
-        for rate in rates
-        for seed in range(3 if scale == "paper" else 1)
-    )
-
-
-def _published_plan(scale: Scale, dense: tuple[int, int]) -> EvaluationPlan:
-    strings = {"smoke": 4, "small": 64, "paper": 512}[scale]
-    return EvaluationPlan(dense=dense, dense_strings=strings, long=(), structured=())
-
-
-@EXPERIMENTS.register("regular-gpt/table-1")
-def table_1(scale: Scale = "small") -> Experiment:
-    """Table 1 under the paper's own protocol: its strings, layer, optimizer and rates; max and mean over runs."""
-    cells = []
-    for language in LANGUAGES:
-        if not language.published[0]:
-            continue
-        recognition = language.task in ("bounded-dyck", "tomita")
-        fields = language.fields | ({"sampling": "chi2023"} if recognition else {})
-        fields |= {"leading_plus": True} if language.task == "modular-arithmetic" else {}
-        for chunk_size, published in zip((2, 3), language.published, strict=True):
-            changes: Settings = {
-                "task": fields,
-                "train": {"max_length": 50 if recognition else 40},
-                "model": {"chunk_size": chunk_size},
-            }
-            specs = _published_protocol(scale, language.task, changes)
-            window = (51, 100) if recognition else (41, 500)
-            cells.append(Cell(language.row, f"C={chunk_size}", specs, published, window))
-    return Experiment(
-        title="Chi et al. (2023), Table 1: RegularGPT on regular languages, the paper's protocol",
-        about=(
-            "Preset `chi2023` on the published code's strings. The paper's entries are max / mean over its three seeds "
-            "at the best of three rates: compare with *best run* and *mean*, here over all rates."
-        ),
-        notes=(
-            "Scale `small`: D=64 (paper: 256) and 5,000 steps (100,000; the code: up to 1,000,000).",
-            "Training: the published code's layer, Adam at a constant rate, no augmentation. D_n and Tomita are "
-            "trained up to length 50 and scored at 51-100, the others up to 40 and at 41-500 (the code begins at 42).",
-            "Lengths with only one answer count, as in the paper: knowing whether the length is odd alone gives 75 % "
-            "on D_n and Tomita 5.",
-            "Expressions of modular arithmetic begin with a +, as in the code.",
-        ),
-        cells=cells,
-        plan=_published_plan(scale, (41, 60) if scale == "smoke" else (41, 500)),
-        scored="legal",
-    )
-
-
-@EXPERIMENTS.register("regular-gpt/table-2")
-def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: parity over strings with more or fewer ones, at the training length and beyond."""
-    cells = []
-    for probability in (0.1, 0.3, 0.5, 0.7, 0.9):
-        specs = _published_protocol(scale, "parity", {"task": {"p": probability}})
-        for column, window in (("same length", (1, 40)), ("extrapolation", (41, 500))):
-            cells.append(Cell(f"P(1) = {probability}", column, specs, "100", window))
-    return Experiment(
-        title="Chi et al. (2023), Table 2: parity at other probabilities of a one, RegularGPT",
-        about=(
-            "Preset `chi2023`, trained and measured with the same probability (the paper does not say whether "
-            "training was altered too). Its entries are means over three seeds. At scale `small` a net has D=64 and "
-            "takes 5,000 steps. A constant answer scores more than 50 % on short strings with few ones."
-        ),
-        cells=cells,
-        plan=_published_plan(scale, (1, 60) if scale == "smoke" else (1, 500)),
-        scored="legal",
-    )
-
-
 @EXPERIMENTS.register("regular-gpt/chunk-sizes")
 def chunk_sizes(scale: Scale = "small") -> Experiment:
     """Parity and cycle navigation with chunks of 2, 3 and 4 symbols (the paper's C=3 averages: 88.7 and 78.6)."""
@@ -217,7 +98,11 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
     larger: Settings = {"model": {"d_model": 128}, "train": {"steps": 8000, "batch_size": 256}}
     cells = []
     for language in LANGUAGES[1:3]:
-        for chunk_size, published in ((2, language.published[0]), (3, language.published[1]), (4, "")):
+        for chunk_size, published in (
+            (2, language.published.chunks_of_2),
+            (3, language.published.chunks_of_3),
+            (4, ""),
+        ):
             settings: Settings = {"task": language.fields, "model": {"chunk_size": chunk_size}}
             settings = merge(balanced, merge(settings, larger if chunk_size == 4 else {}))
             cells.append(Cell(language.row, f"C={chunk_size}", specs(language.task, settings), published))
@@ -257,7 +142,7 @@ def modular_arithmetic(scale: Scale = "small") -> Experiment:
         },
     }
     every_prefix: Settings = {"train": {"supervision": "prefix", "batch_size": 64, "augmentation": {"padding": 0.1}}}
-    published = LANGUAGES[-1].published[0]
+    published = LANGUAGES[-1].published.chunks_of_2
     return Experiment(
         title="RegularGPT on modular arithmetic with precedence",
         about=(

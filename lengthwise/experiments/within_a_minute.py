@@ -2,7 +2,7 @@
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
-from lengthwise.experiments.regular_gpt import LANGUAGES
+from lengthwise.experiments.languages import LANGUAGES
 
 BUDGET = 60.0
 """CPU seconds after which no attempt begins."""

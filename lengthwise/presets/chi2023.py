@@ -7,7 +7,7 @@ from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
 
 @PRESETS.register("chi2023")
 class Chi2023(Preset):
-    """RegularGPT as in Chi et al. (2023): Adam at a constant rate, neither pads nor noise.
+    """RegularGPT and its baselines as in Chi et al. (2023): Adam at a constant rate, neither pads nor noise.
 
     The rate is the middle one of the paper's three; clipping at 1 is the published code's.
 
@@ -27,4 +27,12 @@ class Chi2023(Preset):
             "checkpoint_every": 5000,
         }
     )
-    models = MappingProxyType({"regular-gpt": {"d_model": 256, "num_heads": 8, "variant": "code"}})
+    models = MappingProxyType(
+        {
+            "regular-gpt": {"d_model": 256, "num_heads": 8, "variant": "code"},
+            "transformer": {"d_model": 256, "num_heads": 8, "num_layers": 5, "positions": "xl"},
+            "rnn": {"d_model": 256},
+            "lstm": {"d_model": 256},
+            "gru": {"d_model": 256},
+        }
+    )

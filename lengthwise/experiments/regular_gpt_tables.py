@@ -1,0 +1,178 @@
+"""Tables 1 and 2 of Chi et al. (2023) under the paper's own protocol, baselines included."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale
+from lengthwise.experiments.languages import LANGUAGES, Language
+from lengthwise.runs.folder import load_run
+from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
+from lengthwise.tasks.base import SymbolTask, make_task
+
+RATES = (1e-4, 3e-4, 5e-4)
+"""Table 4."""
+
+
+class _Column(NamedTuple):
+    """A model, with what differs from preset `chi2023`, and the place of its entries in Table 1, if it has any."""
+
+    model: str
+    changes: Mapping[str, Any] = MappingProxyType({})
+    published: str = ""
+
+
+COLUMNS: Mapping[str, _Column] = MappingProxyType(
+    {
+        "RNN": _Column("rnn", published="rnn"),
+        "LSTM": _Column("lstm"),
+        "GRU": _Column("gru"),
+        "Transformer": _Column("transformer", published="transformer"),
+        "C=2": _Column("regular-gpt", {"model": {"chunk_size": 2}}, "chunks_of_2"),
+        "C=3": _Column("regular-gpt", {"model": {"chunk_size": 3}}, "chunks_of_3"),
+    }
+)
+"""The paper's, and two more recurrences."""
+
+
+def _specs(scale: Scale, task: str, model: str, changes: Mapping[str, Any]) -> tuple[RunSpec, ...]:
+    """Preset `chi2023` at all three rates; at `small` one seed, D=64, 5,000 steps, at `paper` three, 256, 100,000."""
+    if scale == "small":
+        changes = merge({"train": {"steps": 5000}, "model": {"d_model": 64}}, changes)
+    if scale == "smoke":
+        changes = at_smoke_scale(dict(changes), model)
+    rates = RATES[:1] if scale == "smoke" else RATES
+    return tuple(
+        make_spec(
+            task,
+            model,
+            merge(changes, {"train": {"optimizer": {"learning_rate": rate}}}),
+            preset="chi2023",
+            seed=seed,
+        )
+        for rate in rates
+        for seed in range(3 if scale == "paper" else 1)
+    )
+
+
+def _plan(scale: Scale, dense: tuple[int, int]) -> EvaluationPlan:
+    strings = {"smoke": 4, "small": 64, "paper": 512}[scale]
+    return EvaluationPlan(dense=dense, dense_strings=strings, long=(), structured=())
+
+
+def _cells(scale: Scale, language: Language) -> list[Cell]:
+    """A row of Table 1."""
+    is_recognition = language.task in ("bounded-dyck", "tomita")
+    fields = language.fields | ({"sampling": "chi2023"} if is_recognition else {})
+    fields |= {"leading_plus": True} if language.task == "modular-arithmetic" else {}
+    settings: Settings = {"task": fields, "train": {"max_length": 50 if is_recognition else 40}}
+    window = (51, 100) if is_recognition else (41, 500)
+    return [
+        Cell(
+            language.row,
+            name,
+            _specs(scale, language.task, column.model, merge(settings, column.changes)),
+            getattr(language.published, column.published) if column.published else "",
+            window,
+        )
+        for name, column in COLUMNS.items()
+    ]
+
+
+@EXPERIMENTS.register("regular-gpt/table-1")
+def table_1(scale: Scale = "small") -> Experiment:
+    """Table 1 under the paper's own protocol: its strings, baselines, layer, optimizer and rates; max and mean."""
+    return Experiment(
+        title="Chi et al. (2023), Table 1: RegularGPT and its baselines on regular languages, the paper's protocol",
+        about=(
+            "Preset `chi2023` on the published code's strings. The paper's entries are max / mean over its three seeds "
+            "at the best of three rates: compare with *best run* and *mean*, here over all rates."
+        ),
+        notes=(
+            "Scale `small`: D=64 (paper: 256) and 5,000 steps (100,000; the code: up to 1,000,000).",
+            "Training: the published code's layer, Adam at a constant rate, no augmentation. D_n and Tomita are "
+            "trained up to length 50 and scored at 51-100, the others up to 40 and at 41-500 (the code begins at 42).",
+            "Baselines: RNN is Elman's network with ReLU, as in the code that the paper builds on; Transformer has 5 "
+            "layers with weights of their own and the relative positions of Transformer-XL, and is causal, where the "
+            "paper's sees all symbols from everywhere: the answer is read at the last one. LSTM and GRU are ours.",
+            "Lengths with only one answer count, as in the paper: knowing whether the length is odd alone gives 75 % "
+            "on D_n and Tomita 5.",
+            "Expressions of modular arithmetic begin with a +, as in the code.",
+        ),
+        cells=[cell for language in LANGUAGES if any(language.published) for cell in _cells(scale, language)],
+        plan=_plan(scale, (41, 60) if scale == "smoke" else (41, 500)),
+        scored="legal",
+    )
+
+
+PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Of a one, in Table 2."""
+
+WINDOWS = MappingProxyType({"same length": (1, 40), "extrapolation": (41, 500)})
+"""The two parts of Table 2, and the lengths that they score."""
+
+_PUBLISHED_TABLE_2 = MappingProxyType(
+    {
+        "Transformer, same length": ("98.4", "99.8", "99.6", "97.8", "77.2"),
+        "Transformer, extrapolation": ("50.1", "49.7", "50.3", "49.9", "50.0"),
+    }
+)
+"""By probability; all other entries of the paper are 100."""
+
+
+class Shifted(NamedTuple):
+    """A net trained on as many ones as zeros, and its mean accuracy on strings with another probability of a one."""
+
+    column: str
+    rate: float
+    probability: float
+    means: Mapping[str, float]
+
+
+def _shifted(root: Path, plan: EvaluationPlan, cells: list[Cell]) -> tuple[Shifted, ...]:
+    """Every net of these cells, measured on all probabilities."""
+    measured = []
+    for cell in cells:
+        for spec in cell.specs:
+            model = load_run(root / spec.id).model
+            for probability in PROBABILITIES:
+                task = make_task("parity", p=probability)
+                assert isinstance(task, SymbolTask)
+                curve = dict(plan.measure(model, task))["dense"]
+                means = {name: curve.between(*window).mean() for name, window in WINDOWS.items()}
+                column = cell.column.partition(",")[0]
+                measured.append(Shifted(column, spec.recipe.optimizer.learning_rate, probability, means))
+    return tuple(measured)
+
+
+@EXPERIMENTS.register("regular-gpt/table-2")
+def table_2(scale: Scale = "small") -> Experiment:
+    """Table 2: parity over strings with more or fewer ones, at the training length and beyond, in both readings."""
+    cells = []
+    for number, probability in enumerate(PROBABILITIES):
+        for name, column in (("RNN", "RNN"), ("Transformer", "Transformer"), ("RegularGPT", "C=2")):
+            model, changes, _ = COLUMNS[column]
+            specs = _specs(scale, "parity", model, merge({"task": {"p": probability}}, changes))
+            for part, window in WINDOWS.items():
+                published = _PUBLISHED_TABLE_2.get(f"{name}, {part}", ("100",) * len(PROBABILITIES))[number]
+                cells.append(Cell(f"P(1) = {probability}", f"{name}, {part}", specs, published, window))
+    plan = _plan(scale, (1, 60) if scale == "smoke" else (1, 500))
+    even = [cell for cell in cells if cell.row == "P(1) = 0.5" and cell.column.endswith("same length")]
+    return Experiment(
+        title="Chi et al. (2023), Table 2: parity at other probabilities of a one",
+        about=(
+            "Preset `chi2023`. The paper does not say whether training was altered too: the table is of nets trained "
+            "and measured with the same probability, the section *Trained at 0.5* of nets that saw another one. The "
+            "paper's entries are means over three seeds."
+        ),
+        notes=(
+            "Scale `small`: a net has D=64 and takes 5,000 steps.",
+            "Chance: a constant answer scores more than 50 % on short strings with few ones.",
+        ),
+        cells=cells,
+        plan=plan,
+        scored="legal",
+        study=lambda root: _shifted(root, plan, even),
+    )
