@@ -206,8 +206,8 @@ def _page(costs: dict[Size, dict[str, tuple[float, float]]], where: dict[str, st
         "```console\npython benchmarks/transformer.py --save\n```",
         f"CPU time of a training step with {first.num_layers} layers, D={first.d_model} and {first.num_heads} heads, "
         "one torch thread, medians of 15 steps that all nets took in turn; *ratio* is the median of those within a "
-        "turn. The first row is torch's own encoder between the same embeddings and read-out, without positions, after ours "
-        "was seen to give the same numbers and gradients.",
+        "turn. The first row is torch's own encoder between the same embeddings and read-out, without positions, after "
+        "ours was seen to give the same numbers and gradients.",
         markdown_table(header, rows),
         "Over long strings, biases with learned numbers cost more: torch computes their gradients from all T² scores "
         "of every string. ALiBi has none to learn.",
