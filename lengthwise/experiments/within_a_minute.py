@@ -33,9 +33,9 @@ def tasks(scale: Scale = "small") -> Experiment:
             "attempt begins. All tasks have the same settings."
         ),
         notes=(
-            "An attempt: a net of 16 states, the next ones of 32, 64, 32, 64 and 128 (preset `machine`), on strings of "
-            "1 to 40 symbols with the answers to all prefixes. As soon as the running training loss is below 0.002 the "
-            "temperature of its columns falls, and 400 steps later it is a finite machine. If the loss has not fallen "
+            "An attempt: a net of 16 states, the next ones of 64, 64 and 128 (preset `machine`), on strings of 1 to 40 "
+            "symbols with the answers to all prefixes. As soon as the running training loss is below 0.002 the "
+            "temperature of its columns falls, and 800 steps later it is a finite machine. If the loss has not fallen "
             "by a tenth for 400 steps, or after 2,000, it is given up.",
             "What decides: the training loss. A net is certified only if its loss is still below 0.002 when its "
             "columns are one-hot vectors. No string other than those of training is answered before.",

@@ -10,8 +10,8 @@ class Machine(Preset):
     """Preset `recurrent` for a `block-linear-rnn` that ends as a finite machine: 2,000 steps at a rate of 0.1.
 
     The rate is for logits that are learned directly: those of one block of 128 states, a mixture of which answers.
-    Until a level is reached, nets of 16, 32, 64, again 32, 64, and 128 states are trained in turn, on strings of 1 to
-    40 symbols: for at most 2,000 steps, and 400 more in which states contract once the loss is below 0.002.
+    Until a level is reached, nets of 16, 64, again 64, and 128 states are trained in turn, on strings of 1 to 40
+    symbols: for at most 2,000 steps, and 800 more in which states contract once the loss is below 0.002.
 
     Source: ours.
     """
@@ -30,14 +30,12 @@ class Machine(Preset):
             "block-linear-rnn": Pursuit(
                 train=MappingProxyType(
                     {
-                        "steps": 2_400,
+                        "steps": 2_800,
                         "min_length": 1,
-                        "pace": {"solved_loss": 0.002, "contract_steps": 400, "patience": 400},
+                        "pace": {"solved_loss": 0.002, "contract_steps": 800, "patience": 400},
                     }
                 ),
-                models=tuple(
-                    MappingProxyType({"d_model": size, "block_dim": size}) for size in (16, 32, 64, 32, 64, 128)
-                ),
+                models=tuple(MappingProxyType({"d_model": size, "block_dim": size}) for size in (16, 64, 64, 128)),
             )
         }
     )

@@ -61,7 +61,7 @@ class RunSpec(NamedTuple):
         Example:
             >>> spec = make_spec("parity", "block-linear-rnn", {}, until="proved")
             >>> [spec.attempt(number).model_config.d_model for number in range(6)]
-            [16, 32, 64, 32, 64, 128]
+            [16, 64, 64, 128, 16, 64]
         """
         if self.until is None:
             return self

@@ -208,7 +208,7 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
             f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
             f"between {recipe.min_length} and {recipe.max_length}; raise it, or train on lengths 'legal'"
         )
-    others = [n for n in legal if n > first[0] and n not in balanced] if recipe.lengths == "mostly-balanced" else []
+    others = [n for n in legal if n not in balanced] if recipe.lengths == "mostly-balanced" else []
     return first, others
 
 
@@ -221,6 +221,8 @@ def _draw_length(
     generator: torch.Generator,
 ) -> int:
     """One of the lengths, by the recipe's odds; now and then one of the others, each as likely."""
+    if not recipe.is_late(scheduled):
+        others = [n for n in others if n > lengths[0]]
     if recipe.length_sampling == "growing":
         others = [n for n in others if n < lengths[state.growth.num_reached - 1]]
     share = SHARE_OF_OTHERS * len(others) / (len(lengths) + SHARE_OF_OTHERS * len(others))

@@ -106,9 +106,10 @@ class Recipe(_Section):
 
     - `lengths="balanced"`: only lengths at which every class of the task occurs.
     - `lengths="legal"`: all lengths of the task.
-    - `lengths="mostly-balanced"`: balanced ones, and now and then longer ones at which some class cannot occur. Without
-      strings of odd length a net cannot learn that they are outside of D_n; with short strings of one class it confuses
-      the classes later.
+    - `lengths="mostly-balanced"`: balanced ones, and now and then ones at which some class cannot occur. Without
+      strings of odd length a net cannot learn that they are outside of D_n. Those that are shorter than all balanced
+      ones come in the second half only: taught from the start that all single symbols are of one class, a net confuses
+      them later.
     - `length_sampling="uniform"`, `"log-uniform"`: probabilities equal, or in proportion to 1/length.
     - `length_sampling="short-first"`: from 1/length at the first step to length at the last. Short strings teach the
       structure, long ones keep it.
@@ -202,17 +203,17 @@ class Recipe(_Section):
     def state_noise_at(self, step: int) -> float:
         """The standard deviation of the state noise at a step."""
         early, late = self.augmentation.state_noise, self.augmentation.late_state_noise
-        return late if self._is_late(step) else early
+        return late if self.is_late(step) else early
 
     def consistency_at(self, step: int) -> float:
         """What the inconsistency of states is multiplied by at a step."""
-        return self.late_consistency if self._is_late(step) else 0.0
+        return self.late_consistency if self.is_late(step) else 0.0
 
     def contraction_at(self, step: int) -> ContractionRecipe | None:
         """How the growth of intervals is penalized at a step."""
         contraction = self.contraction
         return contraction if contraction and step >= contraction.after * self.steps else None
 
-    def _is_late(self, step: int) -> bool:
+    def is_late(self, step: int) -> bool:
         """Whether a step is in the second half of training."""
         return 2 * step >= self.steps

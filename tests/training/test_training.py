@@ -301,6 +301,11 @@ def test_lengths_are_balanced_and_sampled_as_the_recipe_says() -> None:
     dyck = make_task("bounded-dyck", depth=2)
     assert training_lengths(dyck, small_recipe(lengths="balanced")) == ([2, 4, 6, 8, 10, 12], [])
     assert training_lengths(dyck, small_recipe(lengths="legal")) == (list(range(1, 13)), [])
+    assert training_lengths(dyck, small_recipe()) == ([2, 4, 6, 8, 10, 12], [1, 3, 5, 7, 9, 11])
+    recipe = Recipe(steps=80, batch_size=1, max_length=4, ema_decay=0)
+    lengths = [record.length for record in training_steps(small_state(dyck, recipe), dyck, recipe, seed=0)]
+    assert set(lengths[:40]) == {2, 3, 4}, "a length below all balanced ones in the first half"
+    assert set(lengths[40:]) == {1, 2, 3, 4}
     task = make_task("parity")
     for sampling, share in (("uniform", 0.5), ("log-uniform", math.log(21) / math.log(41))):
         recipe = Recipe(steps=100, batch_size=1, length_sampling=sampling, max_length=40, ema_decay=0)

@@ -1,0 +1,46 @@
+"""Transformers with every position encoding on every regular task: what they learn, and how long it holds."""
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiments.languages import LANGUAGES
+from lengthwise.layers.positions.base import POSITIONS
+from lengthwise.runs.spec import Settings
+
+MAX_LENGTH = 512
+"""Of the strings that are measured, and so the size of the table of learned positions."""
+
+
+def _model(positions: str) -> Settings:
+    """A transformer with this encoding."""
+    table = {"learned_positions": MAX_LENGTH} if positions == "learned" else {}
+    return {"positions": positions, **table}
+
+
+@EXPERIMENTS.register("transformers/positions")
+def positions(scale: Scale = "small") -> Experiment:
+    """Seventeen regular tasks by transformers of two layers, each position encoding, three seeds, certificates."""
+    specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="transformer")
+    settings: Settings = {"train": {"steps": 2_000, "batch_size": 64}}
+    plan = EvaluationPlan(
+        dense=(41, 60), dense_strings=32, long=((100, 128), (200, 128), (500, 128)), structured=((500, 32),)
+    )
+    return Experiment(
+        title="Transformers by position encoding, our protocol",
+        about=(
+            "Causal transformers of two layers (D=64), preset `plain`: 2,000 steps on final answers of strings of at "
+            "most 40 symbols, three seeds, final weights. A certificate below *extracted* is all that they can have; "
+            "one that says *refuted* names the shortest string that was found."
+        ),
+        notes=(
+            "Learned positions: a table of 512; its rows beyond 40 are never trained. Randomized positions: drawn from "
+            "2,048 in training, the first ones in evaluation.",
+            "Recognition tasks draw near misses, as in `regular-gpt/ours`.",
+        ),
+        cells=[
+            Cell(language.row, name, specs(language.task, {"task": language.fields, "model": _model(name), **settings}))
+            for language in LANGUAGES
+            for name in POSITIONS
+            if name != "local"
+        ],
+        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+    )
