@@ -9,8 +9,8 @@ from lengthwise.presets.base import PRESETS, Preset, Pursuit
 class Fast(Preset):
     """Pads, noise on states and Muon: 6,000 steps on final answers at lengths up to 40, the defaults of `Recipe`.
 
-    Until a level is reached: 2,000 steps at most, and 1,000 more, of more noise and with states compared, once the loss
-    is below 0.1.
+    Until a level is reached: 4,000 steps at most, and 3,000 more, of more noise and with states compared, once the loss
+    is below 0.05; and a loss below 1e-4 without noise at the end.
 
     Source: ours; LOG.md has what was tried.
     """
@@ -22,12 +22,13 @@ class Fast(Preset):
             "regular-gpt": Pursuit(
                 train=MappingProxyType(
                     {
-                        "steps": 3_000,
+                        "steps": 7_000,
                         "pace": {
-                            "solved_loss": 0.1,
-                            "contract_steps": 1_000,
+                            "solved_loss": 0.05,
+                            "final_loss": 1e-4,
+                            "contract_steps": 3_000,
                             "contract_after": 0.5,
-                            "patience": 800,
+                            "patience": 1_500,
                         },
                     }
                 )

@@ -11,7 +11,7 @@ class GrowingGrid(Preset):
 
     The rate of Adam is a hundred times as high as is usual, as parameters are logits of a table. Training ends with a
     finite rule, whose loss on a training string is 0, or more than 1. Until a goal is reached: the temperature falls,
-    in 1,000 steps, once the loss is below 0.1, and an attempt fails where it errs on a string at the end.
+    in 1,000 steps, once the loss is below 0.1, and an attempt fails where it errs on a training string then.
 
     Source: ours.
     """

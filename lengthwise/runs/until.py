@@ -11,8 +11,6 @@ from lengthwise.certification.reachable import highest_level
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import MachineTask, Task
-from lengthwise.training.loop import TrainingState
-from lengthwise.training.recipe import Recipe
 
 Goal = Literal["solved", "extracted", "bounded", "proved"]
 """What training can have as its end: a low training loss, which no certificate follows, or the level of one."""
@@ -25,7 +23,8 @@ class Attempt(BaseModel):
     """One attempt: what it changed in the model, its seed, its steps, and what became of it.
 
     `solved_at`: the step after which the loss was low enough for states to be contracted, None where it stayed up.
-    `loss`: the running loss at the end, None where training diverged; `is_solved`: whether that is low enough. `level`:
+    `loss`: that of the final weights where states contracted, else the running loss, None where training diverged;
+    `is_solved`: whether that is low enough. `level`:
     that of its certificate, None where it was not certified.
     """
 
@@ -48,8 +47,9 @@ class Attempt(BaseModel):
             return "training diverged"
         if self.is_solved:
             return f"the loss is {self.loss:.2g} at the end"
-        what = "stayed at" if self.solved_at is None else "rose, while states contracted, to"
-        return f"the loss {what} {self.loss:.2g}"
+        if self.solved_at is None:
+            return f"the loss stayed at {self.loss:.2g}"
+        return f"the loss is {self.loss:.2g} with contracted states, which is too high"
 
 
 class Until(BaseModel):
@@ -109,13 +109,6 @@ def check_reachable(model: SequenceModel, task: Task, level: Goal) -> None:
             f"until: expected a level that a {model.name} of these settings can reach, at most {highest!r}, got "
             f"{level!r}; {ways}train another model, such as a block-linear-rnn"
         )
-
-
-def is_low(state: TrainingState, recipe: Recipe) -> bool:
-    """Whether the loss says that the task is solved, and still is now that the states have contracted."""
-    pace = recipe.pace
-    assert pace is not None
-    return state.solved_at is not None and state.loss < (pace.final_loss or pace.solved_loss)
 
 
 class Course(NamedTuple):

@@ -88,7 +88,8 @@ class PaceRecipe(_Section):
     its steps but `contract_steps`. As soon as the running loss of the answers is below `solved_loss`, the scheduled
     rest, in which temperatures fall and noise grows, is run through in `contract_steps`. Where the loss does not get
     there, training ends without it: after those steps, or as soon as it has not fallen by a tenth in `patience` steps.
-    It has succeeded where the running loss is below `final_loss` at the end (None: below `solved_loss`).
+    It has succeeded where the loss of the final weights (`training.final_loss`) is below `final_loss` then (None: below
+    `solved_loss`).
     """
 
     solved_loss: float = Field(0.01, gt=0)

@@ -1,0 +1,28 @@
+"""The loss that training ends with: that of the final weights, on strings of all lengths."""
+
+from statistics import fmean
+
+from lengthwise.models.base import eval_mode
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import Task
+from lengthwise.threads import one_thread
+from lengthwise.training.loop import TrainingState, supervised_loss, training_lengths
+from lengthwise.training.recipe import Recipe
+
+MAX_LENGTHS = 50
+"""Of a recipe with more lengths as many are taken, the shortest and the longest among them."""
+
+
+@one_thread()
+def final_loss(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> float:
+    """The mean loss of the weights that training would end with now, over one new batch of each training length.
+
+    Unlike the losses of its steps it has no noise or pads, and no length counts more than another.
+    """
+    balanced, others = training_lengths(task, recipe)
+    lengths = sorted(balanced + others)
+    count = min(len(lengths), MAX_LENGTHS)
+    taken = [lengths[round(index * (len(lengths) - 1) / max(1, count - 1))] for index in range(count)]
+    batches = (task.sample(recipe.batch_size, length, generator_for(seed, "final loss", length)) for length in taken)
+    with state.with_final_weights() as model, eval_mode(model):
+        return fmean(float(supervised_loss(model, batch, recipe.supervision)) for batch in batches)
