@@ -349,7 +349,7 @@ def _slide(
 
 
 def _num_tabled(tree: Tree, table_rows: int) -> int:
-    """The number of levels over which there are no more than so many windows, whatever the strings."""
+    """The number of levels that have no more than `table_rows` possible windows, whatever the strings."""
     levels, count = 0, len(tree.leaves) ** tree.chunk_size
     while len(tree.layers) == 1 and count <= table_rows:
         levels, count = levels + 1, (count if tree.pad_rule == "merged" else count + 1) ** tree.chunk_size
