@@ -8,6 +8,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lengthwise.ops.merge import EPSILON, merge
+from lengthwise.ops.tree_attention import Merge
+
 
 class FeedForward(nn.Module):
     """W_2 f(W_1 x), each with its bias, for a function f that the caller gives."""
@@ -118,6 +121,31 @@ class MergeLayer(TreeAttentionLayer):
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         """What queries, keys and values are projected from: tanh(g y)."""
         return torch.tanh(self.gain * states)
+
+    def fused(self) -> Merge | None:
+        """The merge in one piece (`lengthwise.ops.merge`), for training; None where the layer is to be taken apart.
+
+        That is so without gradients, in evaluation mode, in transforms of `torch.func`, and where a part was replaced
+        or has a hook.
+        """
+        if not (self.training and torch.is_grad_enabled()) or torch._C._are_functorch_transforms_active():
+            return None
+        if not self._is_usual():
+            return None
+        weights = [self.gain, self.to_query.weight, self.to_key_value.weight, self.to_output.weight, self.bias]
+        for norm, block in zip(self.norms, self.feed_forwards, strict=True):
+            weights += [*norm.parameters(), *block.parameters()]
+        return partial(merge, weights)
+
+    def _is_usual(self) -> bool:
+        """Whether all parts are of the kinds that they were made of, with the same parameters, and none has a hook."""
+        parts = list(self.modules())
+        return (
+            {type(part) for part in parts} == {MergeLayer, FeedForward, nn.ModuleList, nn.LayerNorm, nn.Linear}
+            and not any(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks for part in parts)
+            and all(part.eps == EPSILON for part in parts if isinstance(part, nn.LayerNorm))
+            and len(list(self.parameters())) == 5 + 6 * len(self.norms)
+        )
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         merged: Tensor = self.to_output(attended)

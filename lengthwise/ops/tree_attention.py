@@ -12,11 +12,12 @@ under `"raw"` every level finds the same raw pad there again.
 
 `masked_states` is the definition: a [T, T] mask per level, as in eq. (1). `prefix_states` computes the same
 without a mask; `last_state` only the answer for the whole string, visiting at level l just the positions congruent to
-T - 1 modulo C^l. These two compute each distinct window of symbols of their lowest levels once ("content tables") and
-gather; this is exact, in training too.
+T - 1 modulo C^l. As long as windows repeat, these two merge each distinct one once and gather; this is exact, in
+training too.
 
-Both begin with the tables: `rows` holds the distinct states of a level, `codes` says which row stands where. From the
-first level that is not tabled, `states` holds one state for each node. `pad` is always the current level's pad.
+Both begin with what nodes share: `rows` holds the distinct states of a level, `codes` says which row stands where. From
+the first level at which few windows repeat, `states` holds one state for each node. `pad` is always the current
+level's pad.
 
 Letters: B strings, T symbols, N or M nodes of a level, V symbols with the pad, R rows, D width, H heads of E = D / H,
 C chunk size, K thickness.
@@ -27,17 +28,22 @@ Masked away instead, one symbol and the same symbol twice would be indistinguish
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
 PadRule = Literal["merged", "raw"]
 
 TABLE_ROWS = 1024
-"""Up to this number of windows they are tabled, however small the batch."""
+"""Noise acts above the levels that have no more possible windows than this, whatever the batch."""
+
+MAX_DISTINCT = 0.75
+"""Windows are compared as long as the distinct states are no more than this part of the nodes."""
 
 
 @runtime_checkable
@@ -56,6 +62,17 @@ class TreeLayer(Protocol):
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]: ...
     def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]: ...
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]: ...
+
+
+Merge = Callable[[Tensor, Tensor | None], Tensor]
+"""A layer's value on windows, oldest part first: of states [R, D] by indices [C, M], or of parts [C, M, D] and None."""
+
+
+@runtime_checkable
+class FusedLayer(Protocol):
+    """A tree layer that has its value in one piece, for training; None where it is to be taken apart."""
+
+    def fused(self) -> Merge | None: ...
 
 
 class Tree(NamedTuple):
@@ -133,6 +150,23 @@ def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[T
     return layer.output(windows[..., -1, :], attended)
 
 
+def _merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Float[Tensor, "M D"]:
+    """The definition of a `Merge`. Of indices, states are projected first, then gathered."""
+    if windows is None:
+        return merge_windows(layer, states.transpose(0, 1))
+    normed, newest_first = layer.normalize(states), windows.flip(0)
+    key, value = layer.key_value(normed)
+    query = layer.query(normed).index_select(0, windows[-1])
+    keys, values = ([part.index_select(0, index) for index in newest_first] for part in (key, value))
+    return layer.output(states.index_select(0, windows[-1]), attend(query, keys, values, layer.window_bias()))
+
+
+def _merge_of(layer: TreeLayer) -> Merge:
+    """The layer's value in one piece, or else by its parts."""
+    fused = layer.fused() if isinstance(layer, FusedLayer) else None
+    return fused or partial(_merge_by_parts, layer)
+
+
 def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:
     """The definition: every prefix's state, by the mask of eq. (1) with pads written out before the start.
 
@@ -167,26 +201,24 @@ def prefix_states(
     `perturb` is applied to the states of every level above the tabled ones, to that of the pads too. If it is random,
     the forms draw in different orders and differ.
     """
-    chunk = tree.chunk_size
-    levels, level = num_levels(ids.shape[1], chunk), 0
-    skipped = _num_leading_pads(ids, tree)
-    rows, codes, answers = tree.leaves, ids[:, skipped:], []
-    while level < levels and _worth_tabling(tree, len(rows), ids.numel(), perturb is not None, table_rows):
-        codes = _window_code(_shifted(codes, chunk**level, chunk), tree, len(rows))
-        rows = _next_rows(rows, tree)
+    chunk, levels = tree.chunk_size, num_levels(ids.shape[1], tree.chunk_size)
+    skipped, num_tabled = _num_leading_pads(ids, tree), _num_tabled(tree, table_rows)
+    rows, codes, answers, level = tree.leaves, ids[:, skipped:], [], 0
+    merge = _merge_of(tree.layers[-1])
+    while level < levels and (level < num_tabled if perturb else _repeats(rows, [codes], tree, table_rows)):
+        rows, (codes,) = _merge_distinct(rows, [_shifted(codes, chunk**level, chunk)], tree, merge)
         before, read = _read_after(level, chunk, skipped)
-        answers += [rows[0].expand(len(ids), before, -1), rows[codes[:, read]]]
+        answers += [rows[0].expand(len(ids), before, -1), _gathered(rows, codes[:, read])]
         level += 1
-    states, pad = None, rows[0]
+    states, pad = None if _repeats(rows, [codes], tree, table_rows) else _gathered(rows, codes), rows[0]
     for upper in range(level, levels):
-        stride = chunk**upper
-        for layer in tree.layers:
-            if states is None:
-                states = _merge_gathered(layer, rows, _shifted(codes, stride, chunk))
-            else:
-                states = _slide(layer, states, pad, stride, chunk)
-            pad = _merge_pad(layer, pad)
-        assert states is not None
+        if states is None:
+            rows, (codes,) = _merge_distinct(rows, [_shifted(codes, chunk**upper, chunk)], tree, merge)
+            states, pad = _gathered(rows, codes), rows[0]
+        else:
+            for layer in tree.layers:
+                states = _slide(layer, states, pad, chunk**upper, chunk)
+                pad = _merge_pad(layer, pad)
         states, pad = (perturb(states), perturb(pad)) if perturb else (states, pad)
         before, read = _read_after(upper, chunk, skipped)
         answers += [pad.expand(len(ids), before, -1), states[:, read]]
@@ -202,7 +234,7 @@ def last_state(
 ) -> Float[Tensor, "B D"]:
     """The whole string's state, ``prefix_states(...)[:, -1]``: at level l only every C^l-th position exists.
 
-    About T / (C - 1) merges when K = 1, less the tabled ones. `perturb` as in `prefix_states`.
+    About T / (C - 1) merges when K = 1, less those that repeat. `perturb` as in `prefix_states`.
     """
     (states,) = last_states([ids], tree, perturb, table_rows)
     return states
@@ -218,22 +250,25 @@ def last_states(
 
     The trees grow side by side, all merges of a level at once: small batches then cost little more than one of them.
     """
-    chunk = tree.chunk_size
+    chunk, num_tabled = tree.chunk_size, _num_tabled(tree, table_rows)
     depths = [num_levels(ids.shape[1], chunk) for ids in batches]
-    # The trees that still grow; their nodes are codes as long as states are tabled.
+    # The trees that still grow; their nodes are codes as long as states are shared.
     growing = dict(enumerate(ids[:, _num_leading_pads(ids, tree) :] for ids in batches))
-    rows, level = tree.leaves, 0
+    rows, level, merge = tree.leaves, 0, _merge_of(tree.layers[-1])
     tops: dict[int, Tensor] = {}
-    while growing and _worth_tabling(tree, len(rows), _num_merges(growing, chunk), perturb is not None, table_rows):
-        growing = {k: _window_code(_chunked(codes, chunk), tree, len(rows)) for k, codes in growing.items()}
-        rows = _next_rows(rows, tree)
+    while growing and (level < num_tabled if perturb else _repeats(rows, growing.values(), tree, table_rows)):
+        rows, growing = _merge_codes(rows, growing, tree, merge)
         level += 1
-        tops |= {k: rows[growing.pop(k)[:, 0]] for k in list(growing) if depths[k] == level}
+        tops |= {k: rows.index_select(0, growing.pop(k)[:, 0]) for k in list(growing) if depths[k] == level}
     pad = rows[0]
-    if len(tree.layers) > 1:
-        growing = {k: rows[codes] for k, codes in growing.items()}
+    if not _repeats(rows, growing.values(), tree, table_rows):
+        growing = {k: _gathered(rows, codes) for k, codes in growing.items()}
     while growing:
-        growing, pad = _next_level(growing, rows, pad, tree)
+        if all(nodes.ndim == 2 for nodes in growing.values()):
+            rows, codes = _merge_codes(rows, growing, tree, merge)
+            growing, pad = {k: _gathered(rows, nodes) for k, nodes in codes.items()}, rows[0]
+        else:
+            growing, pad = _merge_states(growing, pad, tree, merge)
         level += 1
         if perturb:
             growing, pad = {k: perturb(states) for k, states in growing.items()}, perturb(pad)
@@ -242,41 +277,41 @@ def last_states(
     return [tops[k] for k in range(len(batches))]
 
 
-def _num_merges(growing: Mapping[int, Int64[Tensor, "_ _"]], chunk_size: int) -> int:
-    return sum(len(codes) * -(-codes.shape[1] // chunk_size) for codes in growing.values())
+def _merge_codes(
+    rows: Float[Tensor, "R D"], growing: Mapping[int, Int64[Tensor, "_ _"]], tree: Tree, merge: Merge
+) -> tuple[Float[Tensor, "S D"], dict[int, Int64[Tensor, "_ _"]]]:
+    """The distinct states a level up, and which of them stands at each node."""
+    windows = [_chunked(codes, codes.new_zeros(()), tree.chunk_size) for codes in growing.values()]
+    rows, codes = _merge_distinct(rows, windows, tree, merge)
+    return rows, dict(zip(growing, codes, strict=True))
 
 
-def _next_level(
-    growing: Mapping[int, Tensor], rows: Float[Tensor, "R D"], pad: Float[Tensor, " D"], tree: Tree
+def _merge_states(
+    growing: Mapping[int, Float[Tensor, "_ _ D"]], pad: Float[Tensor, " D"], tree: Tree, merge: Merge
 ) -> tuple[dict[int, Float[Tensor, "_ _ D"]], Float[Tensor, " D"]]:
-    """The states a level up, and the pad's; nodes are given as states or, above the last tabled level, as codes."""
-    *sliding, merging = tree.layers
-    for layer in sliding:
+    """The states a level up, and the pad's."""
+    for layer in tree.layers[:-1]:
         growing = {k: _slide(layer, states, pad, 1, tree.chunk_size) for k, states in growing.items()}
         pad = _merge_pad(layer, pad)
-    if all(nodes.ndim == 2 for nodes in growing.values()):
-        chunks = [_chunked(codes, tree.chunk_size) for codes in growing.values()]
-        one_pad = rows.new_zeros(1, dtype=torch.int64)
-        window = [torch.cat([one_pad, *(part.flatten() for part in parts)]) for parts in zip(*chunks, strict=True)]
-        merged = _merge_gathered(merging, rows, window)
-    else:
-        windows = [_state_chunks(states, pad, tree.chunk_size).flatten(0, 1) for states in growing.values()]
-        merged = merge_windows(merging, torch.cat([pad.expand(1, tree.chunk_size, -1), *windows]))
-    shapes = [(len(nodes), -(-nodes.shape[1] // tree.chunk_size)) for nodes in growing.values()]
-    above, *parts = merged.split([1, *(batch * count for batch, count in shapes)])
-    states = (part.unflatten(0, shape) for part, shape in zip(parts, shapes, strict=True))
+    windows = [_chunked(states, pad, tree.chunk_size) for states in growing.values()]
+    pads = pad.expand(tree.chunk_size, 1, -1)
+    merged = merge(torch.cat([pads, *(w.flatten(0, 1).transpose(0, 1) for w in windows)], 1), None)
+    above, *parts = merged.split([1, *(w.shape[0] * w.shape[1] for w in windows)])
+    states = (part.unflatten(0, w.shape[:2]) for part, w in zip(parts, windows, strict=True))
     return dict(zip(growing, states, strict=True)), above[0]
 
 
-def _state_chunks(
-    states: Float[Tensor, "B N D"], pad: Float[Tensor, " D"], chunk_size: int
-) -> Float[Tensor, "B M C D"]:
-    """The chunks of C states, oldest first, with pads before the first one where it is not full."""
-    missing = -states.shape[1] % chunk_size
+def _chunked(nodes: Tensor, pad: Tensor, chunk_size: int) -> Tensor:
+    """The chunks of C nodes [B, M, C, ...], oldest first, with pads before the first one where it is not full."""
+    missing = -nodes.shape[1] % chunk_size
     if missing:
-        states = torch.cat([pad.expand(len(states), missing, -1), states], 1)
-    chunks: Tensor = states.unflatten(1, (-1, chunk_size))
-    return chunks
+        nodes = torch.cat([pad.expand(len(nodes), missing, *nodes.shape[2:]), nodes], 1)
+    return nodes.reshape(len(nodes), -1, chunk_size, *nodes.shape[2:])
+
+
+def _gathered(rows: Float[Tensor, "R D"], codes: Int64[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
+    """``rows[codes]``, in a fraction of the time."""
+    return rows.index_select(0, codes.flatten()).view(*codes.shape, rows.shape[1])
 
 
 def _read_after(level: int, chunk_size: int, skipped: int = 0) -> tuple[int, slice]:
@@ -313,63 +348,49 @@ def _slide(
     return layer.output(states, attended)
 
 
-def _merge_gathered(
-    layer: TreeLayer, rows: Float[Tensor, "R D"], window: Sequence[Int64[Tensor, "*N"]]
-) -> Float[Tensor, "*N D"]:
-    """The layer's value on windows given as indices into `rows`, newest first: project the rows, then gather."""
-    normed = layer.normalize(rows)
-    key, value = layer.key_value(normed)
-    attended = attend(
-        layer.query(normed)[window[0]],
-        [key[codes] for codes in window],
-        [value[codes] for codes in window],
-        layer.window_bias(),
-    )
-    return layer.output(rows[window[0]], attended)
+def _num_tabled(tree: Tree, table_rows: int) -> int:
+    """The number of levels that have no more than `table_rows` possible windows, whatever the strings."""
+    levels, count = 0, len(tree.leaves) ** tree.chunk_size
+    while len(tree.layers) == 1 and count <= table_rows:
+        levels, count = levels + 1, (count if tree.pad_rule == "merged" else count + 1) ** tree.chunk_size
+    return levels
 
 
-def _worth_tabling(tree: Tree, num_rows: int, num_states: int, perturbed: bool, table_rows: int) -> bool:
-    """Whether the next level has few enough distinct windows; never for `table_rows` 0.
+def _repeats(rows: Float[Tensor, "R D"], codes: Iterable[Int64[Tensor, "*_"]], tree: Tree, table_rows: int) -> bool:
+    """Whether nodes share states enough to look for windows that repeat, and windows have codes that are integers."""
+    if len(tree.layers) > 1 or not table_rows or len(rows) ** tree.chunk_size >= 1 << 63:
+        return False
+    return len(rows) <= MAX_DISTINCT * sum(nodes.numel() for nodes in codes)
 
-    Under perturbation the answer depends on the tree alone, never on the batch: it decides where noise acts.
+
+def _merge_distinct(
+    rows: Float[Tensor, "R D"], windows: Sequence[Int64[Tensor, "_ _ C"]], tree: Tree, merge: Merge
+) -> tuple[Float[Tensor, "S D"], list[Int64[Tensor, "_ _"]]]:
+    """The states of all distinct windows of `rows`, and which of them each window has; row 0 is the pad again.
+
+    A window i_0 ... i_{C-1} has the code i_0 + i_1 R + i_2 R^2 + ... Under the merged pad rule the pad is the window of
+    pads only, which has the least code; under the raw one it is the raw pad, and the states of windows follow it.
     """
-    limit = table_rows if perturbed or not table_rows else max(table_rows, num_states // 2)
-    return len(tree.layers) == 1 and num_rows**tree.chunk_size <= limit
-
-
-def _next_rows(rows: Float[Tensor, "R D"], tree: Tree) -> Float[Tensor, "S D"]:
-    """The states of all windows over `rows`, window (i_0 newest, i_1, ...) at index i_0 + i_1 R + i_2 R^2 + ...
-
-    The window of pads only is row 0 again; under the raw pad rule, row 0 is the raw pad and the windows follow it.
-    """
-    count = len(rows)
-    windows = torch.arange(count**tree.chunk_size, device=rows.device)
-    digits = [windows // count**j % count for j in range(tree.chunk_size)]
-    merged = _merge_gathered(tree.layers[0], rows, digits)
-    return merged if tree.pad_rule == "merged" else torch.cat([tree.leaves[:1], merged])
-
-
-def _window_code(window: Sequence[Int64[Tensor, "*N"]], tree: Tree, num_rows: int) -> Int64[Tensor, "*N"]:
-    """The index of each window among `_next_rows`."""
-    code = torch.zeros_like(window[0])
-    for digit in reversed(window):
-        code = code * num_rows + digit
-    return code if tree.pad_rule == "merged" else code + 1
+    powers = torch.tensor([len(rows) ** j for j in range(tree.chunk_size)], device=rows.device)
+    codes = [(window * powers).sum(-1) for window in windows]
+    of_pads = codes[0].new_zeros(1)
+    distinct, index = torch.cat([of_pads, *(code.flatten() for code in codes)]).unique(return_inverse=True)
+    above = merge(rows, distinct // powers[:, None] % len(rows))
+    if tree.pad_rule == "raw":
+        above, index = torch.cat([tree.leaves[:1], above]), index + 1
+    parts = index[1:].split([code.numel() for code in codes])
+    return above, [part.view_as(code) for part, code in zip(parts, codes, strict=True)]
 
 
 def _num_leading_pads(ids: Int64[Tensor, "B T"], tree: Tree) -> int:
     """Columns at the start that are pads in every string and need no computing: merged pads stand there anyway."""
-    return int((ids != 0).any(0).int().argmax()) if tree.pad_rule == "merged" else 0
+    if tree.pad_rule == "raw" or bool(ids[:, 0].any()):
+        return 0
+    return int((ids != 0).any(0).int().argmax())
 
 
-def _chunked(codes: Int64[Tensor, "B N"], chunk_size: int) -> Sequence[Int64[Tensor, "B M"]]:
-    """The chunks of C codes, pads (code 0) before the first, as C tensors, newest first."""
-    filled = torch.nn.functional.pad(codes, (-codes.shape[1] % chunk_size, 0))
-    return list(filled.unflatten(1, (-1, chunk_size)).unbind(2)[::-1])
-
-
-def _shifted(codes: Int64[Tensor, "B T"], stride: int, chunk_size: int) -> Sequence[Int64[Tensor, "B T"]]:
-    """The codes at distances 0, stride, ... (C-1) stride back from every position, pads (code 0) before the start."""
+def _shifted(codes: Int64[Tensor, "B T"], stride: int, chunk_size: int) -> Int64[Tensor, "B T C"]:
+    """The codes at distances (C-1) stride, ... stride, 0 back from every position, pads (code 0) before the start."""
     length = codes.shape[1]
-    distances = [min(j * stride, length) for j in range(chunk_size)]
-    return [torch.nn.functional.pad(codes, (distance, 0))[:, :length] for distance in distances]
+    distances = [min(j * stride, length) for j in reversed(range(chunk_size))]
+    return torch.stack([F.pad(codes, (distance, 0))[:, :length] for distance in distances], -1)

@@ -106,6 +106,35 @@ def test_content_tables_change_nothing(form, table_rows: int) -> None:
     assert_same(gradients(model, tabled, weight), gradients(model, plain, weight), torch.float64)
 
 
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("chunk_size", [2, 3, 4])
+def test_training_and_evaluation_are_one_function(chunk_size: int, length: int) -> None:
+    """In training a layer has its value in one piece, in evaluation it is taken apart."""
+    model, inputs = make_model(chunk_size=chunk_size), draw_inputs(length)
+    weight = torch.randn(3, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    outputs = [model.train(training).last(inputs) for training in (True, False)]
+    assert_same(outputs[:1], outputs[1:], torch.float64)
+    assert_same(*(gradients(model, output, weight) for output in outputs), torch.float64)
+
+
+@pytest.mark.parametrize("variant", ["merge", "code"])
+@pytest.mark.parametrize("length", [1, 2, 40, 63])
+def test_windows_that_repeat_are_merged_once(length: int, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred copies of a string need no more merges than one of them, and one of pads on each level."""
+    model = make_model(variant=variant).eval()
+    (layer,), counts = model.layers, []
+    output = type(layer).output
+
+    def counted(self, newest: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
+        counts.append(attended.numel() // attended.shape[-1])
+        return output(self, newest, attended)
+
+    monkeypatch.setattr(type(layer), "output", counted)
+    model.last(draw_inputs(length, batch_size=1).repeat(100, 1))
+    nodes = [-(-length // 2**level) for level in range(1, num_levels(length, 2) + 1)]
+    assert sum(counts) <= sum(nodes) + len(nodes)
+
+
 @settings(max_examples=40)
 @given(st.integers(1, 40), st.integers(0, 90), st.sampled_from([2, 3, 5]), st.sampled_from(["merge", "code"]))
 def test_leading_pads_cost_nothing_and_change_nothing(

@@ -1,0 +1,188 @@
+r"""The merge of windows in one piece, with a gradient written by hand: what training spends its time on.
+
+Of a window of states y_0 ... y_{C-1}, newest first, with n(x) = (x - mean) / sqrt(variance + 1e-5):
+
+    z_j = tanh(g y_j);  q = W_q z_0;  k_j, v_j = W_kv z_j;  a_j = softmax_j(q . k_j / sqrt(E) + r_j), for each head;
+    x_0 = W_o sum_j a_j v_j;  x_i = x_{i-1} + W'_i GELU(W_i (s_i n(x_{i-1}) + t_i) + b_i) + b'_i;  out = n(x_last).
+
+The definition is the layer taken apart, `lengthwise.layers.tree_layers.MergeLayer`. Matrices of a level are so small
+that starting an operation takes as long as running it: here fewer are started, and autograd records one. In attention,
+features come first and windows last, so that sums over the few features of a head run along windows.
+
+Letters: R rows, M windows, C chunk size, D width, H heads of E = D / H, F hidden units of a feed-forward block, N
+columns: C M parts of windows, or R rows.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+
+EPSILON = 1e-5
+"""What a norm adds to the variance: the default of `torch.nn.LayerNorm`."""
+
+
+def merge(
+    weights: Sequence[Tensor],
+    states: Float[Tensor, "R D"] | Float[Tensor, "C M D"],
+    windows: Int64[Tensor, "C M"] | None = None,
+) -> Float[Tensor, "M D"]:
+    """The merged states of windows, oldest part first: of the parts themselves, or of indices of R states.
+
+    `weights` are g [D], W_q [D, D], W_kv [2 D, D] (keys, then values), W_o [D, D], r [H, C], and of each feed-forward
+    block s, t [D], W [F, D], b [F], W' [D, F], b' [D].
+
+    Raises:
+        ValueError: a second derivative is needed, of which there is none.
+
+    Example:
+        >>> one = torch.eye(2)
+        >>> weights = [torch.ones(2), one, torch.cat([one, one]), one, torch.zeros(1, 2)]
+        >>> merge(weights, torch.tensor([[[9.0, 0.0]], [[9.0, 0.0]]])).round().tolist()
+        [[1.0, -1.0]]
+    """
+    merged: Tensor = _Merge.apply(states, windows, *weights)  # type: ignore[no-untyped-call]
+    return merged
+
+
+class _Merge(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, states: Tensor, windows: Tensor | None, *weights: Tensor) -> Tensor:
+        gain, query, key_value, output, bias, *blocks = weights
+        parts = torch.tanh(states * gain)
+        queries, keys_values = _projected(parts, windows, query, key_value)
+        shares, mixed = _attended(queries, keys_values, bias)
+        state = mixed.t() @ output.t()
+        kept = [parts, queries, keys_values, shares, mixed]
+        for scale, shift, widen, widen_bias, narrow, narrow_bias in _sixes(blocks):
+            normed, mean, rate = torch.native_layer_norm(state, scale.shape, scale, shift, EPSILON)
+            sums = torch.addmm(widen_bias, normed, widen.t())
+            hidden = F.gelu(sums)
+            kept += [state, mean, rate, normed, sums, hidden]
+            state = torch.addmm(narrow_bias, hidden, narrow.t()).add_(state)
+        merged, mean, rate = torch.native_layer_norm(state, gain.shape, None, None, EPSILON)
+        ctx.save_for_backward(states, windows, *weights, state, mean, rate, *kept)  # type: ignore[arg-type]
+        ctx.num_weights = len(weights)  # type: ignore[attr-defined]
+        return merged
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise ValueError(
+                "create_graph: expected False for a merge in training mode, got True; call model.eval(), which takes "
+                "layers apart into what has derivatives of any order"
+            )
+        states, windows, *saved = ctx.saved_tensors  # type: ignore[attr-defined]
+        weights, kept = saved[: ctx.num_weights], saved[ctx.num_weights :]  # type: ignore[attr-defined]
+        gain, query, key_value, output, _, *blocks = weights
+        state, mean, rate, parts, queries, keys_values, shares, mixed, *of_blocks = kept
+        by_state = _norm_backward(gradient, state, mean, rate, None, None)[0]
+        by_blocks: list[Tensor] = []
+        for block, of_block in zip(_sixes(blocks)[::-1], _sixes(of_blocks)[::-1], strict=True):
+            by_state, by_block = _block_backward(by_state, block, of_block)
+            by_blocks = [*by_block, *by_blocks]
+        by_mixed, by_output = output.t() @ by_state.t(), by_state.t() @ mixed.t()
+        by_queries, by_keys_values, by_bias = _attended_backward(by_mixed, queries, keys_values, shares)
+        by_parts, by_query, by_key_value = _projected_backward(
+            by_queries, by_keys_values, parts, windows, query, key_value
+        )
+        by_products = torch.ops.aten.tanh_backward.default(by_parts, parts)
+        by_gain = (by_products * states).flatten(0, -2).sum(0)
+        return (by_products * gain, None, by_gain, by_query, by_key_value, by_output, by_bias, *by_blocks)
+
+
+def _sixes(tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
+    """Of each feed-forward block its weights, or what its gradient needs."""
+    return [tensors[i : i + 6] for i in range(0, len(tensors), 6)]
+
+
+def _projected(
+    parts: Float[Tensor, "R D"] | Float[Tensor, "C M D"],
+    windows: Int64[Tensor, "C M"] | None,
+    query: Float[Tensor, "D D"],
+    key_value: Float[Tensor, "_ D"],
+) -> tuple[Float[Tensor, "D M"], Float[Tensor, "_ N"]]:
+    """Queries of newest parts, keys and values of all parts."""
+    if windows is None:
+        return query @ parts[-1].t(), key_value @ parts.flatten(0, 1).t()
+    columns = parts.t()
+    return (query @ columns).index_select(1, windows[-1]), (key_value @ columns).index_select(1, windows.flatten())
+
+
+def _projected_backward(
+    by_queries: Float[Tensor, "D M"],
+    by_keys_values: Float[Tensor, "_ N"],
+    parts: Tensor,
+    windows: Int64[Tensor, "C M"] | None,
+    query: Float[Tensor, "D D"],
+    key_value: Float[Tensor, "_ D"],
+) -> tuple[Tensor, Float[Tensor, "D D"], Float[Tensor, "_ D"]]:
+    """The gradients by parts, W_q and W_kv."""
+    if windows is not None:
+        by_queries = parts.new_zeros(len(query), len(parts)).index_add_(1, windows[-1], by_queries)
+        zeros = parts.new_zeros(len(key_value), len(parts))
+        by_keys_values = zeros.index_add_(1, windows.flatten(), by_keys_values)
+    columns = parts.view(-1, len(query))
+    by_columns, first = by_keys_values.t() @ key_value, len(columns) - by_queries.shape[1]
+    by_columns[first:].addmm_(by_queries.t(), query)
+    return by_columns.view_as(parts), by_queries @ columns[first:], by_keys_values @ columns
+
+
+def _attended(
+    queries: Float[Tensor, "D M"], keys_values: Float[Tensor, "_ N"], bias: Float[Tensor, "H C"]
+) -> tuple[Float[Tensor, "H C M"], Float[Tensor, "D M"]]:
+    """The weights of all parts, and the values that they mix."""
+    heads, chunk = bias.shape
+    keys, values = keys_values.view(2, heads, -1, chunk, queries.shape[1])
+    scores = (queries.view(heads, -1, 1, queries.shape[1]) * keys).sum(1)
+    shares = torch.add(bias.flip(1)[..., None], scores, alpha=keys.shape[1] ** -0.5).softmax(1)
+    return shares, (shares[:, None] * values).sum(2).flatten(0, 1)
+
+
+def _attended_backward(
+    by_mixed: Float[Tensor, "D M"],
+    queries: Float[Tensor, "D M"],
+    keys_values: Float[Tensor, "_ N"],
+    shares: Float[Tensor, "H C M"],
+) -> tuple[Float[Tensor, "D M"], Float[Tensor, "_ N"], Float[Tensor, "H C"]]:
+    """The gradients by queries, by keys and values, and by r."""
+    heads, chunk, count = shares.shape
+    by_keys_values = torch.empty_like(keys_values)
+    keys, values = keys_values.view(2, heads, -1, chunk, count)
+    by_keys, by_values = by_keys_values.view(2, heads, -1, chunk, count)
+    by_mixed = by_mixed.view(heads, -1, 1, count)
+    torch.mul(shares[:, None], by_mixed, out=by_values)
+    by_shares = (values * by_mixed).sum(1)
+    by_scores = torch._softmax_backward_data(by_shares, shares, 1, shares.dtype)
+    by_bias = by_scores.sum(2).flip(1)
+    by_products = by_scores.mul_(keys.shape[1] ** -0.5)[:, None]
+    torch.mul(by_products, queries.view(heads, -1, 1, count), out=by_keys)
+    return (by_products * keys).sum(2).flatten(0, 1), by_keys_values, by_bias
+
+
+def _block_backward(
+    by_state: Float[Tensor, "M D"], block: Sequence[Tensor], kept: Sequence[Tensor]
+) -> tuple[Float[Tensor, "M D"], list[Tensor]]:
+    """The gradients by what comes into a block, and by its weights."""
+    scale, shift, widen, _, narrow, _ = block
+    state, mean, rate, normed, sums, hidden = kept
+    by_narrow = [by_state.t() @ hidden, by_state.sum(0)]
+    by_sums = torch.ops.aten.gelu_backward.default(by_state @ narrow, sums)
+    by_widen = [by_sums.t() @ normed, by_sums.sum(0)]
+    before, *by_norm = _norm_backward(by_sums @ widen, state, mean, rate, scale, shift)
+    return before.add_(by_state), [*by_norm, *by_widen, *by_narrow]
+
+
+def _norm_backward(
+    gradient: Float[Tensor, "M D"], state: Float[Tensor, "M D"], mean: Tensor, rate: Tensor, *weights: Tensor | None
+) -> tuple[Any, ...]:
+    """The gradients of a norm by its state and by its weights, None for those that it has not."""
+    needs = [True, *(weight is not None for weight in weights)]
+    gradients: tuple[Any, ...] = torch.ops.aten.native_layer_norm_backward.default(
+        gradient, state, state.shape[1:], mean, rate, *weights, needs
+    )
+    return gradients
