@@ -8,7 +8,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.proofs.base import Unproved
-from lengthwise.certification.proofs.exact import ExactProver, exact_merges
+from lengthwise.certification.proofs.exact import ExactMerges, ExactProver
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.constructions.regular_gpt import compile_regular_gpt
@@ -38,7 +38,8 @@ def test_merges_are_those_of_the_model_to_the_last_bit(chunk_size: int) -> None:
     states = torch.randint(-3, 4, (50, chunk_size, model.config.d_model), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         expected = merge_windows(model.layers[0], states.float())
-        assert torch.equal(exact_merges(model.layers[0], states.double()).float(), expected)
+        merges = ExactMerges(model.layers[0], states.flatten(0, 1).double())
+        assert torch.equal(merges(torch.arange(50 * chunk_size).view(50, chunk_size)).T.float(), expected)
 
 
 @pytest.mark.parametrize(("name", "fields"), [("parity", {}), ("tomita", {"index": 5}), ("cycle-navigation", {})])
