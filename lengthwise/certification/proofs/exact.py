@@ -93,7 +93,7 @@ class ExactMerges:
 class ExactProver(Prover):
     """Goes through all merges of a RegularGPT of variant bare (`ExactMerges`)."""
 
-    reader = "tree"
+    reader = "bare"
 
     @classmethod
     def applies_to(cls, model: TreeModel) -> bool:
