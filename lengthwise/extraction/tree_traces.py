@@ -1,7 +1,6 @@
 """Whether a model's states stay in the classes that a machine gives them, node by node, on given strings."""
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -15,24 +14,23 @@ from lengthwise.extraction.prototypes import largest_finite
 from lengthwise.extraction.tree import MAX_MERGES_PER_CHUNK, check_tree
 from lengthwise.models.base import TreeModel
 from lengthwise.ops.answers import answers_of
-from lengthwise.ops.tree_attention import Tree, merge_windows, num_levels
-from lengthwise.randomness import generator_for
+from lengthwise.ops.tree_attention import merge_windows, num_levels
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 21
 """Trees are built over chunks of strings with no more symbols."""
 
-MAX_DISTINCT = 1 / 2
-"""Equal windows of many states, and equal states, are one where no larger part of them is distinct."""
+MAX_KNOWN = 2_000
+"""The largest number of states whose merges are kept."""
 
 MAX_WORDS = 1024
 NUM_POWERS = 60
 
 
 class TreeLevel(NamedTuple):
-    """The merged nodes of one level of some trees, first one over pads only; equal ones are one where they are many.
+    """The merged nodes of one level of some trees, first one over pads only; equal windows are one where they are many.
 
-    `windows` are rows of the level below, oldest first; `counts` says how many nodes each of them is, and `rows` which
-    of `states` is theirs: that of the same number, but where states are few.
+    `windows` are rows of the states of the level below, oldest first; `counts` says how many nodes each of them is, and
+    `rows` which of `states` is its own: equal states are one where they are few.
     """
 
     windows: Int64[Tensor, "W C"]
@@ -59,34 +57,76 @@ def tree_chunks(strings: Int64[Tensor, "B T"]) -> Sequence[Int64[Tensor, "_ T"]]
     return chunks
 
 
+class KnownMerges:
+    """The windows of a model's states that were merged so far, where its states are few: none of them is merged again.
+
+    States are one if they are equal to the last bit. Once there are more than `MAX_KNOWN` nothing is kept any longer.
+    """
+
+    def __init__(self, model: TreeModel) -> None:
+        self._layer = model.tree.layers[0]
+        self._states = model.tree.leaves[:0]
+        self._indices: dict[bytes, int] = {}
+        self._merged: dict[tuple[int, ...], int] = {}
+        self._are_few = True
+
+    def merge(
+        self, states: Float[Tensor, "N D"], windows: Int64[Tensor, "W C"]
+    ) -> tuple[Float[Tensor, "R D"], Int64[Tensor, " W"]]:
+        """The states of these windows of states, and the row of each window."""
+        merged = self._indices_of_merged(states, windows) if self._are_few else None
+        if merged is None:
+            chunks = [merge_windows(self._layer, states[chunk]) for chunk in windows.split(MAX_MERGES_PER_CHUNK)]
+            return torch.cat(chunks), torch.arange(len(windows))
+        indices, rows = merged.unique(return_inverse=True)
+        first = torch.full_like(indices, len(rows)).scatter_reduce(0, rows, torch.arange(len(rows)), "amin")
+        order = first.argsort()  # that of the windows: the state of the pads stays the first
+        return self._states[indices[order]], order.argsort()[rows]
+
+    def _indices_of_merged(
+        self, states: Float[Tensor, "N D"], windows: Int64[Tensor, "W C"]
+    ) -> Int64[Tensor, " W"] | None:
+        """The index of the state of each window; None where there are too many states."""
+        keys = list(map(tuple, self._indices_of(states)[windows].tolist()))
+        new = [key for key in dict.fromkeys(keys) if key not in self._merged]
+        for start in range(0, len(new), MAX_MERGES_PER_CHUNK):
+            chunk = new[start : start + MAX_MERGES_PER_CHUNK]
+            merged = self._indices_of(merge_windows(self._layer, self._states[torch.tensor(chunk)]))
+            self._merged.update(zip(chunk, merged.tolist(), strict=True))
+            if len(self._states) > MAX_KNOWN:
+                self._merged, self._indices, self._are_few = {}, {}, False
+                return None
+        return torch.tensor([self._merged[key] for key in keys])
+
+    def _indices_of(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
+        """The index of each state, which is a new one where there is none."""
+        rows = [row.tobytes() for row in states.detach().numpy()]
+        indices = torch.tensor([self._indices.setdefault(row, len(self._indices)) for row in rows])
+        new = torch.zeros(len(self._indices) - len(self._states), dtype=torch.int64)
+        is_new = indices >= len(self._states)
+        new[indices[is_new] - len(self._states)] = torch.nonzero(is_new)[:, 0]
+        self._states = torch.cat([self._states, states[new]])
+        return indices
+
+
 @torch.no_grad()
-def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"]) -> Trees:
+def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMerges | None = None) -> Trees:
     """All nodes over some strings: about 25 MB for a million symbols, at width 64 and of an alphabet of two.
 
     Raises:
         ValueError: the model is not a tree of one layer a level whose pads are merged.
     """
     check_tree(tree := model.tree)
+    known = known or KnownMerges(model)
     states, codes, levels = tree.leaves, strings + 1, []
     for _ in range(num_levels(strings.shape[1], tree.chunk_size)):
         windows, codes = _distinct_windows(codes, len(states), tree.chunk_size)
-        states, rows = _merged(tree, states, windows)
         counts = codes.flatten().bincount(minlength=len(windows))
         counts[0].clamp_(min=1)  # the pads, which fill chunks up at higher levels
+        states, rows = known.merge(states, windows)
         levels.append(TreeLevel(windows, rows, states, counts))
         codes = rows[codes]
     return Trees(levels, codes[:, 0])
-
-
-def _merged(
-    tree: Tree, states: Float[Tensor, "N D"], windows: Int64[Tensor, "W C"]
-) -> tuple[Float[Tensor, "R D"], Int64[Tensor, " W"]]:
-    """The states of windows of states, equal ones as one where they are many, and the row of each window."""
-    chunks = [distinct_rows(merge_windows(tree.layers[0], states[part])) for part in windows.split(MAX_MERGES_PER_CHUNK)]
-    starts = [0, *accumulate(len(rows) for rows, _ in chunks)]
-    numbers = torch.cat([start + numbers for start, (_, numbers) in zip(starts, chunks, strict=False)])
-    distinct, of_rows = distinct_rows(torch.cat([rows for rows, _ in chunks]))
-    return distinct, of_rows[numbers]
 
 
 @torch.no_grad()
@@ -137,7 +177,7 @@ def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Tre
             chunks = (extraction.classes_of(model, states) for states in level.states.split(MAX_MERGES_PER_CHUNK))
             classes, distances = (torch.cat(parts)[level.rows] for parts in zip(*chunks, strict=True))
             of_windows = torch.from_numpy(machine.merged(expected[level.windows].numpy()))
-            # Of windows with one state and several classes all but one are wrong here, whichever goes on.
+            # Where windows with one state have several classes all but one are wrong, whichever is followed.
             expected = torch.full((len(level.states),), GAP).index_put((level.rows,), of_windows)
             wrong = (classes != of_windows) | (of_windows < 0) | ~distances.isfinite()
             num_wrong = int(level.counts[wrong].sum())
@@ -154,26 +194,12 @@ def _distinct_windows(
     """
     filled = torch.nn.functional.pad(codes, (-codes.shape[1] % chunk_size, 0))
     windows = filled.unflatten(1, (-1, chunk_size))
-    if num_rows**chunk_size < 2**62:
-        indices = num_rows ** torch.arange(chunk_size - 1, -1, -1)
-        keys = torch.cat([indices.new_zeros(1), (windows * indices).sum(-1).flatten()])
-        distinct, numbers = keys.unique(return_inverse=True)
-        if num_rows**chunk_size < len(keys) or len(distinct) <= len(keys) * MAX_DISTINCT:
-            return distinct[:, None] // indices % num_rows, numbers[1:].view(windows.shape[:2])
-    numbers = torch.arange(1, windows[..., 0].numel() + 1).view(windows.shape[:2])
-    return torch.cat([windows.new_zeros(1, chunk_size), windows.flatten(0, 1)]), numbers
-
-
-def distinct_rows(rows: Float[Tensor, "N D"]) -> tuple[Float[Tensor, "R D"], Int64[Tensor, " N"]]:
-    """Rows that are equal to the last bit as one, where many are, in order, and the number of each row."""
-    bits = rows.contiguous().view(torch.int32)
-    factors = torch.randint(-(2**62), 2**62, bits.shape[1:], generator=generator_for(0, "distinct rows"))
-    keys = torch.cat([(part * factors).sum(1) for part in bits.split(MAX_MERGES_PER_CHUNK)])  # of whole numbers mod 2^64
-    distinct, numbers = keys.unique(return_inverse=True)
-    if len(distinct) <= len(rows) * MAX_DISTINCT:
-        first = torch.full_like(distinct, len(rows)).scatter_reduce(0, numbers, torch.arange(len(rows)), "amin")
-        first, order = first.sort()
-        numbers = order.argsort()[numbers]
-        if torch.equal(bits[first][numbers], bits):  # and no two rows have one key
-            return rows[first], numbers
-    return rows, torch.arange(len(rows))
+    if num_rows**chunk_size > windows[..., 0].numel():
+        numbers = torch.arange(1, windows[..., 0].numel() + 1).view(windows.shape[:2])
+        return torch.cat([windows.new_zeros(1, chunk_size), windows.flatten(0, 1)]), numbers
+    indices = num_rows ** torch.arange(chunk_size - 1, -1, -1)
+    keys = (windows * indices).sum(-1)
+    occurs = keys.flatten().bincount(minlength=num_rows**chunk_size) > 0
+    occurs[0] = True
+    numbers = occurs.cumsum(0) - 1
+    return torch.nonzero(occurs)[:, 0, None] // indices % num_rows, numbers[keys]

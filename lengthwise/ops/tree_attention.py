@@ -182,7 +182,7 @@ def prefix_states(
         stride = chunk**upper
         for layer in tree.layers:
             if states is None:
-                states = _merge_gathered(layer, rows, _shifted(codes, stride, chunk))
+                states = merge_gathered(layer, rows, _shifted(codes, stride, chunk))
             else:
                 states = _slide(layer, states, pad, stride, chunk)
             pad = _merge_pad(layer, pad)
@@ -258,7 +258,7 @@ def _next_level(
         chunks = [_chunked(codes, tree.chunk_size) for codes in growing.values()]
         one_pad = rows.new_zeros(1, dtype=torch.int64)
         window = [torch.cat([one_pad, *(part.flatten() for part in parts)]) for parts in zip(*chunks, strict=True)]
-        merged = _merge_gathered(merging, rows, window)
+        merged = merge_gathered(merging, rows, window)
     else:
         windows = [_state_chunks(states, pad, tree.chunk_size).flatten(0, 1) for states in growing.values()]
         merged = merge_windows(merging, torch.cat([pad.expand(1, tree.chunk_size, -1), *windows]))
@@ -313,7 +313,7 @@ def _slide(
     return layer.output(states, attended)
 
 
-def _merge_gathered(
+def merge_gathered(
     layer: TreeLayer, rows: Float[Tensor, "R D"], window: Sequence[Int64[Tensor, "*N"]]
 ) -> Float[Tensor, "*N D"]:
     """The layer's value on windows given as indices into `rows`, newest first: project the rows, then gather."""
@@ -345,7 +345,7 @@ def _next_rows(rows: Float[Tensor, "R D"], tree: Tree) -> Float[Tensor, "S D"]:
     count = len(rows)
     windows = torch.arange(count**tree.chunk_size, device=rows.device)
     digits = [windows // count**j % count for j in range(tree.chunk_size)]
-    merged = _merge_gathered(tree.layers[0], rows, digits)
+    merged = merge_gathered(tree.layers[0], rows, digits)
     return merged if tree.pad_rule == "merged" else torch.cat([tree.leaves[:1], merged])
 
 
