@@ -129,7 +129,7 @@ def _differ_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"
             around = np.moveaxis(table, index, 0).reshape(len(labels), -1)
             for one in range(len(labels)):
                 contexts = np.flatnonzero(around[one] >= 0)
-                others = np.flatnonzero(~apart[one])
+                others = one + np.flatnonzero(~apart[one, one:])  # those before it were compared with it
                 successors = around[np.ix_(others, contexts)]
                 differ = ((successors >= 0) & apart[around[one, contexts], successors]).any(1)
                 apart[one, others[differ]] = apart[others[differ], one] = True
