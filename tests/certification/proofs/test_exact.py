@@ -42,6 +42,30 @@ def test_merges_are_those_of_the_model_to_the_last_bit(chunk_size: int) -> None:
         assert torch.equal(merges(torch.arange(50 * chunk_size).view(50, chunk_size)).T.float(), expected)
 
 
+@pytest.mark.parametrize("number", [1 / 3, 2.0**-13, 2.0**22, float("inf"), float("nan")])
+@torch.no_grad()
+def test_merges_of_states_that_float32_may_round_are_not_followed(number: float) -> None:
+    """Of no short binary fraction; too large; none at all."""
+    model = compiled()
+    points = extracted(model).prototypes.double()
+    windows = torch.tensor([[0, 1]])
+    assert ExactMerges(model.layers[0], points)(windows).shape == (model.config.d_model, 1)
+    points[-1, 0] = number
+    with pytest.raises(Unproved):
+        ExactMerges(model.layers[0], points)(windows)
+
+
+@torch.no_grad()
+def test_sums_that_grow_inside_a_merge_are_not_followed() -> None:
+    """Each state and weight is small enough, and the sum of their products is not."""
+    model = compiled()
+    points = extracted(model).prototypes.double()
+    model.layers[0].feed_forwards[0].widen.weight.fill_(2.0**11)
+    model.layers[0].feed_forwards[0].narrow.weight.fill_(2.0**10)
+    with pytest.raises(Unproved, match="merges are rounded"):
+        ExactMerges(model.layers[0], points)(torch.tensor([[1, 2]]))
+
+
 @pytest.mark.parametrize(("name", "fields"), [("parity", {}), ("tomita", {"index": 5}), ("cycle-navigation", {})])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.usefixtures("fewer_strings")
