@@ -167,7 +167,7 @@ MAX_DIGITS = 12
 
 
 def is_size_exact(size: Tensor, digits: int) -> bool:
-    """Whether float32 makes no error in sums of numbers with so many binary digits, given bounds on their size."""
+    """Whether float32 makes no error in sums of numbers with these binary digits, given bounds on their size."""
     return bool((size * 2.0**digits < 2**22).all())  # another such sum may be added before it is rounded
 
 

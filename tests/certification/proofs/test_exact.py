@@ -44,7 +44,7 @@ def test_merges_are_those_of_the_model_to_the_last_bit(chunk_size: int) -> None:
 
 @pytest.mark.parametrize("number", [1 / 3, 2.0**-13, 2.0**22, float("inf"), float("nan")])
 @torch.no_grad()
-def test_merges_of_states_that_float32_may_round_are_not_followed(number: float) -> None:
+def test_merges_of_states_that_float32_may_round_are_refused(number: float) -> None:
     """Of no short binary fraction; too large; none at all."""
     model = compiled()
     points = extracted(model).prototypes.double()
@@ -56,7 +56,7 @@ def test_merges_of_states_that_float32_may_round_are_not_followed(number: float)
 
 
 @torch.no_grad()
-def test_sums_that_grow_inside_a_merge_are_not_followed() -> None:
+def test_sums_that_grow_inside_a_merge_are_refused() -> None:
     """Each state and weight is small enough, and the sum of their products is not."""
     model = compiled()
     points = extracted(model).prototypes.double()
