@@ -24,10 +24,11 @@ def coarse_congruence(
         >>> coarse_congruence(np.array([[0, 1, 2], [1, 2, 1], [2, 1, 2]]), np.array([0, 1, 0])).tolist()
         [0, 1, 0]
     """
-    blocks = _united(table, labels, likely)
+    known = labels >= 0
+    blocks = _united(table, known[:, None] & known & (labels[:, None] != labels), likely)
     smaller, their_labels = quotient(table, labels, blocks)
-    pairs = np.argwhere(np.triu(~_differ_apart(smaller, their_labels), 1))
-    joined: np.ndarray = _united(smaller, their_labels, pairs.tolist())[blocks]
+    apart = _differ_apart(smaller, their_labels)
+    joined: np.ndarray = _united(smaller, apart, np.argwhere(np.triu(~apart, 1)).tolist())[blocks]
     return joined
 
 
@@ -45,46 +46,76 @@ def quotient(
 
 
 def _united(
-    table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"], pairs: Iterable[Sequence[int]]
+    table: Int64[np.ndarray, "*K"], apart: Bool[np.ndarray, "K K"], pairs: Iterable[Sequence[int]]
 ) -> Int64[np.ndarray, " K"]:
-    """The blocks after every pair, in turn, was united with all that follows from it, where no labels clash."""
-    windows = np.argwhere(table >= 0).T
-    results = table[tuple(windows)]
-    blocks = np.arange(len(labels))
+    """The blocks after every pair, in turn, was united with all that follows from it, where no two are `apart`.
+
+    What is known of a block is kept at its first class. A pair that cannot be united stays apart: later blocks are
+    coarser, so that no more pairs can be.
+    """
+    table, apart, blocks = table.copy(), apart.copy(), np.arange(len(apart))
     for first, second in pairs:
-        if blocks[first] != blocks[second]:
-            low, high = sorted((blocks[first], blocks[second]))
-            united = _closed(windows, results, labels, np.where(blocks == high, low, blocks))
-            blocks = blocks if united is None else united
+        low, high = sorted((int(blocks[first]), int(blocks[second])))
+        if low == high or apart[low, high]:
+            continue
+        united = _closed(table, apart, blocks, low, high)
+        if united is None:
+            apart[low, high] = apart[high, low] = True
+            continue
+        _move_to_first(table, apart, blocks, united)
+        blocks = united
     return np.unique(blocks, return_inverse=True)[1]
 
 
 def _closed(
-    windows: Int64[np.ndarray, "C N"],
-    results: Int64[np.ndarray, " N"],
-    labels: Int64[np.ndarray, " K"],
+    table: Int64[np.ndarray, "*K"],
+    apart: Bool[np.ndarray, "K K"],
     blocks: Int64[np.ndarray, " K"],
+    low: int,
+    high: int,
 ) -> Int64[np.ndarray, " K"] | None:
-    """The finest congruence that is no finer than `blocks`, each named by its first class; None where labels clash."""
-    count, sizes = len(blocks), (len(blocks),) * len(windows)
-    while not _labels_clash(labels, blocks):
-        of_windows, of_results = np.ravel_multi_index(tuple(blocks[windows]), sizes), blocks[results]
-        minimum = np.full(np.prod(sizes), count)
-        np.minimum.at(minimum, of_windows, of_results)
-        into = np.arange(count)
-        np.minimum.at(into, of_results, minimum[of_windows])
-        joined = into[blocks]
-        if np.array_equal(joined, blocks):
+    """The finest congruence in which these blocks of another are one; None where two that are apart would be.
+
+    Windows of blocks that stay as they were agree already: only those with a part in a block that grew are looked at.
+    """
+    blocks = np.where(blocks == high, low, blocks)
+    grown = np.array([low, high])  # first classes of the blocks that are no longer alone
+    while not (apart[np.ix_(grown, grown)] & (blocks[grown][:, None] == blocks[grown])).any():
+        into = np.arange(len(blocks))
+        for index in range(table.ndim):
+            around = np.moveaxis(table, index, 0)[grown]
+            windows = np.nonzero(around >= 0)
+            results = blocks[around[windows]]
+            of_parts = (np.unique(blocks[grown], return_inverse=True)[1], *[blocks] * (table.ndim - 1))
+            parts = [of_part[part] for of_part, part in zip(of_parts, windows, strict=True)]
+            keys = np.ravel_multi_index(parts, around.shape)
+            least = np.full(around.size, len(blocks))
+            np.minimum.at(least, keys, results)
+            np.minimum.at(into, results, least[keys])
+        if not (into < np.arange(len(blocks))).any():
             return blocks
+        joined = into[blocks]
+        grown = np.union1d(grown, np.flatnonzero(into < np.arange(len(blocks))))
+        grown = np.union1d(grown, joined[grown])
         blocks = joined
     return None
 
 
-def _labels_clash(labels: Int64[np.ndarray, " K"], blocks: Int64[np.ndarray, " K"]) -> bool:
-    known = labels >= 0
-    greatest = np.full(len(labels), GAP)
-    np.maximum.at(greatest, blocks[known], labels[known])
-    return bool((greatest[blocks[known]] != labels[known]).any())
+def _move_to_first(
+    table: Int64[np.ndarray, "*K"],
+    apart: Bool[np.ndarray, "K K"],
+    blocks: Int64[np.ndarray, " K"],
+    united: Int64[np.ndarray, " K"],
+) -> None:
+    """Move what is known of blocks that are now parts of others to the first classes of those, in place."""
+    for one in np.unique(blocks[united != blocks]):
+        first = united[one]
+        for index in range(table.ndim):
+            around = np.moveaxis(table, index, 0)
+            around[first] = np.maximum(around[first], around[one])  # those that know agree
+            around[one] = GAP
+        apart[first] |= apart[one]
+        apart[:, first] |= apart[:, one]
 
 
 def _differ_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"]) -> Bool[np.ndarray, "K K"]:
@@ -98,7 +129,7 @@ def _differ_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"
             around = np.moveaxis(table, index, 0).reshape(len(labels), -1)
             for one in range(len(labels)):
                 contexts = np.flatnonzero(around[one] >= 0)
-                others = np.flatnonzero(~apart[one])
+                others = one + np.flatnonzero(~apart[one, one:])  # those before it were compared with it
                 successors = around[np.ix_(others, contexts)]
                 differ = ((successors >= 0) & apart[around[one, contexts], successors]).any(1)
                 apart[one, others[differ]] = apart[others[differ], one] = True

@@ -10,7 +10,7 @@ from lengthwise.automata.tree_machine import MAX_MERGES, TreeMachine, window_blo
 from lengthwise.extraction.base import Extraction, extraction_of
 from lengthwise.extraction.prototypes import NotFinite, Prototypes
 from lengthwise.models.base import TreeModel
-from lengthwise.ops.tree_attention import Tree, merge_windows
+from lengthwise.ops.tree_attention import Tree, merge_by_parts
 
 MAX_MERGES_PER_CHUNK = 8192
 MAX_WINDOWS = 2_000_000
@@ -83,7 +83,7 @@ class _Windows:
         new = [window for window in dict.fromkeys(windows) if window not in self.table]
         for start in range(0, len(new), MAX_MERGES_PER_CHUNK):
             chunk = new[start : start + MAX_MERGES_PER_CHUNK]
-            states = merge_windows(self.tree.layers[0], self.prototypes.states[torch.tensor(chunk)])
+            states = merge_by_parts(self.tree.layers[0], self.prototypes.states, torch.tensor(chunk).t())
             self.table.update(zip(chunk, self.prototypes.join(states).tolist(), strict=True))
 
     def classes_of(self, windows: Iterable[tuple[int, ...]]) -> list[int]:

@@ -105,10 +105,10 @@ class Intervals:
         """
         digits = 0
         for term in terms:
-            if not torch.equal(term.low, term.high) or (own := _binary_digits(term.low)) is None:
+            if not torch.equal(term.low, term.high) or (own := binary_digits(term.low)) is None:
                 return False
             digits += own
-        return bool((size * 2.0**digits < 2**22).all())  # another such sum may be added before it is rounded
+        return is_size_exact(size, digits)
 
     def monotone(self, f: Callable[[Tensor], Tensor]) -> "Intervals":
         """An elementwise function of PyTorch that does not fall."""
@@ -166,7 +166,12 @@ class Intervals:
 MAX_DIGITS = 12
 
 
-def _binary_digits(numbers: Tensor) -> int | None:
+def is_size_exact(size: Tensor, digits: int) -> bool:
+    """Whether float32 makes no error in sums of numbers with these binary digits, given bounds on their size."""
+    return bool((size * 2.0**digits < 2**22).all())  # another such sum may be added before it is rounded
+
+
+def binary_digits(numbers: Tensor) -> int | None:
     """The number of binary digits that these numbers have after the point, None for more than `MAX_DIGITS`."""
     for digits in range(MAX_DIGITS + 1):
         scaled = numbers * 2.0**digits

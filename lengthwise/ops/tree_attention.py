@@ -150,7 +150,7 @@ def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[T
     return layer.output(windows[..., -1, :], attended)
 
 
-def _merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Float[Tensor, "M D"]:
+def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Float[Tensor, "M D"]:
     """The definition of a `Merge`. Of indices, states are projected first, then gathered."""
     if windows is None:
         return merge_windows(layer, states.transpose(0, 1))
@@ -164,7 +164,7 @@ def _merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C 
 def _merge_of(layer: TreeLayer) -> Merge:
     """The layer's value in one piece, or else by its parts."""
     fused = layer.fused() if isinstance(layer, FusedLayer) else None
-    return fused or partial(_merge_by_parts, layer)
+    return fused or partial(merge_by_parts, layer)
 
 
 def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:

@@ -3,6 +3,7 @@
 from itertools import combinations, product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,6 +54,37 @@ def test_is_a_congruence_and_none_is_coarser(labeled_table: tuple[np.ndarray, np
     assert is_congruence(table, labels, blocks)
     coarser = [other for other in partitions(len(labels)) if is_finer(blocks, other) and other != blocks]
     assert not [other for other in coarser if is_congruence(table, labels, other)]
+
+
+def united_by_definition(table: np.ndarray, labels: np.ndarray, pairs: list[tuple[int, int]]) -> list[int]:
+    """The blocks after each pair, in turn, was united with all that follows, over all windows again and again."""
+    blocks = list(range(len(labels)))
+    for pair in pairs:
+        new, to_unite = list(blocks), [pair]
+        while to_unite:
+            low, high = sorted(new[k] for k in to_unite.pop())
+            new = [low if block == high else block for block in new]
+            windows = [tuple(window) for window in np.argwhere(table >= 0).tolist()]
+            for one, other in combinations(windows, 2):
+                alike = all(new[a] == new[b] for a, b in zip(one, other, strict=True))
+                if alike and new[table[one]] != new[table[other]]:
+                    to_unite.append((int(table[one]), int(table[other])))
+                    break
+        if is_congruence(table, labels, new):
+            blocks = new
+    return [list(dict.fromkeys(blocks)).index(block) for block in blocks]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_blocks_are_those_of_pairs_united_in_turn(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    count = int(generator.integers(3, 8))
+    table = generator.integers(0, count, (count, count))
+    table[generator.random(table.shape) < generator.choice([0.5, 0.7, 0.85])] = -1
+    labels = generator.integers(-1, 2, count)
+    likely = [(int(one), int(other)) for one, other in generator.integers(0, count, (3, 2))]
+    expected = united_by_definition(table, labels, [*likely, *combinations(range(count), 2)])
+    assert coarse_congruence(table, labels, likely).tolist() == expected
 
 
 @given(tables(minimum=0))

@@ -291,7 +291,7 @@ def test_the_reason_is_that_nothing_can_be_read_off() -> None:
     task = make_task("parity")
     certificate = certify(TransducerModel(task.transducer, task.classes), task)
     assert certificate.level == "tested"
-    assert certificate.reason.startswith("no reader reads a TransducerModel (readers: codebook, grid, one-hot, recurr")
+    assert certificate.reason.startswith("no reader reads a TransducerModel (readers: bare, codebook, grid, one-hot, ")
     assert all(tested.num_correct == tested.num_graded for tested in certificate.tested)
 
 

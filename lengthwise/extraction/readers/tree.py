@@ -7,7 +7,15 @@ from torch import Tensor
 
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, radii_of
 from lengthwise.extraction.tree import extract_tree, is_traceable
-from lengthwise.extraction.tree_traces import Trees, build_trees, compare_traces, power_trees, root_answers, tree_chunks
+from lengthwise.extraction.tree_traces import (
+    KnownMerges,
+    Trees,
+    build_trees,
+    compare_traces,
+    power_trees,
+    root_answers,
+    tree_chunks,
+)
 from lengthwise.models.base import SequenceModel, TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
@@ -23,12 +31,13 @@ class TreeTraces(Traces):
         self.model = model
         self.strings = strings
         self._cached: dict[int, Trees] = {}
+        self._known = KnownMerges(model)
 
     @property
     def trees(self) -> Iterator[Trees]:
         """The trees over all strings, a chunk of strings at a time."""
         for index, strings in enumerate(tree_chunks(self.strings)):
-            trees = self._cached.get(index) or build_trees(self.model, strings)
+            trees = self._cached.get(index) or build_trees(self.model, strings, self._known)
             if trees.num_elements + sum(cached.num_elements for cached in self._cached.values()) <= MAX_CACHED_ELEMENTS:
                 self._cached[index] = trees
             yield trees

@@ -8,7 +8,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.proofs.base import Unproved
-from lengthwise.certification.proofs.exact import ExactProver, exact_merges
+from lengthwise.certification.proofs.exact import ExactMerges, ExactProver
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.constructions.regular_gpt import compile_regular_gpt
@@ -38,7 +38,32 @@ def test_merges_are_those_of_the_model_to_the_last_bit(chunk_size: int) -> None:
     states = torch.randint(-3, 4, (50, chunk_size, model.config.d_model), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         expected = merge_windows(model.layers[0], states.float())
-        assert torch.equal(exact_merges(model.layers[0], states.double()).float(), expected)
+        merges = ExactMerges(model.layers[0], states.flatten(0, 1).double())
+        assert torch.equal(merges(torch.arange(50 * chunk_size).view(50, chunk_size)).T.float(), expected)
+
+
+@pytest.mark.parametrize("number", [1 / 3, 2.0**-13, 2.0**22, float("inf"), float("nan")])
+@torch.no_grad()
+def test_merges_of_states_that_float32_may_round_are_refused(number: float) -> None:
+    """Of no short binary fraction; too large; none at all."""
+    model = compiled()
+    points = extracted(model).prototypes.double()
+    windows = torch.tensor([[0, 1]])
+    assert ExactMerges(model.layers[0], points)(windows).shape == (model.config.d_model, 1)
+    points[-1, 0] = number
+    with pytest.raises(Unproved):
+        ExactMerges(model.layers[0], points)(windows)
+
+
+@torch.no_grad()
+def test_sums_that_grow_inside_a_merge_are_refused() -> None:
+    """Each state and weight is small enough, and the sum of their products is not."""
+    model = compiled()
+    points = extracted(model).prototypes.double()
+    model.layers[0].feed_forwards[0].widen.weight.fill_(2.0**11)
+    model.layers[0].feed_forwards[0].narrow.weight.fill_(2.0**10)
+    with pytest.raises(Unproved, match="merges are rounded"):
+        ExactMerges(model.layers[0], points)(torch.tensor([[1, 2]]))
 
 
 @pytest.mark.parametrize(("name", "fields"), [("parity", {}), ("tomita", {"index": 5}), ("cycle-navigation", {})])
