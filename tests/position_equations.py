@@ -23,7 +23,7 @@ def plain(encoding: Encoding, query: Tensor, key: Tensor, i: int, j: int) -> Ten
 
 
 def rotary(encoding: Encoding, query: Tensor, key: Tensor, i: int, j: int) -> Tensor:
-    """RoFormer, equation 16: rotations by i theta and j theta are one by their difference."""
+    """RoFormer, section 3.2: rotations by i theta and j theta are one by their difference."""
     total = torch.zeros(query.shape[:2], dtype=query.dtype)
     for pair in range(HEAD_WIDTH // 2):
         angle = (i - j) * 10_000 ** (-2 * pair / HEAD_WIDTH)

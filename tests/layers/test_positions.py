@@ -8,6 +8,7 @@ from position_equations import HEAD_WIDTH, HEADS, LAYERS, SCORES, WIDTH, attende
 from torch import Tensor, nn
 
 import lengthwise.layers.positions.bias as bias_module
+import lengthwise.layers.positions.fire as fire_module
 import lengthwise.layers.positions.transformer_xl as xl_module
 from lengthwise.layers.positions.alibi import alibi_slopes
 from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionEncoding, PositionSizes
@@ -107,7 +108,7 @@ def test_long_strings_are_computed_in_parts(name: str, chunk: int, monkeypatch: 
     """Of one query each, and of a few."""
     encoding, inputs = make(name), queries_keys_values(41)
     expected = by_definition(top(encoding, 41), *inputs)
-    for module in (bias_module, xl_module):
+    for module in (bias_module, fire_module, xl_module):
         monkeypatch.setattr(module, "MAX_ELEMENTS_PER_CHUNK", chunk)
     check_equal(top(encoding, 41).attend(*inputs), expected, encoding, inputs)
 

@@ -70,8 +70,8 @@ class BiasedAttention(CausalAttention):
     def __init__(self, encoding: ScoreBias, states: Float[Tensor, "B T D"]) -> None:
         length = states.shape[1]
         self.encoding = encoding
-        self.is_whole = encoding.sizes.num_heads * length**2 <= MAX_ELEMENTS_PER_CHUNK
-        self.whole = self._rows(0, length, states) if self.is_whole else None
+        is_small = encoding.sizes.num_heads * length**2 <= MAX_ELEMENTS_PER_CHUNK
+        self.whole = self._rows(0, length, states) if is_small else None
 
     def attend(
         self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]

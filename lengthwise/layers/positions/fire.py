@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionEncoding, PositionSizes
-from lengthwise.layers.positions.bias import BiasedAttention, ScoreBias, spread
+from lengthwise.layers.positions.bias import MAX_ELEMENTS_PER_CHUNK, BiasedAttention, ScoreBias, spread
 
 HIDDEN = 32
 INITIAL_C = 0.1
@@ -24,7 +24,7 @@ class FIRE(PositionEncoding):
     layer its own. The same distance counts less at a later query, once that is beyond L.
 
     Source: Li et al., "Functional interpolation for relative positions improves long context transformers" (ICLR 2024),
-        equation 17 and the code in the appendix.
+        and the code in their appendix.
     Differs from the source: in nothing.
     """
 
@@ -58,10 +58,14 @@ class FIREBias(ScoreBias):
         return self._biases(query - key, torch.maximum(query.to(self.c), self._limit))
 
     def rows(self, start: int, stop: int) -> Float[Tensor, "H N M"]:
-        """Up to position L the distance alone decides, so that the net is computed for each distance once."""
+        """Up to position L the distance alone decides, so that the net is computed for each distance once.
+
+        Beyond, its hidden units, `HIDDEN` for each pair, are computed for a part of the rows at a time.
+        """
         if stop - 1 < float(self._limit.detach()):
             return spread(self._biases(torch.arange(stop - 1, -1, -1), self._limit), stop - start)
-        return super().rows(start, stop)
+        parts = torch.arange(start, stop)[:, None].split(max(1, MAX_ELEMENTS_PER_CHUNK // (HIDDEN * stop)))
+        return torch.cat([self.causal_pairs(part, torch.arange(stop)[None]) for part in parts], 1)
 
     @property
     def _limit(self) -> Float[Tensor, ""]:

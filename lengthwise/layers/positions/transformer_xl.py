@@ -76,7 +76,8 @@ class XLAttention(CausalAttention):
         distance = (positions[:, None] - positions).clamp(min=0)
         relative = self.falling.flip(1)[:, distance]
         of_distances = ((query + self.v)[..., None, :] * relative).sum(-1)
-        return super().scores(query + self.u, key) + of_distances / query.shape[-1] ** 0.5
+        scores: Tensor = super().scores(query + self.u, key) + of_distances / query.shape[-1] ** 0.5
+        return scores
 
     def _part(
         self,
