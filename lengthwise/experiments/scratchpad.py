@@ -9,10 +9,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lengthwise.certification.certificate import first_error
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs
-from lengthwise.extraction.windows import window_machine, wrong_string
+from lengthwise.extraction.windows import window_machine
 from lengthwise.models.base import SequenceModel, make_model
 from lengthwise.models.own_answers import OwnAnswers
 from lengthwise.randomness import generator_for
@@ -57,7 +58,7 @@ class Size(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """All windows of a net that sees only the last symbols: how many, the least margin of logits, the shortest error."""
+    """All windows of a net that sees only the last symbols: their number, the least margin, the shortest error."""
 
     receptive_field: int
     num_windows: int
@@ -179,9 +180,7 @@ def _measured(cell: Cell, spec: RunSpec, model: SequenceModel, size: Size) -> Me
     return Measured(cell.row, cell.column, own, told, _windows(net, task) if cell.column.endswith("window") else None)
 
 
-def _accuracies(
-    model: SequenceModel, task: RegularTask, names: Mapping[int, int], size: Size
-) -> dict[int, float]:
+def _accuracies(model: SequenceModel, task: RegularTask, names: Mapping[int, int], size: Size) -> dict[int, float]:
     """By the name of each length."""
     curve = length_curve(model, task, names, num_strings=size.num_strings, protocol="one-pass")
     return {names[point.length]: point.accuracy for point in curve.points}
@@ -189,7 +188,7 @@ def _accuracies(
 
 def _windows(net: SequenceModel, task: RegularTask) -> Windows:
     machine, margin = window_machine(net, task.symbols)
-    error = wrong_string(machine, task.transducer)
+    error = first_error(machine, task.reference)
     inner = net.model if isinstance(net, OwnAnswers) else net
     text = None if error is None else task.separator.join(error)
     return Windows(inner.receptive_field, machine.num_states - 1, margin, text)

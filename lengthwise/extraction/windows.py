@@ -67,10 +67,3 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
             margin = min(margin, float(best.values.diff(dim=1).abs().min()))
     steps = np.array([[numbers[window] for window in following] for following in table])
     return WindowMachine(Transducer(Semiautomaton(steps, symbols), 0, np.array(outputs)), margin)
-
-
-def wrong_string(machine: Transducer, reference: Transducer) -> tuple[str, ...] | None:
-    """The shortest string of one symbol or more that two machines answer differently, or None where there is none."""
-    machines = (one.for_strings_that_are_not_empty() for one in (machine, reference))
-    first, second = machines
-    return first.difference_string(second)

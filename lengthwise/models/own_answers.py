@@ -12,7 +12,7 @@ from lengthwise.models.capabilities import BoundedReceptiveField
 
 
 class OwnAnswers(SequenceModel):
-    """Answers strings s_1 s_2 ... s_T by a model that reads s_1 =q_1 s_2 =q_2 ... s_T, with q_t what it answered to s_t.
+    """Answers strings s_1 s_2 ... s_T by a model that reads s_1 =q_1 s_2 =q_2 ... s_T, where q_t is its answer at s_t.
 
     Such a model is one trained on the task `scratchpad`: symbol v < V of a string is its symbol v, and answer y its
     symbol V + y. So T passes follow one another, where other models read a string at once. Where the model has a

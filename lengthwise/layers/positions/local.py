@@ -15,8 +15,8 @@ class LocalAttention(DistanceBias):
     After L layers an answer depends on the last L (w - 1) + 1 positions, whatever was before them. Within a window, the
     causal mask alone tells positions apart. No parameters; for any T.
 
-    Source: Beltagy et al., "Longformer: the long-document transformer" (2020), section 3.1, sliding window; as a recency
-        bias for regular languages: Chi et al. (2023), section 2.2.
+    Source: Beltagy et al., "Longformer: the long-document transformer" (2020), section 3.1, sliding window; as a
+        recency bias for regular languages: Chi et al. (2023), section 2.2.
     Differs from the source: causal, and the scores of all pairs are computed.
     """
 
