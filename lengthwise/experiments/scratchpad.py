@@ -139,14 +139,14 @@ def _cells(specs: ScaledSpecs) -> Iterator[Cell]:
         "max_length": TRAINED_TO,
         "optimizer": {"learning_rate": 0.002, "warmup_steps": 50},
     }
-    written: Settings = {"min_length": 2 * TRAINED_TO - 1, "max_length": 2 * TRAINED_TO - 1}
+    doubled: Settings = {"min_length": 2 * TRAINED_TO - 1, "max_length": 2 * TRAINED_TO - 1}
     for row, base in ROWS.items():
         fields = {key: value for key, value in base.items() if key != "name"}
         for name, positions in ENCODINGS.items():
             settings: Settings = {"task": fields, "model": positions, "train": train}
             yield Cell(row, name, specs(base["name"], settings, preset="recurrent"), window=(41, 100))
         for name, positions in ENCODINGS.items():
-            settings = {"task": {"base": base}, "model": positions, "train": merge(train, written)}
+            settings = {"task": {"base": base}, "model": positions, "train": merge(train, doubled)}
             column = "scratchpad" if name == "sinusoids" else f"scratchpad, {name}"
             yield Cell(row, column, specs("scratchpad", settings, preset="recurrent"), window=(81, 199))
 
@@ -168,12 +168,12 @@ def _task(row: str) -> RegularTask:
 
 
 def _measured(cell: Cell, spec: RunSpec, model: SequenceModel, size: Size) -> Measured:
-    task, written = _task(cell.row), spec.task
+    task, trained_on = _task(cell.row), spec.task
     net, told = model, {}
     lengths = size.lengths
-    if isinstance(written, Scratchpad):
+    if isinstance(trained_on, Scratchpad):
         net = OwnAnswers(model, num_symbols=len(task.symbols))
-        told = _accuracies(model, written, {2 * length - 1: length for length in lengths}, size)
+        told = _accuracies(model, trained_on, {2 * length - 1: length for length in lengths}, size)
         if net.num_positions_read is None:
             lengths = tuple(length for length in lengths if length <= size.max_read_again)
     own = _accuracies(net, task, {length: length for length in lengths}, size)
@@ -187,21 +187,21 @@ def _accuracies(model: SequenceModel, task: RegularTask, names: Mapping[int, int
 
 
 def _windows(net: SequenceModel, task: RegularTask) -> Windows:
-    machine, margin = window_machine(net, task.symbols)
+    machine, margin, receptive_field = window_machine(net, task.symbols)
     error = first_error(machine, task.reference)
-    inner = net.model if isinstance(net, OwnAnswers) else net
     text = None if error is None else task.separator.join(error)
-    return Windows(inner.receptive_field, machine.num_states - 1, margin, text)
+    return Windows(receptive_field, machine.num_states - 1, margin, text)
 
 
 def _cost(length: int, size: Size) -> Cost:
     """Times do not depend on weights: nets are untrained."""
-    task = make_task("scratchpad", base="parity")
+    parity = _task("Parity")
+    task = Scratchpad(base=parity)
     strings = torch.randint(2, (size.num_strings, length), generator=generator_for(0, "cost", length))
     window, read_again = (
         OwnAnswers(make_model("transformer", task, **ENCODINGS[name]), num_symbols=2) for name in ("window", "ALiBi")
     )
-    tree = make_model("regular-gpt", make_task("parity"))
+    tree = make_model("regular-gpt", parity)
     return Cost(
         length,
         _seconds(window.last, strings),

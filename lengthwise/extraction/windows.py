@@ -26,6 +26,7 @@ class WindowMachine(NamedTuple):
 
     machine: Transducer
     margin: float
+    receptive_field: int
 
 
 def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMachine:
@@ -53,9 +54,9 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
         for window in frontier:
             answer = outputs[numbers[window]]
             own = (len(symbols) + answer,) if isinstance(model, OwnAnswers) and window else ()
-            following = [(*window, *own, symbol)[-size:] for symbol in range(len(symbols))]
-            found_next |= dict.fromkeys(other for other in following if other not in numbers)
-            table.append(following)
+            successors = [(*window, *own, symbol)[-size:] for symbol in range(len(symbols))]
+            found_next |= dict.fromkeys(other for other in successors if other not in numbers)
+            table.append(successors)
         frontier = list(found_next)
         if len(numbers) + len(frontier) > MAX_WINDOWS:
             raise ValueError(f"model: expected at most {MAX_WINDOWS:,} windows, got more; choose a smaller window")
@@ -65,5 +66,5 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
                 best = inner.last(torch.tensor(frontier)).topk(2, dim=1)
             outputs += best.indices[:, 0].tolist()
             margin = min(margin, float(best.values.diff(dim=1).abs().min()))
-    steps = np.array([[numbers[window] for window in following] for following in table])
-    return WindowMachine(Transducer(Semiautomaton(steps, symbols), 0, np.array(outputs)), margin)
+    steps = np.array([[numbers[window] for window in successors] for successors in table])
+    return WindowMachine(Transducer(Semiautomaton(steps, symbols), 0, np.array(outputs)), margin, size)

@@ -36,8 +36,9 @@ def draw(length: int) -> Tensor:
 def test_the_machine_answers_as_the_model_does(window: int, writes: bool) -> None:
     model = make("scratchpad" if writes else "parity", window)
     model = OwnAnswers(model, num_symbols=2) if writes else model
-    machine, margin = window_machine(model, ("a", "b"))
+    machine, margin, receptive_field = window_machine(model, ("a", "b"))
     assert margin > 1e-4  # far above rounding, so that equal answers are no accident
+    assert receptive_field == 2 * (window - 1) + 1
     assert machine.outputs[machine.start] == IGNORE
     for length in (1, 5, 60):
         answers = prefix_answers(model, draw(length)).numpy()
@@ -47,7 +48,7 @@ def test_the_machine_answers_as_the_model_does(window: int, writes: bool) -> Non
 
 def test_all_windows_are_states_and_no_others() -> None:
     """Receptive field 2 (3 - 1) + 1 = 5: 2 + 4 + 8 + 16 + 32 strings of up to five symbols."""
-    machine, _ = window_machine(make("parity", 3), ("a", "b"))
+    machine = window_machine(make("parity", 3), ("a", "b")).machine
     assert machine.num_states == 1 + 62
 
 

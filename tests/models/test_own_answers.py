@@ -114,9 +114,9 @@ def test_an_error_is_written_down_and_believed() -> None:
 
 @pytest.mark.parametrize("base", ["parity", "cycle-navigation", "word-problem"])
 def test_the_machine_of_a_scratchpad_solves_the_base_task_with_its_own_answers(base: str) -> None:
-    written, task = make_task("scratchpad", base=base), make_task(base)
-    assert isinstance(written, RegularTask)
-    model = OwnAnswers(as_model(written.transducer, written.classes), num_symbols=len(task.symbols))
+    pad_task, task = make_task("scratchpad", base=base), make_task(base)
+    assert isinstance(pad_task, RegularTask)
+    model = OwnAnswers(as_model(pad_task.transducer, pad_task.classes), num_symbols=len(task.symbols))
     assert length_curve(model, task, [1, 40, 200], num_strings=16, protocol="one-pass").min() == 1.0
 
 

@@ -51,8 +51,8 @@ class Scratchpad(RegularTask):
     base task, then `=` and the name of each class (with _ for spaces). A string that has a wrong answer, or in which
     symbols and answers do not alternate, is malformed from there on.
 
-    Of these answers a model is told the right ones. `lengthwise.models.own_answers` reads a string of the base task
-    with a model's own answers in between.
+    Samples have the right answers. `lengthwise.models.own_answers.OwnAnswers` answers strings of the base task with a
+    model's own answers in between.
 
     Raises:
         ValueError: the base task is unknown, not regular, or leaves some prefix without an answer; a symbol has the
