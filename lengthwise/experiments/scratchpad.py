@@ -27,7 +27,6 @@ ROWS: Mapping[str, Settings] = MappingProxyType(
     {
         "Parity": {"name": "parity"},
         "Cycle Navigation": {"name": "cycle-navigation"},
-        "S_3": {"name": "word-problem", "group": "S3"},
     }
 )
 """Names and fields of tasks; answers to prefixes of a sample are distributed as those to samples."""
