@@ -87,7 +87,7 @@ def _windows(nets: Sequence[Measured]) -> str:
     header = ["task", "net", "windows", "right at every length", "shortest strings answered wrongly", "least margin"]
     about = (
         "*Least margin*: between the largest logit and the next, over all windows and nets; the float32 logits of one "
-        "window differ by rounding alone between batches, some 10^-6."
+        "window differ between batches by rounding alone, which is far less."
     )
     return f"{markdown_table(header, lines)}\n\n{about}"
 
