@@ -69,7 +69,7 @@ class Windows(NamedTuple):
 class Measured(NamedTuple):
     """A net's accuracy by length, with answers of its own in between and with the right ones where it has a scratchpad.
 
-    `passes`: what it reads for one answer; `windows`: of nets with a bounded receptive field.
+    `windows`: of nets with a bounded receptive field.
     """
 
     row: str
