@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 HEADS, HEAD_WIDTH, WIDTH, LAYERS = 2, 4, 8, 2
+WINDOW = 7
 
 Encoding = Any
 Score = Callable[[Encoding, Tensor, Tensor, int, int], Tensor]
@@ -35,6 +36,12 @@ def rotary(encoding: Encoding, query: Tensor, key: Tensor, i: int, j: int) -> Te
 def alibi(encoding: Encoding, query: Tensor, key: Tensor, i: int, j: int) -> Tensor:
     """The slopes of two heads begin at 2^{-8/2} and are its powers."""
     return plain(encoding, query, key, i, j) - (i - j) * torch.tensor([1 / 16, 1 / 256], dtype=query.dtype)
+
+
+def local(encoding: Encoding, query: Tensor, key: Tensor, i: int, j: int) -> Tensor:
+    """The seven positions i - 6 ... i."""
+    score = plain(encoding, query, key, i, j)
+    return score if j > i - WINDOW else torch.full_like(score, -math.inf)
 
 
 def t5_bucket(n: int) -> int:
@@ -85,6 +92,7 @@ SCORES: dict[str, Score] = {
     "randomized": plain,
     "rotary": rotary,
     "alibi": alibi,
+    "local": local,
     "t5": t5,
     "kerple-log": kerple_log,
     "kerple-power": kerple_power,

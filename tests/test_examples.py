@@ -124,6 +124,7 @@ PAGES_WITHOUT_TRAINING = (
     "propositions",
     "looped",
     "machines",
+    "routing",
 )
 """Their nets take a second or less to train, so that what they print is compared in every run of the tests."""
 

@@ -211,7 +211,9 @@ def _settings(section: str, kind: type[BaseModel], width: int) -> list[str]:
 def _all_settings(kind: type[BaseModel], prefix: str) -> Iterator[Setting]:
     for name, field in kind.model_fields.items():
         kinds = get_args(field.annotation) or (field.annotation,)
-        sections = [inner for inner in kinds if isinstance(inner, type) and issubclass(inner, BaseModel)]
+        sections = [
+            kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel) and kind.model_fields
+        ]
         if not sections or len(kinds) > 1:
             default = "required" if field.is_required() else _value(field.default)
             yield Setting(prefix + name, _values_of(field.annotation, field.metadata), default)

@@ -81,6 +81,18 @@ class BoundsSteps(ABC):
         """Intervals [*N, D] that hold the states after a symbol, given some that hold those before it."""
 
 
+class BoundedReceptiveField(ABC):
+    """The model's answer may depend on the last few symbols alone, wherever they stand.
+
+    Then ``last(inputs)`` is ``last(inputs[:, -receptive_field:])``, up to rounding.
+    """
+
+    @property
+    @abstractmethod
+    def receptive_field(self) -> int | None:
+        """The number of symbols that an answer depends on; None: all of them."""
+
+
 class HasHiddenMatrices(ABC):
     """The model names its weight matrices between hidden states, which the optimizer `"muon"` moves."""
 

@@ -14,7 +14,13 @@ from lengthwise.layers.positions.base import POSITIONS, CausalAttention, Positio
 from lengthwise.layers.read_in import SymbolReadIn, VectorReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, Width, check_divides_width
-from lengthwise.models.capabilities import AcceptsPads, AcceptsVectors, DrawsInTraining, HasHiddenMatrices
+from lengthwise.models.capabilities import (
+    AcceptsPads,
+    AcceptsVectors,
+    BoundedReceptiveField,
+    DrawsInTraining,
+    HasHiddenMatrices,
+)
 from lengthwise.registry import NameIn, nearest
 from lengthwise.validation import truncate
 
@@ -24,14 +30,18 @@ IMPLIED = ("sinusoidal", "learned")
 """Encodings that `learned_positions` alone tells apart: settings leave their names out."""
 
 
+RANGED = ("randomized", "local")
+"""Encodings that `position_range` belongs to."""
+
+
 class CausalTransformerConfig(ModelConfig):
     """Width D, heads H (a divisor of D), positions, and how linear maps start.
 
     `positions` names an encoding of `lengthwise.layers.positions`. `learned_positions` is the size of the table of
     `"learned"`, which is then the longest input; alone it means that encoding. `position_range` is the number of
-    positions that `"randomized"` draws from. `initialization`: `"torch"`, uniform up to 1 / sqrt(inputs), or `"gpt2"`,
-    N(0, 0.02^2) with biases 0 and the maps that end in the residual smaller by the square root of their number;
-    position encodings start as their sources say.
+    positions that `"randomized"` draws from, and of those that a layer sees with `"local"`. `initialization`:
+    `"torch"`, uniform up to 1 / sqrt(inputs), or `"gpt2"`, N(0, 0.02^2) with biases 0 and the maps that end in the
+    residual smaller by the square root of their number; position encodings start as their sources say.
     """
 
     d_model: Width = 64
@@ -71,15 +81,17 @@ class CausalTransformerConfig(ModelConfig):
                 f"learned_positions: expected 0 with positions {self.positions!r}, which have no table, got "
                 f"{self.learned_positions}; set one of the two"
             )
-        if self.positions != "randomized" and self.position_range != DEFAULT_RANGE:
+        if self.positions not in RANGED and self.position_range != DEFAULT_RANGE:
             raise ValueError(
-                f"position_range: expected none with positions {self.positions!r}, got {self.position_range}; only "
-                "'randomized' draws from a range"
+                f"position_range: expected none with positions {self.positions!r}, got {self.position_range}; it "
+                f"belongs to {' and '.join(map(repr, RANGED))}"
             )
         return self
 
 
-class CausalTransformer(AcceptsPads, AcceptsVectors, DrawsInTraining, HasHiddenMatrices, SequenceModel):
+class CausalTransformer(
+    AcceptsPads, AcceptsVectors, BoundedReceptiveField, DrawsInTraining, HasHiddenMatrices, SequenceModel
+):
     """A read-in, layers of causal attention, a LayerNorm and a linear read-out.
 
     Made for symbols (`vocab_size`), of which pads at the end are none, or for vectors (`input_dim`). Attention is
@@ -116,6 +128,17 @@ class CausalTransformer(AcceptsPads, AcceptsVectors, DrawsInTraining, HasHiddenM
         elif input_dim is not None:
             self.read_in = VectorReadIn(input_dim=input_dim, d_model=width, positions=positions)
         self.readout = nn.Sequential(nn.LayerNorm(config.d_model), nn.Linear(config.d_model, num_classes))
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """How many layers, one after another, an answer comes from."""
+
+    @property
+    def receptive_field(self) -> int | None:
+        """L (w - 1) + 1 positions at depth L, where each layer sees the last w; None where it sees all."""
+        window = self.read_in.positions.window
+        return None if window is None else self.depth * (window - 1) + 1
 
     @abstractmethod
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:

@@ -99,6 +99,10 @@ class LoopedTransformer(CausalTransformer):
         other.config = validated(LoopedTransformerConfig, settings, path="model")
         return other
 
+    @property
+    def depth(self) -> int:
+        return self.config.num_loops
+
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         *before, last = self._scales_of_loops()
         (attention,) = self._attention(read)

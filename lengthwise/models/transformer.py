@@ -37,6 +37,10 @@ class Transformer(CausalTransformer):
         )
         self.reset_parameters(generator or torch.Generator())
 
+    @property
+    def depth(self) -> int:
+        return self.config.num_layers
+
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         for layer, attention in zip(self.layers, self._attention(read), strict=True):
             read = layer(read, attention=attention)

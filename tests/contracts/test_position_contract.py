@@ -27,9 +27,8 @@ def positions(request) -> str:
 
 
 def settings_of(positions: str) -> dict[str, Any]:
-    return {"positions": positions, "d_model": 16, "num_heads": 4} | (
-        {"learned_positions": 63} if positions == "learned" else {}
-    )
+    sizes = {"learned": {"learned_positions": 63}, "local": {"position_range": 5}}
+    return {"positions": positions, "d_model": 16, "num_heads": 4, **sizes.get(positions, {})}
 
 
 def make(name: str, positions: str, **settings: Any) -> SequenceModel:
@@ -110,6 +109,22 @@ def test_order_matters(name: str, positions: str) -> None:
     with torch.no_grad():
         one, other = model.last(torch.tensor([[0, 1, 2, 2, 1]])), model.last(torch.tensor([[2, 1, 2, 0, 1]]))
     assert float((one - other).abs().max()) > 1e-6
+
+
+def test_an_answer_depends_on_the_receptive_field_and_on_all_of_it(name: str, positions: str) -> None:
+    """Of three loops or two layers and windows of 5: 13 or 9 symbols; without a window the first symbol counts, too."""
+    model, inputs = make(name, positions), draw(40)
+    field = model.receptive_field
+    assert field == ({"transformer": 9, "looped-transformer": 13}[name] if positions == "local" else None)
+    with torch.no_grad():
+        expected = model.last(inputs)
+        changed = inputs.clone()
+        changed[:, 0 if field is None else 40 - field] = PAD
+        assert float((model.last(changed) - expected).abs().max()) > 1e-9
+        if field is not None:
+            changed = torch.cat([(inputs[:, :-field] + 1) % 3, inputs[:, -field:]], 1)
+            for other in (changed, inputs[:, -field:]):
+                torch.testing.assert_close(model.last(other), expected)
 
 
 def test_parameters_come_from_the_generator_alone_and_are_drawn_again(name: str, positions: str) -> None:

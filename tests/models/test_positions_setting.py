@@ -41,9 +41,10 @@ def test_sinusoids_have_the_id_that_they_always_had() -> None:
 
 
 @pytest.mark.parametrize("model", ["transformer", "looped-transformer"])
+@pytest.mark.parametrize("ranged", ["randomized", "local"])
 @pytest.mark.parametrize("changes", [{"learned_positions": 9}, {"positions": "rotary"}, {"position_range": 50}])
-def test_every_choice_has_its_own_id(model: str, changes: dict[str, Any]) -> None:
-    positions = {"positions": "randomized"} if "position_range" in changes else {}
+def test_every_choice_has_its_own_id(model: str, changes: dict[str, Any], ranged: str) -> None:
+    positions = {"positions": ranged} if "position_range" in changes else {}
     ids = {make_spec("parity", model, {"model": chosen}).id for chosen in ({}, positions, {**positions, **changes})}
     assert len(ids) == (3 if positions else 2)
 
@@ -59,8 +60,8 @@ def test_a_table_is_the_same_with_and_without_its_name() -> None:
     [
         (
             {"positions": "rotery"},
-            "model.positions: expected one of alibi, fire, kerple-log, kerple-power, learned, none, randomized, "
-            "rotary, sinusoidal, t5, xl, got 'rotery'; did you mean 'rotary'?",
+            "model.positions: expected one of alibi, fire, kerple-log, kerple-power, learned, local, none, "
+            "randomized, rotary, sinusoidal, t5, xl, got 'rotery'; did you mean 'rotary'?",
         ),
         ({"positions": 3}, "model.positions: expected a valid string, got 3"),
         (
@@ -73,7 +74,8 @@ def test_a_table_is_the_same_with_and_without_its_name() -> None:
         ),
         (
             {"positions": "alibi", "position_range": 40},
-            "model.position_range: expected none with positions 'alibi', got 40; only 'randomized' draws from a range",
+            "model.position_range: expected none with positions 'alibi', got 40; it belongs to 'randomized' and "
+            "'local'",
         ),
         ({"position_range": 0}, "model.position_range: expected a number greater than or equal to 1, got 0"),
         (

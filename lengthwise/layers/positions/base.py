@@ -70,6 +70,11 @@ class PositionEncoding(nn.Module, ABC):
         super().__init__()
         self.sizes = sizes
 
+    @property
+    def window(self) -> int | None:
+        """How many of the last positions each layer sees; None: all."""
+        return None
+
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again."""
 

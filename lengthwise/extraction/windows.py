@@ -1,0 +1,70 @@
+"""The machine of a model whose answers depend on the last few positions alone."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+from lengthwise.models.base import SequenceModel, eval_mode
+from lengthwise.models.capabilities import BoundedReceptiveField
+from lengthwise.models.own_answers import OwnAnswers
+
+MAX_WINDOWS = 100_000
+"""The number of windows that are enumerated, at most."""
+
+Window = tuple[int, ...]
+
+
+class WindowMachine(NamedTuple):
+    """A model as a machine, whose state is what was last read, and the least distance of any answer from another one.
+
+    `margin` is the smallest difference, over all windows, between the largest logit and the next.
+    """
+
+    machine: Transducer
+    margin: float
+    receptive_field: int
+
+
+def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMachine:
+    """Run the model on every window that a string can end in: with receptive field k, up to k positions.
+
+    Its answer to a string is that to the string's last k positions; with own answers (`OwnAnswers`) these hold answers
+    to earlier windows, so that each window leads to one next window for each symbol. The machine answers every string
+    as the model does, up to the rounding of its logits, against which `margin` stands.
+
+    Raises:
+        ValueError: the model's receptive field is not bounded, or there are more than `MAX_WINDOWS` windows.
+
+    Source: ours. Without own answers it is a definite machine: Perles, Rabin and Shamir, "The theory of definite
+        automata" (1963).
+    """
+    inner = model.model if isinstance(model, OwnAnswers) else model
+    size = inner.receptive_field if isinstance(inner, BoundedReceptiveField) else None
+    if size is None:
+        raise ValueError("model: expected one whose answers depend on the last positions alone, got one that reads all")
+    numbers: dict[Window, int] = {(): 0}
+    outputs, table, margin = [IGNORE], [], float("inf")
+    frontier: list[Window] = [()]
+    while frontier:
+        found_next: dict[Window, None] = {}
+        for window in frontier:
+            answer = outputs[numbers[window]]
+            own = (len(symbols) + answer,) if isinstance(model, OwnAnswers) and window else ()
+            successors = [(*window, *own, symbol)[-size:] for symbol in range(len(symbols))]
+            found_next |= dict.fromkeys(other for other in successors if other not in numbers)
+            table.append(successors)
+        frontier = list(found_next)
+        if len(numbers) + len(frontier) > MAX_WINDOWS:
+            raise ValueError(f"model: expected at most {MAX_WINDOWS:,} windows, got more; choose a smaller window")
+        if frontier:
+            numbers |= {window: len(numbers) + index for index, window in enumerate(frontier)}
+            with eval_mode(inner):
+                best = inner.last(torch.tensor(frontier)).topk(2, dim=1)
+            outputs += best.indices[:, 0].tolist()
+            margin = min(margin, float(best.values.diff(dim=1).abs().min()))
+    steps = np.array([[numbers[window] for window in successors] for successors in table])
+    return WindowMachine(Transducer(Semiautomaton(steps, symbols), 0, np.array(outputs)), margin, size)

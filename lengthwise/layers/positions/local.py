@@ -1,0 +1,29 @@
+"""Local attention: nothing but the last few positions is seen."""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.layers.positions.base import POSITIONS
+from lengthwise.layers.positions.bias import DistanceBias
+
+
+@POSITIONS.register("local")
+class LocalAttention(DistanceBias):
+    """Scores q_i . k_j / sqrt(E) where i - j < w, -inf elsewhere, with a window of w = `max_positions` positions.
+
+    After L layers an answer depends on the last L (w - 1) + 1 positions, whatever was before them. Within a window, the
+    causal mask alone tells positions apart. No parameters; for any T.
+
+    Source: Beltagy et al., "Longformer: the long-document transformer" (2020), section 3.1, sliding window; as a
+        recency bias for regular languages: Chi et al. (2023), section 2.2.
+    Differs from the source: causal, and the scores of all pairs are computed.
+    """
+
+    @property
+    def window(self) -> int:
+        return self.sizes.max_positions
+
+    def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
+        bias = torch.zeros(distance.shape).masked_fill(distance >= self.window, -torch.inf)
+        return bias.expand(self.sizes.num_heads, *distance.shape)

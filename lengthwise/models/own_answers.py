@@ -1,0 +1,80 @@
+"""A model of a scratchpad that writes its own answers down, one after another."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Generator, Tensor
+
+from lengthwise.models.base import SequenceModel
+from lengthwise.models.capabilities import BoundedReceptiveField
+
+
+class OwnAnswers(SequenceModel):
+    """Answers strings s_1 s_2 ... s_T by a model that reads s_1 =q_1 s_2 =q_2 ... s_T, where q_t is its answer at s_t.
+
+    Such a model is one trained on the task `scratchpad`: symbol v < V of a string is its symbol v, and answer y its
+    symbol V + y. So T passes follow one another, where other models read a string at once. Where the model has a
+    `BoundedReceptiveField`, a pass reads that many of the last positions, else all of them. Shares the model's weights.
+
+    Args:
+        model: reads symbols and answers.
+        num_symbols: the number V of symbols of the strings.
+
+    Example:
+        >>> from lengthwise.models import make_model
+        >>> from lengthwise.tasks import make_task
+        >>> task = make_task("scratchpad", base="parity")
+        >>> model = OwnAnswers(make_model("gru", task, d_model=8), num_symbols=2)
+        >>> model(torch.tensor([[0, 1, 1]])).shape
+        torch.Size([1, 3, 2])
+
+    Source: Chi et al. (2023), section 2.2: all intermediate answers have to be generated sequentially.
+    Differs from the source: an answer and the symbol after it are read in one pass, T of them and not 2T.
+    """
+
+    name: ClassVar[str] = "own-answers"
+
+    def __init__(self, model: SequenceModel, *, num_symbols: int) -> None:
+        super().__init__()
+        self.config = model.config
+        self.model = model
+        self.readout = model.readout
+        self.num_symbols = num_symbols
+
+    def reset_parameters(self, generator: Generator) -> None:
+        self.model.reset_parameters(generator)
+
+    @property
+    def num_positions_read(self) -> int | None:
+        """How many of the last positions a pass reads; None: all."""
+        return self.model.receptive_field if isinstance(self.model, BoundedReceptiveField) else None
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        logits: Tensor = self.readout(torch.stack(list(self._states(inputs)), 1))
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
+        for state in self._states(inputs):
+            last = state
+        return last
+
+    def by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        """The same numbers as `forward`: everything so far is read again for each answer."""
+        string, logits = inputs[:, :0], []
+        for symbol in inputs.split(1, 1):
+            string = torch.cat([string, symbol], 1)
+            logits.append(self.model(string)[:, -1:])
+            string = torch.cat([string, self.num_symbols + logits[-1].argmax(2)], 1)
+        return torch.cat(logits, 1)
+
+    def _states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B D"]]:
+        """The model's state at each symbol."""
+        self.check_inputs(inputs, self.num_symbols)
+        string = torch.stack([inputs, torch.zeros_like(inputs)], 2).flatten(1)  # an answer stands after each symbol
+        num_read = self.num_positions_read or string.shape[1]
+        for stop in range(1, string.shape[1], 2):
+            state = self.model.last_state(string[:, max(0, stop - num_read) : stop])
+            string[:, stop] = self.num_symbols + self.readout(state).argmax(1)
+            yield state
