@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.transformer_layer import Scales
-from lengthwise.ops.sinusoids import timestep_sinusoids
+from lengthwise.ops.sinusoids import Time, timestep_sinusoids
 
 NUM_FREQUENCIES = 256
 """Sines and cosines of a loop's number, whatever the width of the model."""
@@ -37,14 +37,16 @@ class TimestepScales(LoopScales):
 
     With the frequency embedding e(r) of loop r = 0, 1, ... (`lengthwise.ops.sinusoids`), of 256 numbers:
     TE(r) = W_2 SiLU(W_1 e(r) + b_1) + b_2, and (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b, where W and b start
-    at 0: 5 D^2 + 262 D parameters.
+    at 0: 5 D^2 + 262 D parameters. With time `"fraction"`, r / R stands for r, so that the last loops are known as such,
+    however many there are.
 
     Source: Xu and Sato (2024), section 4.2, and their code.
-    Differs from the source: in nothing; the paper's prose has an encoding of D numbers.
+    Differs from the source: in time `"fraction"`; the paper's prose has an encoding of D numbers.
     """
 
-    def __init__(self, *, d_model: int) -> None:
+    def __init__(self, *, d_model: int, time: Time = "index") -> None:
         super().__init__()
+        self.time: Time = time
         self.encoding = nn.Sequential(nn.Linear(NUM_FREQUENCIES, d_model), nn.SiLU(), nn.Linear(d_model, d_model))
         self.heads = nn.Linear(d_model, 4 * d_model)
 
@@ -54,7 +56,7 @@ class TimestepScales(LoopScales):
         nn.init.zeros_(self.heads.bias)
 
     def raw(self, num_loops: int) -> Float[Tensor, "R 4 D"]:
-        sinusoids = timestep_sinusoids(num_loops, NUM_FREQUENCIES).to(self.heads.weight)
+        sinusoids = timestep_sinusoids(num_loops, NUM_FREQUENCIES, self.time).to(self.heads.weight)
         return torch.unflatten(self.heads(F.silu(self.encoding(sinusoids))), -1, (4, -1))
 
 
