@@ -8,6 +8,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
+from lengthwise.layers.positions.base import CAUSAL, CausalAttention
 
 LayerKind = Literal["scaled", "rms", "gpt2"]
 """`scaled`: RMSNorm without a gain of its own, SiLU. `rms`: RMSNorm with a learned gain, GELU. `gpt2`: LayerNorm with
@@ -39,7 +40,8 @@ class TransformerLayer(nn.Module):
     """x' = x + g_1 * Attn(a_1 * norm(x)), then x' + g_2 * FF(a_2 * norm(x')), with causal attention of H heads.
 
     FF(x) = W_2 f(W_1 x), 4 D hidden units, biases everywhere. Gains a and gates g are the `Scales` that a call gives;
-    without them the layer is GPT-2's. Shapes: states [B, T, D] to states [B, T, D].
+    without them the layer is GPT-2's. How attention sees positions is the `CausalAttention` that a call gives. Shapes:
+    states [B, T, D] to states [B, T, D].
 
     A gain in front of a linear map and a gate behind it are products with its columns and rows. `forward` multiplies
     the matrices, once a call, where `by_definition` multiplies every state: the same numbers up to rounding.
@@ -65,14 +67,19 @@ class TransformerLayer(nn.Module):
         for norm in self.norms:
             norm.reset_parameters()  # type: ignore[operator]  # ModuleList forgets the type of its modules
 
-    def forward(self, states: Float[Tensor, "B T D"], scales: Scales | None = None) -> Float[Tensor, "B T D"]:
+    def forward(
+        self, states: Float[Tensor, "B T D"], scales: Scales | None = None, attention: CausalAttention = CAUSAL
+    ) -> Float[Tensor, "B T D"]:
         maps = self._maps(scales)
         query, key, value = self._heads(F.linear(self.norms[0](states), *maps.query_key_value), 3)
-        attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self._respond(states, attended, maps)
+        return self._respond(states, attention.attend(query, key, value), maps)
 
     def at(
-        self, states: Float[Tensor, "B T D"], positions: Int64[Tensor, " B"], scales: Scales | None = None
+        self,
+        states: Float[Tensor, "B T D"],
+        positions: Int64[Tensor, " B"],
+        scales: Scales | None = None,
+        attention: CausalAttention = CAUSAL,
     ) -> Float[Tensor, "B D"]:
         """The same numbers as `forward` at one position of each row: of the other positions, keys and values alone."""
         maps = self._maps(scales)
@@ -83,16 +90,17 @@ class TransformerLayer(nn.Module):
         )
         (query,) = self._heads(F.linear(normed[here, positions][:, None], to_query, query_bias), 1)
         key, value = self._heads(F.linear(normed, to_key_value, key_value_bias), 2)
-        seen = torch.arange(states.shape[1]) <= positions[:, None, None, None]
-        attended = F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
+        attended = attention.attend_at(query, key, value, positions)
         return self._respond(states[here, positions][:, None], attended, maps)[:, 0]
 
-    def by_definition(self, states: Float[Tensor, "B T D"], scales: Scales | None = None) -> Float[Tensor, "B T D"]:
+    def by_definition(
+        self, states: Float[Tensor, "B T D"], scales: Scales | None = None, attention: CausalAttention = CAUSAL
+    ) -> Float[Tensor, "B T D"]:
         """The same numbers as `forward`, as the equations stand: every weight of attention written out."""
         ones = states.new_ones(states.shape[-1])
         gain_1, gain_2, gate_1, gate_2 = scales or Scales(ones, ones, ones, ones)
         query, key, value = self._heads(self.query_key_value(gain_1 * self.norms[0](states)), 3)
-        scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
+        scores = attention.scores(query, key)
         later = torch.ones(states.shape[1], states.shape[1], dtype=torch.bool).triu(1)
         attended = scores.masked_fill(later, -torch.inf).softmax(-1) @ value
         states = states + gate_1 * self.output(attended.transpose(1, 2).flatten(2))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from jaxtyping import Float, Int64
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from lengthwise.conventions import PAD
 from lengthwise.layers.codebook import Codebook
@@ -16,6 +16,7 @@ Perturbation = Callable[[Tensor], Tensor]
 """What training does to hidden states (adding noise, for example); returns a tensor of the same shape."""
 
 Noisy = TypeVar("Noisy", bound="AcceptsNoise")
+Random = TypeVar("Random", bound="DrawsInTraining")
 
 
 class AcceptsPads:
@@ -40,6 +41,18 @@ class AcceptsNoise:
         """This model, its parameters shared, with `perturb` applied to the hidden states that it passes on."""
         other = copy.copy(self)
         other.perturb = perturb
+        return other
+
+
+class DrawsInTraining:
+    """The model may draw random numbers in training, from `self.generator`, which is None otherwise."""
+
+    generator: Generator | None = None
+
+    def drawing(self: Random, generator: Generator) -> Random:
+        """This model, its parameters shared, drawing from `generator` what it draws, if anything."""
+        other = copy.copy(self)
+        other.generator = generator
         return other
 
 

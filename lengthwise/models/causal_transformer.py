@@ -1,7 +1,8 @@
 """What transformers share: everything but their stack of layers."""
 
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int64
@@ -9,32 +10,76 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
+from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionSizes
 from lengthwise.layers.read_in import SymbolReadIn, VectorReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, Width, check_divides_width
-from lengthwise.models.capabilities import AcceptsPads, AcceptsVectors, HasHiddenMatrices
+from lengthwise.models.capabilities import AcceptsPads, AcceptsVectors, DrawsInTraining, HasHiddenMatrices
+from lengthwise.registry import nearest
+from lengthwise.validation import truncate
+
+DEFAULT_RANGE = 2048
+
+IMPLIED = ("sinusoidal", "learned")
+"""Encodings that `learned_positions` alone tells apart: settings leave their names out."""
 
 
 class CausalTransformerConfig(ModelConfig):
     """Width D, heads H (a divisor of D), positions, and how linear maps start.
 
-    `learned_positions`: 0 for fixed sinusoids, which any length has; otherwise the size of a learned table, which is
-    then the longest input. `initialization`: `"torch"`, uniform up to 1 / sqrt(inputs), or `"gpt2"`, N(0, 0.02^2) with
-    biases 0 and the maps that end in the residual smaller by the square root of their number.
+    `positions` names an encoding of `lengthwise.layers.positions`. `learned_positions` is the size of the table of
+    `"learned"`, which is then the longest input; alone it means that encoding. `position_range` is the number of
+    positions that `"randomized"` draws from. `initialization`: `"torch"`, uniform up to 1 / sqrt(inputs), or `"gpt2"`,
+    N(0, 0.02^2) with biases 0 and the maps that end in the residual smaller by the square root of their number;
+    position encodings start as their sources say.
     """
 
     d_model: Width = 64
     num_heads: Width = 4
+    positions: str = Field("sinusoidal", exclude_if=lambda name: name in IMPLIED)
     learned_positions: int = Field(0, ge=0, le=1_000_000)
+    position_range: int = Field(DEFAULT_RANGE, ge=1, le=1_000_000, exclude_if=lambda size: size == DEFAULT_RANGE)
     initialization: Literal["torch", "gpt2"] = "torch"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_table_means_learned(cls, settings: Any) -> Any:
+        """So that settings from before there were other encodings mean what they meant, and have the same ids."""
+        if isinstance(settings, Mapping) and settings.get("learned_positions") and "positions" not in settings:
+            return {**settings, "positions": "learned"}
+        return settings
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "CausalTransformerConfig":
         check_divides_width("num_heads", self.num_heads, self.d_model)
         return self
 
+    @model_validator(mode="after")
+    def _positions_fit(self) -> "CausalTransformerConfig":
+        if self.positions not in POSITIONS:
+            raise ValueError(
+                f"positions: expected one of {', '.join(POSITIONS)}, got {truncate(repr(self.positions))}"
+                f"{nearest(self.positions, POSITIONS)}"
+            )
+        if self.positions == "learned" and not self.learned_positions:
+            raise ValueError(
+                "learned_positions: expected the size of the table of positions 'learned', got 0; give the longest "
+                "input's length"
+            )
+        if self.positions != "learned" and self.learned_positions:
+            raise ValueError(
+                f"learned_positions: expected 0 with positions {self.positions!r}, which have no table, got "
+                f"{self.learned_positions}; set one of the two"
+            )
+        if self.positions != "randomized" and self.position_range != DEFAULT_RANGE:
+            raise ValueError(
+                f"position_range: expected none with positions {self.positions!r}, got {self.position_range}; only "
+                "'randomized' draws from a range"
+            )
+        return self
 
-class CausalTransformer(AcceptsPads, AcceptsVectors, HasHiddenMatrices, SequenceModel):
+
+class CausalTransformer(AcceptsPads, AcceptsVectors, DrawsInTraining, HasHiddenMatrices, SequenceModel):
     """A read-in, layers of causal attention, a LayerNorm and a linear read-out.
 
     Made for symbols (`vocab_size`), of which pads at the end are none, or for vectors (`input_dim`). Attention is
@@ -51,6 +96,7 @@ class CausalTransformer(AcceptsPads, AcceptsVectors, HasHiddenMatrices, Sequence
         self,
         config: CausalTransformerConfig,
         *,
+        num_layers: int,
         vocab_size: int | None = None,
         input_dim: int | None = None,
         num_classes: int,
@@ -61,12 +107,14 @@ class CausalTransformer(AcceptsPads, AcceptsVectors, HasHiddenMatrices, Sequence
             raise ValueError(
                 "vocab_size: expected the number of symbols or, for vectors, input_dim; give one of the two"
             )
-        sizes = {"d_model": config.d_model, "learned_positions": config.learned_positions}
+        width, max_positions = config.d_model, config.learned_positions or config.position_range
+        sizes = PositionSizes(width, config.num_heads, num_layers, max_positions)
+        positions = POSITIONS[config.positions](sizes)
         self.read_in: SymbolReadIn | VectorReadIn
         if vocab_size is not None:
-            self.read_in = SymbolReadIn(vocab_size=vocab_size, **sizes)
+            self.read_in = SymbolReadIn(vocab_size=vocab_size, d_model=width, positions=positions)
         elif input_dim is not None:
-            self.read_in = VectorReadIn(input_dim=input_dim, **sizes)
+            self.read_in = VectorReadIn(input_dim=input_dim, d_model=width, positions=positions)
         self.readout = nn.Sequential(nn.LayerNorm(config.d_model), nn.Linear(config.d_model, num_classes))
 
     @abstractmethod
@@ -90,8 +138,11 @@ class CausalTransformer(AcceptsPads, AcceptsVectors, HasHiddenMatrices, Sequence
 
     def _draw_as_gpt2_does(self, generator: torch.Generator) -> None:
         into_residual = {linear for layer in self._layers() for linear in (layer.output, layer.narrow)}
+        of_positions = set(self.read_in.positions.modules())
         for part in (self.read_in, self.layers, self.readout):
             for module in part.modules():
+                if module in of_positions:
+                    continue
                 if isinstance(module, nn.Linear):
                     smaller = len(into_residual) ** 0.5 if module in into_residual else 1.0
                     nn.init.normal_(module.weight, std=0.02 / smaller, generator=generator)
@@ -122,10 +173,14 @@ class CausalTransformer(AcceptsPads, AcceptsVectors, HasHiddenMatrices, Sequence
     def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
         return self.states_at(self._read(inputs), inputs.new_full((len(inputs),), inputs.shape[1] - 1).long())
 
+    def _attention(self, read: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
+        """How each layer's attention sees positions, for what was read."""
+        return self.read_in.positions.attention(read)
+
     def _read(self, inputs: Inputs) -> Float[Tensor, "B T D"]:
         if isinstance(self.read_in, SymbolReadIn):
             self.check_inputs(inputs, self.read_in.embedding.num_embeddings)
         else:
             self.check_vectors(inputs, self.read_in.linear.in_features)
-        states: Tensor = self.read_in(inputs)
+        states: Tensor = self.read_in(inputs, self.generator)
         return states

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from lengthwise.layers.positions.base import CausalAttention
 from lengthwise.layers.timestep import ConstantScales, LoopScales, TimestepScales
 from lengthwise.layers.transformer_layer import LayerKind, Scales, TransformerLayer
 from lengthwise.models.base import MODELS
@@ -79,7 +80,7 @@ class LoopedTransformer(CausalTransformer):
     training: gates are 0.
 
     With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is what was read and norm is the read-out's; the
-    first loop sees z alone.
+    first loop sees z alone. All loops share one position encoding.
 
     R may follow the input (`loops`). The answer at position t is then the one to the first t symbols as a string of its
     own: R depends on these alone, and neither on later symbols nor on other strings of the batch.
@@ -100,7 +101,7 @@ class LoopedTransformer(CausalTransformer):
     def __init__(
         self, config: LoopedTransformerConfig, *, generator: torch.Generator | None = None, **sizes: Any
     ) -> None:
-        super().__init__(config, **sizes)
+        super().__init__(config, num_layers=1, **sizes)
         width, variant = config.d_model, config.variant
         layer = TransformerLayer(d_model=width, num_heads=config.num_heads, kind=_LAYERS[variant])
         self.layers = nn.ModuleList([layer])
@@ -138,24 +139,17 @@ class LoopedTransformer(CausalTransformer):
             return torch.stack([self._last_of(read[:, :length]) for length in lengths], 1)
         if rule == "length":
             return self._each_in_its_loop(read)
-        *before, last = self._scales_of_loops(self.config.num_loops)
-        state = self._looped(read, before)
-        (layer,) = self.layers
-        states: Tensor = layer(self._loop_input(state, read), last)
-        return states
+        return self._all_of(self.config.num_loops, read)
 
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        rule, rows = self._rule(), torch.arange(len(indices))
+        rule = self._rule()
         if rule == "converged":
-            return self._converged(read[:, : int(indices.max()) + 1])[rows, indices]
+            return self._converged(read[:, : int(indices.max()) + 1])[torch.arange(len(indices)), indices]
         if rule == "length":
             lengths, group = (indices + 1).unique(return_inverse=True)
             states = [self._last_of(read[group == index, :length]) for index, length in enumerate(lengths.tolist())]
             return torch.cat(states)[group.argsort(stable=True).argsort()]
-        *before, last = self._scales_of_loops(self.config.num_loops)
-        state = self._looped(read, before)
-        (layer,) = self._layers()
-        return layer.at(self._loop_input(state, read), indices, last)
+        return self._at(indices, self.config.num_loops, read)
 
     def states_by_definition(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """The same numbers as `states`: every prefix of every string by itself, loop by loop."""
@@ -168,42 +162,50 @@ class LoopedTransformer(CausalTransformer):
     def _last_by_definition(self, read: Float[Tensor, "1 T D"]) -> Float[Tensor, "1 D"]:
         rule, config = self._rule(), self.config
         num_loops = {"fixed": config.num_loops, "length": config.num_loops * read.shape[1]}.get(rule, config.max_loops)
-        (layer,) = self._layers()
-        state = None
-        for scales in self._scales_of_loops(num_loops):
-            before, state = state, layer.by_definition(self._loop_input(state, read), scales)
-            if rule == "converged" and before is not None and bool((_change(before, state) <= config.tolerance).all()):
+        (layer,), (attention,) = self._layers(), self._attention(read)
+        before = state = layer.by_definition(read, self._scales_of_loops(num_loops)[0], attention)
+        for scales in self._scales_of_loops(num_loops)[1:]:
+            before, state = state, layer.by_definition(self._loop_input(state, read), scales, attention)
+            if rule == "converged" and bool((_change(before, state) <= config.tolerance).all()):
                 break
-        assert state is not None
         return state[:, -1]
 
     def _rule(self) -> Loops:
         """What decides the number of loops: the states do so only when training is over."""
         return "length" if self.training and self.config.loops == "converged" else self.config.loops
 
+    def _all_of(self, num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """The states of all positions after a number of loops."""
+        *before, last = self._scales_of_loops(num_loops)
+        (layer,), (attention,) = self._layers(), self._attention(read)
+        states: Tensor = layer(self._loop_input(self._looped(read, before, attention), read), last, attention)
+        return states
+
+    def _at(self, indices: Int64[Tensor, " B"], num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
+        """One position of each row of `_all_of`."""
+        *before, last = self._scales_of_loops(num_loops)
+        (layer,), (attention,) = self._layers(), self._attention(read)
+        return layer.at(self._loop_input(self._looped(read, before, attention), read), indices, last, attention)
+
     def _last_of(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
         """The last states of strings of one length, after as many loops as follow from it."""
-        *before, last = self._scales_of_loops(self.config.num_loops * read.shape[1])
-        state = self._looped(read, before)
-        (layer,) = self._layers()
-        return layer.at(self._loop_input(state, read), torch.full((len(read),), read.shape[1] - 1), last)
+        length = read.shape[1]
+        return self._at(torch.full((len(read),), length - 1), self.config.num_loops * length, read)
 
     def _each_in_its_loop(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """The states of all prefixes in one pass, each taken down after the loops that its length gives it.
 
         A loop of one prefix is that of all others that get so far: states depend on no later symbol.
         """
-        each, length = self.config.num_loops, read.shape[1]
-        scales, recomputed = self._scales_of_loops(each * length), self._is_recomputed()
+        length, recomputed = read.shape[1], self._is_recomputed()
+        scales, (attention,) = self._scales_of_loops(self.config.num_loops * length), self._attention(read)
         size, state, parts = math.isqrt(length) if recomputed else length, None, []
         for first in range(0, length, size):
-            positions = range(first, min(first + size, length))
+            arguments = (state, read, scales, attention, range(first, min(first + size, length)))
             if recomputed:
-                state, part = checkpoint(
-                    self._taken_down, state, read, scales, positions, use_reentrant=False, preserve_rng_state=False
-                )
+                state, part = checkpoint(self._taken_down, *arguments, use_reentrant=False, preserve_rng_state=False)
             else:
-                state, part = self._taken_down(state, read, scales, positions)
+                state, part = self._taken_down(*arguments)
             parts.append(part)
         return torch.cat(parts, 1)
 
@@ -212,25 +214,27 @@ class LoopedTransformer(CausalTransformer):
         state: Float[Tensor, "B T D"] | None,
         read: Float[Tensor, "B T D"],
         scales: Sequence[Scales | None],
+        attention: CausalAttention,
         positions: range,
     ) -> tuple[Float[Tensor, "B T D"] | None, Float[Tensor, "B _ D"]]:
         """The state after the loops that lead to these positions, and what each of these had after its own."""
         each, columns = self.config.num_loops, []
         for position in positions:
-            state = self._segment(state, read, scales[position * each : (position + 1) * each])
+            state = self._segment(state, read, scales[position * each : (position + 1) * each], attention)
             assert state is not None
             columns.append(state[:, position])
         return state, torch.stack(columns, 1)
 
     def _converged(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """The states of all prefixes in one pass, each taken down when none of its prefix changes any more."""
-        waits, taken, state = read.new_ones(read.shape[:2], dtype=torch.bool), read, None
-        for scales in self._scales_of_loops(self.config.max_loops):
-            before, state = state, self._segment(state, read, [scales])
-            assert state is not None
+        first, *others = self._scales_of_loops(self.config.max_loops)
+        (layer,), (attention,) = self._layers(), self._attention(read)
+        taken = state = layer(read, first, attention)
+        waits = read.new_ones(read.shape[:2], dtype=torch.bool)
+        for scales in others:
+            before, state = state, layer(self._loop_input(state, read), scales, attention)
             taken = torch.where(waits[..., None], state, taken)
-            if before is not None:
-                waits = waits & (_change(before, state).cummax(1).values > self.config.tolerance)
+            waits = waits & (_change(before, state).cummax(1).values > self.config.tolerance)
             if not waits.any():
                 break
         return taken
@@ -245,21 +249,27 @@ class LoopedTransformer(CausalTransformer):
     def _is_recomputed(self) -> bool:
         return self.config.activations == "recomputed" and torch.is_grad_enabled()
 
-    def _looped(self, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None]) -> Float[Tensor, "B T D"] | None:
+    def _looped(
+        self, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None], attention: CausalAttention
+    ) -> Float[Tensor, "B T D"] | None:
         """The state after loops with these scales; None after none."""
         if not self._is_recomputed():
-            return self._segment(None, read, scales)
+            return self._segment(None, read, scales, attention)
         size, state = math.isqrt(len(scales) + 1), None
         for start in range(0, len(scales), size):
-            segment = scales[start : start + size]
-            state = checkpoint(self._segment, state, read, segment, use_reentrant=False, preserve_rng_state=False)
+            arguments = (state, read, scales[start : start + size], attention)
+            state = checkpoint(self._segment, *arguments, use_reentrant=False, preserve_rng_state=False)
         return state
 
     def _segment(
-        self, state: Float[Tensor, "B T D"] | None, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None]
+        self,
+        state: Float[Tensor, "B T D"] | None,
+        read: Float[Tensor, "B T D"],
+        scales: Sequence[Scales | None],
+        attention: CausalAttention,
     ) -> Float[Tensor, "B T D"] | None:
         for loop in scales:
-            state = self.layers[0](self._loop_input(state, read), loop)
+            state = self.layers[0](self._loop_input(state, read), loop, attention)
         return state
 
     def _loop_input(self, state: Float[Tensor, "B T D"] | None, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:

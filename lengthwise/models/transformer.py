@@ -30,7 +30,7 @@ class Transformer(CausalTransformer):
     config: TransformerConfig
 
     def __init__(self, config: TransformerConfig, *, generator: torch.Generator | None = None, **sizes: Any) -> None:
-        super().__init__(config, **sizes)
+        super().__init__(config, num_layers=config.num_layers, **sizes)
         self.layers = nn.ModuleList(
             TransformerLayer(d_model=config.d_model, num_heads=config.num_heads, kind="gpt2")
             for _ in range(config.num_layers)
@@ -38,12 +38,12 @@ class Transformer(CausalTransformer):
         self.reset_parameters(generator or torch.Generator())
 
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        for layer in self.layers:
-            read = layer(read)
+        for layer, attention in zip(self.layers, self._attention(read), strict=True):
+            read = layer(read, attention=attention)
         return read
 
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        *below, top = self._layers()
-        for layer in below:
-            read = layer(read)
-        return top.at(read, indices)
+        *below, (top, top_attention) = zip(self._layers(), self._attention(read), strict=True)
+        for layer, attention in below:
+            read = layer(read, attention=attention)
+        return top.at(read, indices, attention=top_attention)

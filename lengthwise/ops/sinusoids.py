@@ -3,7 +3,7 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 Time = Literal["index", "fraction"]
@@ -23,8 +23,51 @@ def position_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: in nothing; for an odd D the last cosine is left out.
     """
-    angles = _angles(length, (width + 1) // 2, 2.0 / width)
+    return sinusoids_at(torch.arange(length), width)
+
+
+def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T D"]:
+    """`position_sinusoids` of any positions.
+
+    Example:
+        >>> torch.equal(sinusoids_at(torch.tensor([2, 5]), 4), position_sinusoids(6, 4)[[2, 5]])
+        True
+
+    Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
+    Differs from the source: in nothing; for an odd D the last cosine is left out.
+    """
+    angles = _angles(positions, (width + 1) // 2, 2.0 / width)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width].float()
+
+
+def distance_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
+    """The encoding of distances n = 0 ... T - 1: all sin(n 10000^{-2m/D}), then all cos(n 10000^{-2m/D}); in float64.
+
+    Example:
+        >>> distance_sinusoids(2, 4).float()
+        tensor([[0.0000, 0.0000, 1.0000, 1.0000],
+                [0.8415, 0.0100, 0.5403, 0.9999]])
+
+    Source: Dai et al., "Transformer-XL" (ACL 2019), their code.
+    Differs from the source: in nothing; for an odd D the last cosine is left out.
+    """
+    angles = position_angles(length, width)
+    return torch.cat([angles.sin(), angles.cos()], -1)[:, :width]
+
+
+def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
+    """t 10000^{-2m/D} of positions t = 0 ... T - 1 and m = 0 ... ceil(D/2) - 1, in float64.
+
+    Example:
+        >>> position_angles(3, 4)
+        tensor([[0.0000, 0.0000],
+                [1.0000, 0.0100],
+                [2.0000, 0.0200]], dtype=torch.float64)
+
+    Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
+    Differs from the source: in nothing.
+    """
+    return _angles(torch.arange(length), (width + 1) // 2, 2.0 / width)
 
 
 def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -> Float[Tensor, "R F"]:
@@ -43,13 +86,13 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
     Differs from the source: in time `"fraction"`. Section 4.2 of the paper writes sines and cosines in turn and D of
         them; its code has 256, whatever D.
     """
-    angles = _angles(num_loops, width // 2, 2.0 / width)
+    angles = _angles(torch.arange(num_loops), width // 2, 2.0 / width)
     if time == "fraction":
         angles = angles / num_loops
     return torch.cat([angles.cos(), angles.sin()], -1).float()
 
 
-def _angles(count: int, num_frequencies: int, exponent: float) -> Float[Tensor, "N F"]:
-    """n 10000^{-i e} for n = 0 ... N - 1 and i = 0 ... F - 1, in float64: large angles lose digits in float32."""
+def _angles(numbers: Int64[Tensor, " N"], num_frequencies: int, exponent: float) -> Float[Tensor, "N F"]:
+    """n 10000^{-i e} for i = 0 ... F - 1, in float64: large angles lose digits in float32."""
     frequencies = 10_000.0 ** (-exponent * torch.arange(num_frequencies, dtype=torch.float64))
-    return torch.arange(count, dtype=torch.float64)[:, None] * frequencies
+    return numbers.double()[:, None] * frequencies

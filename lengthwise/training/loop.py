@@ -16,6 +16,7 @@ from lengthwise.models.capabilities import (
     AcceptsNoise,
     AcceptsPads,
     AnswersNumbers,
+    DrawsInTraining,
     FollowsTraining,
     HasHiddenMatrices,
 )
@@ -274,6 +275,8 @@ def _losses(
         compared = [suffixes.inputs, padded.inputs]
     if isinstance(model, AcceptsNoise) and (deviation := recipe.state_noise_at(scheduled)):
         model = model.perturbed(gaussian_noise(deviation, generator))
+    if isinstance(model, DrawsInTraining):
+        model = model.drawing(generator)
     answers, states = _loss_and_states(model, augmented, recipe.supervision, compared)
     loss = answers
     if contraction := recipe.contraction_at(scheduled):

@@ -1,0 +1,42 @@
+"""ALiBi: scores fall with the distance, on each head at a slope of its own."""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.layers.positions.base import POSITIONS
+from lengthwise.layers.positions.bias import DistanceBias
+
+
+@POSITIONS.register("alibi")
+class ALiBi(DistanceBias):
+    """Scores q_i . k_j / sqrt(E) - m_h (i - j), with the slopes m_h of `alibi_slopes`. No parameters; for any T.
+
+    Source: Press et al., "Train short, test long: attention with linear biases enables input length extrapolation"
+        (ICLR 2022), section 3.
+    Differs from the source: in nothing.
+    """
+
+    def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
+        slopes = torch.tensor(alibi_slopes(self.sizes.num_heads), dtype=torch.float64)
+        return -slopes.view(-1, *(1,) * distance.ndim) * distance
+
+
+def alibi_slopes(num_heads: int) -> list[float]:
+    """The slopes m_h, h = 1 ... H: 2^{-8h/H} where H is a power of two.
+
+    Otherwise those of the largest power of two below H, and then every second slope of the power above it.
+
+    Example:
+        >>> alibi_slopes(4)
+        [0.25, 0.0625, 0.015625, 0.00390625]
+        >>> alibi_slopes(3)
+        [0.0625, 0.00390625, 0.25]
+
+    Source: Press et al. (2022), section 3, and their code for other numbers of heads.
+    Differs from the source: in nothing.
+    """
+    below = 1 << (num_heads.bit_length() - 1)
+    if below == num_heads:
+        return [2.0 ** (-8 * head / num_heads) for head in range(1, num_heads + 1)]
+    return alibi_slopes(below) + alibi_slopes(2 * below)[::2][: num_heads - below]

@@ -1,0 +1,101 @@
+"""Encodings that add a bias to the scores of attention."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.layers.positions.base import CausalAttention, PositionEncoding
+
+MAX_ELEMENTS_PER_CHUNK = 1 << 24
+"""With more scores than that, a part of the queries is computed at a time: memory does not grow with T^2."""
+
+
+class ScoreBias(PositionEncoding):
+    """Scores q_i . k_j / sqrt(E) + b_h(i, j): a bias for each head, the same in all layers.
+
+    A subclass has the equation, as `pairs`. The biases of all pairs, [H, T, T], are made once a forward pass.
+    """
+
+    @abstractmethod
+    def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
+        """The definition: b_h(i, j) of pairs of positions i >= j, pair by pair."""
+
+    def rows(self, start: int, stop: int) -> Float[Tensor, "H N M"]:
+        """The biases of queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1; -inf where the key is later."""
+        return self.causal_pairs(torch.arange(start, stop)[:, None], torch.arange(stop)[None])
+
+    def causal_pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
+        """The bias of any pairs of positions, -inf where the key is later."""
+        return self.pairs(query, torch.minimum(query, key)).masked_fill(key > query, -torch.inf)
+
+    def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
+        return [BiasedAttention(self, states)] * self.sizes.num_layers
+
+
+class DistanceBias(ScoreBias):
+    """A bias b_h(i - j) of the distance alone: the equation is computed T times, then spread over the pairs."""
+
+    @abstractmethod
+    def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
+        """b_h(n) of distances n >= 0."""
+
+    def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
+        return self.by_distance(query - key)
+
+    def rows(self, start: int, stop: int) -> Float[Tensor, "H N M"]:
+        """Each row is a window of one vector for each head: distances `stop` - 1 ... 0, then -inf."""
+        falling = self.by_distance(torch.arange(stop - 1, -1, -1))
+        return F.pad(falling, (0, stop - start - 1), value=-torch.inf).unfold(1, stop, 1).flip(1)
+
+
+class BiasedAttention(CausalAttention):
+    """Attention with the biases of an encoding, for states of one length and type."""
+
+    def __init__(self, encoding: ScoreBias, states: Float[Tensor, "B T D"]) -> None:
+        length = states.shape[1]
+        self.encoding = encoding
+        self.is_whole = encoding.sizes.num_heads * length**2 <= MAX_ELEMENTS_PER_CHUNK
+        self.whole = self._rows(0, length, states) if self.is_whole else None
+
+    def attend(
+        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
+    ) -> Float[Tensor, "B H T E"]:
+        if self.whole is not None:
+            return F.scaled_dot_product_attention(query, key, value, attn_mask=self.whole)
+        return torch.cat(list(self._parts(query, key, value)), 2)
+
+    def attend_at(
+        self,
+        query: Float[Tensor, "B H 1 E"],
+        key: Float[Tensor, "B H T E"],
+        value: Float[Tensor, "B H T E"],
+        positions: Int64[Tensor, " B"],
+    ) -> Float[Tensor, "B H 1 E"]:
+        bias = self.encoding.causal_pairs(positions[:, None], torch.arange(key.shape[2])[None])
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias.to(query).transpose(0, 1)[:, :, None])
+
+    def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
+        positions = torch.arange(query.shape[2])
+        earlier = torch.minimum(positions[:, None], positions)
+        return super().scores(query, key) + self.encoding.pairs(positions[:, None], earlier).to(query)
+
+    def _parts(
+        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
+    ) -> Iterator[Float[Tensor, "B H _ E"]]:
+        _, num_heads, length, _ = query.shape
+        size = max(1, MAX_ELEMENTS_PER_CHUNK // (num_heads * length))
+        for start in range(0, length, size):
+            stop = min(start + size, length)
+            yield F.scaled_dot_product_attention(
+                query[:, :, start:stop],
+                key[:, :, :stop],
+                value[:, :, :stop],
+                attn_mask=self._rows(start, stop, query),
+            )
+
+    def _rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "1 H N M"]:
+        return self.encoding.rows(start, stop).to(like)[None]

@@ -1,0 +1,64 @@
+"""FIRE: a small net maps the distance, relative to the position of the query, to a bias."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.layers.initialization import draw_linears
+from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionEncoding, PositionSizes
+from lengthwise.layers.positions.bias import BiasedAttention, ScoreBias
+
+HIDDEN = 32
+INITIAL_C = 0.1
+INITIAL_LIMIT = 512.0
+EPSILON = 1e-6
+
+
+@POSITIONS.register("fire")
+class FIRE(PositionEncoding):
+    """Scores q_i . k_j / sqrt(E) + f_h(psi(i - j) / (psi(max(i, L)) + 1e-6)) with psi(x) = ln(1 + |c x|); for any T.
+
+    f is a net of 32 ReLUs with a number for each head. f, c (from 0.1) and L = 512 |l| (l from 1) are learned, in each
+    layer its own. The same distance counts less at a later query, once that is beyond L.
+
+    Source: Li et al., "Functional interpolation for relative positions improves long context transformers" (ICLR 2024),
+        equation 17 and the code in the appendix.
+    Differs from the source: in nothing.
+    """
+
+    def __init__(self, sizes: PositionSizes) -> None:
+        super().__init__(sizes)
+        self.layers = nn.ModuleList(FIREBias(sizes) for _ in range(sizes.num_layers))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        for layer in self.layers:
+            layer.reset_parameters(generator)  # type: ignore[operator]  # ModuleList forgets the type of its modules
+
+    def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
+        return [BiasedAttention(layer, states) for layer in self.layers]  # type: ignore[arg-type]
+
+
+class FIREBias(ScoreBias):
+    """The bias of one layer."""
+
+    def __init__(self, sizes: PositionSizes) -> None:
+        super().__init__(sizes)
+        self.net = nn.Sequential(nn.Linear(1, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, sizes.num_heads))
+        self.c = nn.Parameter(torch.empty(()))
+        self.limit = nn.Parameter(torch.empty(()))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        draw_linears(self.net, generator)
+        nn.init.constant_(self.c, INITIAL_C)
+        nn.init.ones_(self.limit)
+
+    def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
+        scale = torch.maximum(query.to(self.c), (INITIAL_LIMIT * self.limit).abs())
+        ratio = self._psi(query - key) / (self._psi(scale) + EPSILON)
+        biases: Tensor = self.net(ratio[..., None])
+        return biases.movedim(-1, 0)
+
+    def _psi(self, distance: Tensor) -> Tensor:
+        return torch.log1p((self.c * distance.to(self.c)).abs())

@@ -1,0 +1,60 @@
+"""KERPLE: biases that are conditionally positive definite kernels of the distance, with two learned numbers a head."""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.layers.positions.base import POSITIONS, PositionSizes
+from lengthwise.layers.positions.bias import DistanceBias
+
+FLOOR = 0.01
+
+
+class Kerple(DistanceBias):
+    """Positive numbers p_h and a_h of every head, which all layers share; p starts as U(0, 2) and a as U(0, 1).
+
+    Where they are used they are at least 0.01. The gradient does not see this limit, so that it can lead back.
+    """
+
+    def __init__(self, sizes: PositionSizes) -> None:
+        super().__init__(sizes)
+        self.p = nn.Parameter(torch.empty(sizes.num_heads))
+        self.a = nn.Parameter(torch.empty(sizes.num_heads))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        nn.init.uniform_(self.p, 0.0, 2.0, generator=generator)
+        nn.init.uniform_(self.a, 0.0, 1.0, generator=generator)
+
+
+@POSITIONS.register("kerple-log")
+class KerpleLog(Kerple):
+    """Scores q_i . k_j / sqrt(E) - p_h ln(1 + a_h (i - j)), with learned p_h, a_h > 0; for any T.
+
+    Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022),
+        equation 5, r_1 = p and r_2 = a, and their code.
+    Differs from the source: its code writes the limited numbers into the parameters; here these may lie below it.
+    """
+
+    def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
+        p, a = (_limited(number, distance.ndim) for number in (self.p, self.a))
+        return -p * torch.log1p(a * distance)
+
+
+@POSITIONS.register("kerple-power")
+class KerplePower(Kerple):
+    """Scores q_i . k_j / sqrt(E) - a_h (i - j)^{p_h}, with learned a_h > 0 and 0 < p_h <= 2; for any T.
+
+    Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022),
+        equation 4, r_1 = a and r_2 = p, and their code.
+    Differs from the source: its code writes the limited numbers into the parameters; here these may lie beyond.
+    """
+
+    def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
+        p, a = _limited(self.p, distance.ndim, 2.0), _limited(self.a, distance.ndim)
+        return -a * distance.to(p) ** p
+
+
+def _limited(numbers: Float[Tensor, " H"], num_axes: int, maximum: float | None = None) -> Float[Tensor, "H *_"]:
+    """Numbers between `FLOOR` and `maximum`, with the gradient of the numbers themselves, and axes for distances."""
+    limited = numbers + (numbers.clamp(FLOOR, maximum) - numbers).detach()
+    return limited.view(-1, *(1,) * num_axes)

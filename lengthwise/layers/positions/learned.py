@@ -1,0 +1,35 @@
+"""A learned table of positions, added to what is read in."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.positions.base import POSITIONS, PositionEncoding, PositionSizes
+
+
+@POSITIONS.register("learned")
+class LearnedPositions(PositionEncoding):
+    """x_t + P_t with a learned table P [max_positions, D], which starts as N(0, 0.02^2).
+
+    Raises:
+        ValueError: a string is longer than the table.
+
+    Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and their code.
+    Differs from the source: in nothing.
+    """
+
+    def __init__(self, sizes: PositionSizes) -> None:
+        super().__init__(sizes)
+        self.table = nn.Parameter(torch.empty(sizes.max_positions, sizes.d_model))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        nn.init.normal_(self.table, std=0.02, generator=generator)
+
+    def add(self, states: Float[Tensor, "B T D"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
+        length = states.shape[1]
+        if length > len(self.table):
+            raise ValueError(
+                f"length: expected at most {len(self.table)} positions, of which this model has learned encodings, got "
+                f"{length}; make it with more model.learned_positions, or with 0, which are sinusoids"
+            )
+        return states + self.table[:length]

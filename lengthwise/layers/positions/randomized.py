@@ -1,0 +1,37 @@
+"""Randomized positions: in training, sinusoids of positions drawn from a longer range."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lengthwise.layers.positions.base import POSITIONS, PositionEncoding
+from lengthwise.ops.sinusoids import sinusoids_at
+
+
+@POSITIONS.register("randomized")
+class RandomizedPositions(PositionEncoding):
+    """x_t + PE(p_t) with p_0 < p_1 < ... < p_{T-1}: in training T of 0 ... `max_positions` - 1, drawn for each batch.
+
+    Without a generator, as in evaluation, p_t = t: only then every prefix of a string of up to `max_positions` symbols
+    has the same positions, however long the string is. No parameters.
+
+    Raises:
+        ValueError: a string is longer than the range.
+
+    Source: Ruoss et al., "Randomized positional encodings boost length generalization of transformers" (ACL 2023),
+        section 3, and their code, which draws one sample a batch, from 2,048 positions.
+    Differs from the source: it draws in evaluation, too, which a model does whose `drawing` has a generator.
+    """
+
+    def add(self, states: Float[Tensor, "B T D"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
+        length, longest = states.shape[1], self.sizes.max_positions
+        if length > longest:
+            raise ValueError(
+                f"length: expected at most {longest} positions, of which this model draws, got {length}; make it with "
+                "more model.position_range"
+            )
+        if generator is None:
+            positions = torch.arange(length)
+        else:
+            positions = torch.randperm(longest, generator=generator)[:length].sort().values
+        return states + sinusoids_at(positions, states.shape[2]).to(states)

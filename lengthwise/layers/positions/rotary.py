@@ -1,0 +1,73 @@
+"""Rotary positions: queries and keys are rotated by their positions."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Complex, Float, Int64
+from torch import Tensor
+
+from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionEncoding, PositionSizes
+from lengthwise.ops.sinusoids import position_angles
+
+
+@POSITIONS.register("rotary")
+class RotaryPositions(PositionEncoding):
+    """Scores q_i^T R_{i-j} k_j / sqrt(E): numbers 2m and 2m + 1 of a head are rotated by t 10000^{-2m/E} at position t.
+
+    Positions decide scores by their differences alone. No parameters; for any T.
+
+    Raises:
+        ValueError: a head has an odd number of units, which form no pairs.
+
+    Source: Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), equations 14 to 16.
+    Differs from the source: in nothing.
+    """
+
+    def __init__(self, sizes: PositionSizes) -> None:
+        super().__init__(sizes)
+        if sizes.d_model // sizes.num_heads % 2:
+            raise ValueError(
+                f"num_heads: expected heads of an even number of units for rotary positions, got d_model="
+                f"{sizes.d_model} in {sizes.num_heads} heads; choose another d_model or num_heads"
+            )
+
+    def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
+        angles = position_angles(states.shape[1], self.sizes.d_model // self.sizes.num_heads)
+        turns = torch.polar(torch.ones_like(angles), angles)
+        rotated = RotatedAttention(turns.to(torch.complex128 if states.dtype == torch.float64 else torch.complex64))
+        return [rotated] * self.sizes.num_layers
+
+
+class RotatedAttention(CausalAttention):
+    """Pairs of numbers as complex numbers, which a rotation multiplies by e^{i angle}."""
+
+    def __init__(self, turns: Complex[Tensor, "T F"]) -> None:
+        self.turns = turns
+
+    def attend(
+        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
+    ) -> Float[Tensor, "B H T E"]:
+        return super().attend(_rotate(query, self.turns), _rotate(key, self.turns), value)
+
+    def attend_at(
+        self,
+        query: Float[Tensor, "B H 1 E"],
+        key: Float[Tensor, "B H T E"],
+        value: Float[Tensor, "B H T E"],
+        positions: Int64[Tensor, " B"],
+    ) -> Float[Tensor, "B H 1 E"]:
+        turned = _rotate(query, self.turns[positions][:, None, None])
+        return super().attend_at(turned, _rotate(key, self.turns), value, positions)
+
+    def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
+        """With the rotation of each position as a matrix [E, E] of blocks (cos, -sin; sin, cos)."""
+        cosines, sines = self.turns.real, self.turns.imag
+        blocks = torch.stack([torch.stack([cosines, -sines], -1), torch.stack([sines, cosines], -1)], -2)
+        rotations = torch.stack([torch.block_diag(*of_position) for of_position in blocks])
+        query, key = ((rotations @ states[..., None]).squeeze(-1) for states in (query, key))
+        return super().scores(query, key)
+
+
+def _rotate(states: Float[Tensor, "B H N E"], turns: Complex[Tensor, "*_ F"]) -> Float[Tensor, "B H N E"]:
+    pairs = torch.view_as_complex(states.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * turns).flatten(-2)

@@ -1,0 +1,52 @@
+"""T5's biases: a learned number for each head and bucket of distances."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.layers.positions.base import POSITIONS, PositionSizes
+from lengthwise.layers.positions.bias import DistanceBias
+
+NUM_BUCKETS = 32
+NUM_EXACT = 16
+MAX_DISTANCE = 128
+
+
+@POSITIONS.register("t5")
+class T5Bias(DistanceBias):
+    """Scores q_i . k_j / sqrt(E) + b_h(bucket(i - j)), with a learned table [H, 32] that all layers share; for any T.
+
+    Buckets are those of `t5_buckets`. The table starts as N(0, 1 / D).
+
+    Source: Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer" (2020),
+        section 2.1; the start of the table is that of Hugging Face's port.
+    Differs from the source: scores are divided by sqrt(E), as in all layers here; T5 leaves them as they are.
+    """
+
+    def __init__(self, sizes: PositionSizes) -> None:
+        super().__init__(sizes)
+        self.table = nn.Parameter(torch.empty(sizes.num_heads, NUM_BUCKETS))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        nn.init.normal_(self.table, std=self.sizes.d_model**-0.5, generator=generator)
+
+    def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
+        return self.table[:, t5_buckets(distance)]
+
+
+def t5_buckets(distance: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
+    """The bucket of each distance n >= 0: n below 16, then 16 + floor(16 ln(n / 16) / ln(128 / 16)), at most 31.
+
+    Example:
+        >>> t5_buckets(torch.tensor([0, 15, 16, 18, 19, 112, 113, 10_000]))
+        tensor([ 0, 15, 16, 16, 17, 30, 31, 31])
+
+    Source: Raffel et al. (2020), section 2.1, and their code, for causal attention.
+    Differs from the source: in nothing; logarithms are compared in float64, as limits of the distances.
+    """
+    num_wide = NUM_BUCKETS - NUM_EXACT
+    ratio = MAX_DISTANCE / NUM_EXACT
+    wide = [math.ceil(NUM_EXACT * ratio ** (bucket / num_wide)) for bucket in range(num_wide)]
+    return torch.bucketize(distance, torch.tensor([*range(1, NUM_EXACT), *wide]), right=True)

@@ -1,0 +1,106 @@
+"""Transformer-XL's relative positions: scores of the distance that depend on the query."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionEncoding, PositionSizes
+from lengthwise.layers.positions.bias import MAX_ELEMENTS_PER_CHUNK
+from lengthwise.ops.sinusoids import distance_sinusoids
+
+
+@POSITIONS.register("xl")
+class TransformerXLPositions(PositionEncoding):
+    """Scores ((q_i + u_h) . k_j + (q_i + v_h) . W_R R_{i-j}) / sqrt(E), with sinusoids R of the distance; for any T.
+
+    u and v [H, E] are learned and shared by all layers, the maps W_R [D, D] are learned, in each layer its own; all
+    start as N(0, 0.02^2).
+
+    Source: Dai et al., "Transformer-XL: attentive language models beyond a fixed-length context" (ACL 2019), section
+        3.3, and their code, which has the sines of R first, then the cosines.
+    Differs from the source: no recurrence over segments. The code of Delétang et al. (ICLR 2023), a baseline of Chi et
+        al. (2023), has u and v in each layer, and attention to both sides.
+    """
+
+    def __init__(self, sizes: PositionSizes) -> None:
+        super().__init__(sizes)
+        head_shape = (sizes.num_heads, sizes.d_model // sizes.num_heads)
+        self.u = nn.Parameter(torch.empty(head_shape))
+        self.v = nn.Parameter(torch.empty(head_shape))
+        width = sizes.d_model
+        self.maps = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(sizes.num_layers))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        for parameter in self.parameters():
+            nn.init.normal_(parameter, std=0.02, generator=generator)
+
+    def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
+        sinusoids = distance_sinusoids(*states.shape[1:]).flip(0).to(states)
+        return [XLAttention(self.u, self.v, _heads(linear(sinusoids), self.sizes.num_heads)) for linear in self.maps]
+
+
+class XLAttention(CausalAttention):
+    """Attention with W_R R, head by head: `falling` has the distances T - 1 ... 0."""
+
+    def __init__(self, u: Float[Tensor, "H E"], v: Float[Tensor, "H E"], falling: Float[Tensor, "H T E"]) -> None:
+        self.u, self.v, self.falling = u[:, None], v[:, None], falling
+
+    def attend(
+        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
+    ) -> Float[Tensor, "B H T E"]:
+        batch_size, num_heads, length, _ = query.shape
+        size = max(1, MAX_ELEMENTS_PER_CHUNK // (batch_size * num_heads * length))
+        parts = [self._part(query[:, :, start : start + size], key, value, start) for start in range(0, length, size)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
+
+    def attend_at(
+        self,
+        query: Float[Tensor, "B H 1 E"],
+        key: Float[Tensor, "B H T E"],
+        value: Float[Tensor, "B H T E"],
+        positions: Int64[Tensor, " B"],
+    ) -> Float[Tensor, "B H 1 E"]:
+        length = key.shape[2]
+        distance = positions[:, None] - torch.arange(length)
+        of_distances = self._of_distances(query, self.falling)
+        column = (length - 1 - distance.clamp(min=0))[:, None, None].expand_as(of_distances)
+        bias = of_distances.gather(-1, column).masked_fill((distance < 0)[:, None, None], -torch.inf)
+        return F.scaled_dot_product_attention(query + self.u, key, value, attn_mask=bias)
+
+    def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
+        """With a vector W_R R_{i-j} for each pair, [H, T, T, E]."""
+        positions = torch.arange(query.shape[2])
+        distance = (positions[:, None] - positions).clamp(min=0)
+        relative = self.falling.flip(1)[:, distance]
+        of_distances = ((query + self.v)[..., None, :] * relative).sum(-1)
+        return super().scores(query + self.u, key) + of_distances / query.shape[-1] ** 0.5
+
+    def _part(
+        self,
+        query: Float[Tensor, "B H N E"],
+        key: Float[Tensor, "B H T E"],
+        value: Float[Tensor, "B H T E"],
+        start: int,
+    ) -> Float[Tensor, "B H N E"]:
+        """Attention of the queries from `start` on: row n of their scores of falling distances is shifted by n."""
+        count = query.shape[2]
+        stop = start + count
+        of_distances = self._of_distances(query, self.falling[:, -stop:])
+        shifted = F.pad(of_distances, (1, 0)).flatten(-2)[..., count:].unflatten(-1, (count, stop))
+        later = torch.arange(stop) > torch.arange(start, stop)[:, None]
+        bias = shifted.masked_fill(later, -torch.inf)
+        return F.scaled_dot_product_attention(query + self.u, key[:, :, :stop], value[:, :, :stop], attn_mask=bias)
+
+    def _of_distances(
+        self, query: Float[Tensor, "B H N E"], falling: Float[Tensor, "H M E"]
+    ) -> Float[Tensor, "B H N M"]:
+        """The second term of the scores."""
+        scores: Tensor = (query + self.v) @ falling.transpose(-1, -2) / query.shape[-1] ** 0.5
+        return scores
+
+
+def _heads(states: Float[Tensor, "T D"], num_heads: int) -> Float[Tensor, "H T E"]:
+    return torch.unflatten(states, -1, (num_heads, -1)).transpose(0, 1)
