@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lengthwise.layers.positions.base import CausalAttention
-from lengthwise.layers.timestep import ConstantScales, LoopScales, TimestepScales
+from lengthwise.layers.timestep import ConstantScales, Gates, LoopScales, TimestepScales
 from lengthwise.layers.transformer_layer import LayerKind, Scales, TransformerLayer
 from lengthwise.models.base import MODELS
 from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
@@ -31,7 +31,8 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     `loops`: R is `num_loops` (`"fixed"`), `num_loops` for each symbol of the prefix that is answered (`"length"`), or
     whatever it takes until no state of the prefix changes by more than `tolerance` of its norm, at most `max_loops`
     (`"converged"`; in training as `"length"`).
-    `time`, of variant `"timestep"`: the loop's number r, or the fraction r / R.
+    `time`, of variant `"timestep"`: the loop's number r, or the fraction r / R. `gates`, of variants `"timestep"` and
+    `"control"`: at the start of training 0 (`"closed"`) or 1 (`"open"`).
     `injection`: what was read is added to the state before every loop (`"input"`), or is only the first state
     (`"none"`). `activations`: kept for the gradient in all loops, or recomputed, loop by loop in segments of about
     sqrt(R), from the states between segments (`"recomputed"`): a third more time, and memory that grows as sqrt(R).
@@ -43,6 +44,7 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     max_loops: int = Field(500, ge=1, le=100_000, exclude_if=lambda loops: loops == 500)
     variant: Variant = "timestep"
     time: Time = Field("index", exclude_if=lambda time: time == "index")
+    gates: Gates = Field("closed", exclude_if=lambda gates: gates == "closed")
     injection: Literal["none", "input"] = "none"
     activations: Literal["kept", "recomputed"] = "kept"
 
@@ -57,6 +59,15 @@ class LoopedTransformerConfig(CausalTransformerConfig):
             raise ValueError(
                 "time: expected 'index' with loops 'converged', whose number is not known before the last, got "
                 "'fraction'; choose loops 'length'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _gates_exist(self) -> "LoopedTransformerConfig":
+        if self.gates == "open" and self.variant not in ("timestep", "control"):
+            raise ValueError(
+                f"gates: expected 'closed' with variant {self.variant!r}, which has no gates, got 'open'; leave it out "
+                "or choose variant 'timestep' or 'control'"
             )
         return self
 
@@ -77,7 +88,7 @@ class LoopedTransformer(CausalTransformer):
     and gates, learned, and the same in all loops, so that time is all that tells the two apart; `"code"` and
     `"code-in-context"`, the plain loops of the published code, which have another norm (with a gain of its own) and
     another activation than its timestep model. With timestep encoding or control, a loop does nothing at the start of
-    training: gates are 0.
+    training, unless `gates` are `"open"`.
 
     With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is what was read and norm is the read-out's; the
     first loop sees z alone. All loops share one position encoding.
@@ -163,8 +174,9 @@ class LoopedTransformer(CausalTransformer):
         rule, config = self._rule(), self.config
         num_loops = {"fixed": config.num_loops, "length": config.num_loops * read.shape[1]}.get(rule, config.max_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
-        before = state = layer.by_definition(read, self._scales_of_loops(num_loops)[0], attention)
-        for scales in self._scales_of_loops(num_loops)[1:]:
+        first, *others = self._scales_of_loops(num_loops)
+        state = layer.by_definition(read, first, attention)
+        for scales in others:
             before, state = state, layer.by_definition(self._loop_input(state, read), scales, attention)
             if rule == "converged" and bool((_change(before, state) <= config.tolerance).all()):
                 break
@@ -283,8 +295,8 @@ class LoopedTransformer(CausalTransformer):
 
 def _loop_scales(config: LoopedTransformerConfig) -> LoopScales | None:
     if config.variant == "timestep":
-        return TimestepScales(d_model=config.d_model, time=config.time)
-    return ConstantScales(d_model=config.d_model) if config.variant == "control" else None
+        return TimestepScales(d_model=config.d_model, time=config.time, gates=config.gates)
+    return ConstantScales(d_model=config.d_model, gates=config.gates) if config.variant == "control" else None
 
 
 def _change(before: Float[Tensor, "B T D"], after: Float[Tensor, "B T D"]) -> Float[Tensor, "B T"]:

@@ -1,0 +1,86 @@
+"""Looped transformers beyond their training length: loops that follow the length, or the states."""
+
+from typing import NamedTuple
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.runs.spec import Settings
+
+TRAINED, MEASURED = 12, 60
+"""The longest strings of training and of the measurement."""
+
+_TASKS = {"Parity": "parity", "Even Pairs": "even-pairs"}
+
+
+class _Column(NamedTuple):
+    """A column: its name, and the settings of `looped-transformer` next to those of preset `looped-lengths`."""
+
+    name: str
+    model: Settings
+
+
+_FIXED: Settings = {"loops": "fixed", "num_loops": TRAINED}
+_CONVERGED: Settings = {"loops": "converged", "max_loops": 4 * MEASURED}
+_CONTROL: Settings = {"variant": "control"}
+_INDEX: Settings = {"variant": "timestep"}
+_FRACTION: Settings = {"variant": "timestep", "time": "fraction"}
+_ROTARY: Settings = {"positions": "rotary"}
+
+_COLUMNS = (
+    _Column("by length, control", _CONTROL),
+    _Column("by length, index", _INDEX),
+    _Column("by length, fraction", _FRACTION),
+    _Column("fixed, control", {**_FIXED, **_CONTROL}),
+    _Column("fixed, index", {**_FIXED, **_INDEX}),
+    _Column("converged, control", {**_CONVERGED, **_CONTROL}),
+    _Column("converged, index", {**_CONVERGED, **_INDEX}),
+    _Column("by length, control, rotary", {**_CONTROL, **_ROTARY}),
+    _Column("converged, control, rotary", {**_CONVERGED, **_CONTROL, **_ROTARY}),
+)
+
+
+@EXPERIMENTS.register("looped/lengths")
+def lengths(scale: Scale = "small") -> Experiment:
+    """Trained up to 12 symbols, measured up to 60: how many loops, and what they know of the time."""
+    specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="looped-transformer")
+    smoke = scale == "smoke"
+    return Experiment(
+        title="Looped transformers beyond their training length",
+        about=(
+            f"One layer, applied as often as the string has symbols (*by length*), {TRAINED} times (*fixed*), or until "
+            "its states stop changing (*converged*). Preset `looped-lengths`, three seeds, final weights: training "
+            f"sees strings of up to {TRAINED} symbols, lengths of {TRAINED + 1} to {MEASURED} are measured. *Control*: "
+            "gains and gates are the same in all loops; *index*: they are functions of the loop's number r; "
+            "*fraction*: of r / R, where R is the number of all loops. No positions, or rotary ones."
+        ),
+        notes=(
+            "Loops by length: the answer at position t is read after t loops, in training and in the measurement.",
+            "Converged: the nets of the same column by length, weight for weight, as they are trained alike; a "
+            "prefix is answered as soon as no state of it changes by more than a thousandth of its norm, and after "
+            f"{4 * MEASURED} loops at the latest. The fraction r / R is not known before the last loop, so that it has "
+            "no such column.",
+            "Fixed: the fraction r / R tells loops apart as the index does, and has no column of its own.",
+            "Gates begin open, in all columns. With closed ones, as in the paper, the steps of preset "
+            "`looped-lengths` were too few for parity.",
+            "Selection: positions, width, rates, steps, supervision and open gates were chosen by trials on parity, on "
+            "seed 0 of this page, measured on other strings.",
+        ),
+        cells=[
+            Cell(row, column.name, specs(task, {"model": column.model}, preset="looped-lengths"))
+            for row, task in _TASKS.items()
+            for column in _COLUMNS
+        ],
+        plan=EvaluationPlan(
+            dense=(TRAINED + 1, 16 if smoke else MEASURED),
+            dense_strings=8 if smoke else 128,
+            long=((20, 8),) if smoke else ((MEASURED, 256),),
+            structured=(),
+            seed=1,
+        ),
+        compared=[
+            ("by length, index", "by length, control"),
+            ("by length, fraction", "by length, control"),
+            ("by length, control", "fixed, control"),
+            ("by length, control", "converged, control"),
+        ],
+    )
