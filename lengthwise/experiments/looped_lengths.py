@@ -24,18 +24,20 @@ _CONVERGED: Settings = {"loops": "converged", "max_loops": 4 * MEASURED}
 _CONTROL: Settings = {"variant": "control"}
 _INDEX: Settings = {"variant": "timestep"}
 _FRACTION: Settings = {"variant": "timestep", "time": "fraction"}
+_PLAIN: Settings = {"variant": "code", "gates": "closed"}
 _ROTARY: Settings = {"positions": "rotary"}
 
 _COLUMNS = (
     _Column("by length, control", _CONTROL),
     _Column("by length, index", _INDEX),
     _Column("by length, fraction", _FRACTION),
+    _Column("by length, plain", _PLAIN),
     _Column("fixed, control", {**_FIXED, **_CONTROL}),
-    _Column("fixed, index", {**_FIXED, **_INDEX}),
     _Column("converged, control", {**_CONVERGED, **_CONTROL}),
+    _Column("by length, plain, rotary", {**_PLAIN, **_ROTARY}),
+    _Column("converged, plain, rotary", {**_CONVERGED, **_PLAIN, **_ROTARY}),
+    _Column("fixed, index", {**_FIXED, **_INDEX}),
     _Column("converged, index", {**_CONVERGED, **_INDEX}),
-    _Column("by length, control, rotary", {**_CONTROL, **_ROTARY}),
-    _Column("converged, control, rotary", {**_CONVERGED, **_CONTROL, **_ROTARY}),
 )
 
 
@@ -51,7 +53,8 @@ def lengths(scale: Scale = "small") -> Experiment:
             "its states stop changing (*converged*). Preset `looped-lengths`, three seeds, final weights: training "
             f"sees strings of up to {TRAINED} symbols, lengths of {TRAINED + 1} to {MEASURED} are measured. *Control*: "
             "gains and gates are the same in all loops; *index*: they are functions of the loop's number r; "
-            "*fraction*: of r / R, where R is the number of all loops. No positions, or rotary ones."
+            "*fraction*: of r / R, where R is the number of all loops; *plain*: there are none. No positions, or rotary "
+            "ones."
         ),
         notes=(
             "Loops by length: the answer at position t is read after t loops, in training and in the measurement.",
@@ -60,7 +63,9 @@ def lengths(scale: Scale = "small") -> Experiment:
             f"{4 * MEASURED} loops at the latest. The fraction r / R is not known before the last loop, so that it has "
             "no such column.",
             "Fixed: the fraction r / R tells loops apart as the index does, and has no column of its own.",
-            "Gates begin open, in all columns. With closed ones, as in the paper, the steps of preset "
+            "Plain loops have another norm, with a gain of its own, and another activation than the others: variant "
+            "`code`.",
+            "Gates begin open. With closed ones, as in the paper, the steps of preset "
             "`looped-lengths` were too few for parity.",
             "Selection: positions, width, rates, steps, supervision and open gates were chosen by trials on parity, on "
             "seed 0 of this page, measured on other strings.",
@@ -82,5 +87,6 @@ def lengths(scale: Scale = "small") -> Experiment:
             ("by length, fraction", "by length, control"),
             ("by length, control", "fixed, control"),
             ("by length, control", "converged, control"),
+            ("by length, plain, rotary", "converged, plain, rotary"),
         ],
     )
