@@ -53,8 +53,8 @@ def lengths(scale: Scale = "small") -> Experiment:
             "its states stop changing (*converged*). Preset `looped-lengths`, three seeds, final weights: training "
             f"sees strings of up to {TRAINED} symbols, lengths of {TRAINED + 1} to {MEASURED} are measured. *Control*: "
             "gains and gates are the same in all loops; *index*: they are functions of the loop's number r; "
-            "*fraction*: of r / R, where R is the number of all loops; *plain*: there are none. No positions, or rotary "
-            "ones."
+            "*fraction*: of r / R, where R is the number of all loops; *plain*: there are none. No positions, or "
+            "rotary ones."
         ),
         notes=(
             "Loops by length: the answer at position t is read after t loops, in training and in the measurement.",
