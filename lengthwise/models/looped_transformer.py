@@ -48,6 +48,11 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     injection: Literal["none", "input"] = "none"
     activations: Literal["kept", "recomputed"] = "kept"
 
+    @property
+    def takes_probes(self) -> bool:
+        """Not with 500 loops for 500 symbols, which take longer than all of the training on short strings."""
+        return self.loops == "fixed"
+
     @model_validator(mode="after")
     def _time_is_known(self) -> "LoopedTransformerConfig":
         if self.time == "fraction" and self.variant != "timestep":

@@ -20,7 +20,7 @@ class LoopedLengths(Preset):
     train = MappingProxyType(
         {
             **UNAUGMENTED,
-            "steps": 1_000,
+            "steps": 900,
             "batch_size": 64,
             "max_length": 12,
             "lengths": "legal",
