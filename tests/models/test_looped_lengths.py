@@ -7,6 +7,8 @@ import torch
 
 from lengthwise.models import make_model
 from lengthwise.models.looped_transformer import LoopedTransformer, LoopedTransformerConfig
+from lengthwise.runs.folder import takes_probes
+from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -60,7 +62,7 @@ def test_answers_and_gradients_are_those_of_the_definition(kind: str, length: in
     torch.testing.assert_close(gradients(model, model.last(inputs)), gradients(model, defined(model, inputs)[:, -1]))
 
 
-@pytest.mark.parametrize("kind", ["length, code", "length, index", "converged, index"])
+@pytest.mark.parametrize("kind", ["length, index", "converged, control"])
 @torch.no_grad()
 def test_long_strings_are_answered_by_the_definition(kind: str) -> None:
     """Where states are taken down in one pass; beyond the lengths of the recipe's training."""
@@ -150,6 +152,11 @@ def test_open_gates_begin_as_none() -> None:
         model = LoopedTransformer(config, vocab_size=6, num_classes=4, generator=torch.Generator().manual_seed(0))
         read = model.read_in(draw())
         torch.testing.assert_close(model.states(read), model.layers[0].by_definition(read))
+
+
+@pytest.mark.parametrize("loops", ["fixed", "length", "converged"])
+def test_no_long_strings_are_answered_in_training_where_they_take_as_many_loops(loops: str) -> None:
+    assert takes_probes(make_spec("parity", "looped-transformer", {"model": {"loops": loops}})) == (loops == "fixed")
 
 
 def test_new_settings_leave_the_ids_of_earlier_runs_alone() -> None:
