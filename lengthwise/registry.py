@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Member = TypeVar("Member")
 Registered = TypeVar("Registered")
@@ -94,6 +94,12 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
     def __len__(self) -> int:
         return len(self._discover())
+
+
+class NameIn(NamedTuple):
+    """Says of a setting, ``Annotated[str, NameIn(TASKS)]`` for one, that its values are the names in a registry."""
+
+    registry: Registry[Any]
 
 
 def _same_definition(old: object, new: object) -> bool:

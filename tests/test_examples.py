@@ -39,6 +39,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         ("recurrence", "torch's associative_scan"),
         ("looped_approximation", "with factors | 3"),
         ("looped", "activations recomputed"),
+        ("transformer", "torch.nn.TransformerEncoder"),
     ],
 )
 def test_benchmarks_run(script: str, expected: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
 from lengthwise.presets.base import PRESETS, Preset
-from lengthwise.registry import Registry, UnknownName, nearest
+from lengthwise.registry import NameIn, Registry, UnknownName, nearest
 from lengthwise.report.pages.results import file_stem
 from lengthwise.report.tables.settings import flat
 from lengthwise.tasks.base import TASKS, SymbolTask, Task
@@ -247,6 +247,8 @@ def _values_of(annotation: Any, metadata: Sequence[Any] = ()) -> str:
         return _values_of(inner, (*more, *metadata))
     if origin is Literal:
         return " or ".join(map(str, arguments))
+    if names := [name for note in metadata if isinstance(note, NameIn) for name in note.registry]:
+        return " or ".join(names)
     if origin in (Union, types.UnionType):
         return " or ".join(_values_of(kind, () if kind is types.NoneType else metadata) for kind in arguments)
     if origin is tuple:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int64
@@ -15,7 +15,7 @@ from lengthwise.layers.read_in import SymbolReadIn, VectorReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, Width, check_divides_width
 from lengthwise.models.capabilities import AcceptsPads, AcceptsVectors, DrawsInTraining, HasHiddenMatrices
-from lengthwise.registry import nearest
+from lengthwise.registry import NameIn, nearest
 from lengthwise.validation import truncate
 
 DEFAULT_RANGE = 2048
@@ -36,7 +36,7 @@ class CausalTransformerConfig(ModelConfig):
 
     d_model: Width = 64
     num_heads: Width = 4
-    positions: str = Field("sinusoidal", exclude_if=lambda name: name in IMPLIED)
+    positions: Annotated[str, NameIn(POSITIONS)] = Field("sinusoidal", exclude_if=lambda name: name in IMPLIED)
     learned_positions: int = Field(0, ge=0, le=1_000_000)
     position_range: int = Field(DEFAULT_RANGE, ge=1, le=1_000_000, exclude_if=lambda size: size == DEFAULT_RANGE)
     initialization: Literal["torch", "gpt2"] = "torch"

@@ -6,6 +6,7 @@ import pytest
 from command import exit_code
 
 from lengthwise.cli.members import FAMILIES, description, family_lines
+from lengthwise.layers.positions.base import POSITIONS
 
 NAMES = sorted({name for family in FAMILIES.values() for name in family})
 
@@ -75,6 +76,11 @@ def test_settings_within_settings_have_dotted_names(capsys) -> None:
     assert re.search(
         r"train\.rise +section or none; default none\n +train\.rise\.by +integer >= 1 <= 10000; default 5", text
     )
+
+
+def test_a_setting_that_is_a_name_shows_what_there_is(capsys) -> None:
+    text = " ".join(run(capsys, "show", "transformer").split())
+    assert f"model.positions {' or '.join(POSITIONS)}; default sinusoidal" in text
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from lengthwise.models.capabilities import (
     AcceptsPads,
     AcceptsVectors,
     BoundsSteps,
+    DrawsInTraining,
     FollowsTraining,
     HasHiddenMatrices,
 )
@@ -190,6 +191,17 @@ def test_perturbations_change_answers_and_the_model_itself_stays_as_it_was(name:
     torch.testing.assert_close(perturbed.last(inputs), perturbed(inputs)[:, -1])
     assert torch.equal(model.last(inputs), before)
     assert all(one is other for one, other in zip(model.parameters(), perturbed.parameters(), strict=True))
+
+
+@that_are(DrawsInTraining)
+def test_a_model_that_draws_has_the_same_parameters_and_stays_as_it_was(name: str) -> None:
+    model, inputs = make(name), draw(9)
+    before, generator = model(inputs), torch.Generator().manual_seed(0)
+    drawing = model.drawing(generator)
+    assert drawing(inputs).isfinite().all()
+    assert (drawing.generator, model.generator) == (generator, None)
+    assert all(one is other for one, other in zip(model.parameters(), drawing.parameters(), strict=True))
+    assert torch.equal(model(inputs), before)
 
 
 @that_are(HasHiddenMatrices)

@@ -8,6 +8,7 @@ from position_equations import HEAD_WIDTH, HEADS, LAYERS, SCORES, WIDTH, attende
 from torch import Tensor, nn
 
 import lengthwise.layers.positions.bias as bias_module
+import lengthwise.layers.positions.fire as fire_module
 import lengthwise.layers.positions.transformer_xl as xl_module
 from lengthwise.layers.positions.alibi import alibi_slopes
 from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionEncoding, PositionSizes
@@ -72,7 +73,7 @@ def check_equal(actual: Tensor, expected: Tensor, encoding: PositionEncoding, in
 def test_attention_is_the_published_equation(name: str, length: int) -> None:
     """The definition, at all positions, or of a long string at those that cost the oracle little, and the last one."""
     encoding, inputs = make(name), queries_keys_values(length)
-    rows = list(range(length)) if length <= 41 else [0, 1, 17, length - 1]
+    rows = list(range(length)) if length <= 41 else [0, 17, length - 1]
     expected = attended(name, encoding, inputs, rows)
     check_equal(by_definition(top(encoding, length), *inputs)[:, :, rows], expected, encoding, inputs)
 
@@ -90,13 +91,24 @@ def test_fast_forms_are_the_definition(name: str, length: int) -> None:
     check_equal(alone, expected[rows, :, positions], encoding, inputs)
 
 
+@pytest.mark.parametrize("length", LENGTHS)
+def test_fire_computes_each_distance_once_up_to_its_threshold(length: int) -> None:
+    """Of 512, as at the start, below which all lengths here lie."""
+    encoding, inputs = make("fire", threshold=1.0), queries_keys_values(length)
+    counts: list[int] = []
+    encoding.layers[1].net.register_forward_hook(lambda net, given, output: counts.append(output.shape[0]))
+    attention = top(encoding, length)
+    assert counts == [length]
+    check_equal(attention.attend(*inputs), by_definition(attention, *inputs), encoding, inputs)
+
+
 @pytest.mark.parametrize("chunk", [1, 300])
 @pytest.mark.parametrize("name", [*BIASES, "xl"])
 def test_long_strings_are_computed_in_parts(name: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one query each, and of a few."""
     encoding, inputs = make(name), queries_keys_values(41)
     expected = by_definition(top(encoding, 41), *inputs)
-    for module in (bias_module, xl_module):
+    for module in (bias_module, fire_module, xl_module):
         monkeypatch.setattr(module, "MAX_ELEMENTS_PER_CHUNK", chunk)
     check_equal(top(encoding, 41).attend(*inputs), expected, encoding, inputs)
 

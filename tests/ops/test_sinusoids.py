@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.ops.sinusoids import position_sinusoids, timestep_sinusoids
+from lengthwise.ops.sinusoids import distance_sinusoids, position_sinusoids, sinusoids_at, timestep_sinusoids
 
 
 @given(st.integers(1, 20), st.integers(1, 9))
@@ -19,6 +19,25 @@ def test_positions_have_sines_and_cosines_in_turn(length: int, width: int) -> No
             angle = position / 10_000 ** (2 * (i // 2) / width)
             expected = math.cos(angle) if i % 2 else math.sin(angle)
             assert float(encoding[position, i]) == pytest.approx(expected, abs=1e-6)
+
+
+@given(st.integers(1, 20), st.integers(1, 9))
+def test_distances_have_all_sines_first(length: int, width: int) -> None:
+    encoding, num_sines = distance_sinusoids(length, width), (width + 1) // 2
+    assert encoding.shape == (length, width)
+    for distance in range(length):
+        angles = [distance / 10_000 ** (2 * m / width) for m in range(num_sines)]
+        expected = [*map(math.sin, angles), *map(math.cos, angles)][:width]
+        assert encoding[distance].tolist() == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=9), st.integers(1, 9))
+def test_any_positions_have_the_sinusoids_of_their_formula(positions: list[int], width: int) -> None:
+    encoding = sinusoids_at(torch.tensor(positions), width)
+    for row, position in zip(encoding.tolist(), positions, strict=True):
+        angles = [position / 10_000 ** (2 * (i // 2) / width) for i in range(width)]
+        expected = [math.cos(angle) if i % 2 else math.sin(angle) for i, angle in enumerate(angles)]
+        assert row == pytest.approx(expected, abs=1e-6)
 
 
 @given(st.integers(1, 120), st.sampled_from([2, 8, 256]))

@@ -19,7 +19,8 @@ class ALiBi(DistanceBias):
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
         slopes = torch.tensor(alibi_slopes(self.sizes.num_heads), dtype=torch.float64)
-        return -slopes.view(-1, *(1,) * distance.ndim) * distance
+        falling: Tensor = torch.tensordot(slopes, distance.double(), 0)
+        return -falling
 
 
 def alibi_slopes(num_heads: int) -> list[float]:

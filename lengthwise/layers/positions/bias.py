@@ -47,9 +47,21 @@ class DistanceBias(ScoreBias):
         return self.by_distance(query - key)
 
     def rows(self, start: int, stop: int) -> Float[Tensor, "H N M"]:
-        """Each row is a window of one vector for each head: distances `stop` - 1 ... 0, then -inf."""
-        falling = self.by_distance(torch.arange(stop - 1, -1, -1))
-        return F.pad(falling, (0, stop - start - 1), value=-torch.inf).unfold(1, stop, 1).flip(1)
+        return spread(self.by_distance(torch.arange(stop - 1, -1, -1)), stop - start)
+
+
+def spread(falling: Float[Tensor, "H M"], num_rows: int) -> Float[Tensor, "H N M"]:
+    """The last rows of biases [H, M, M], given those of distances M - 1 ... 0; -inf where the key is later.
+
+    Each row is a window of one vector: all distances, then -inf.
+
+    Example:
+        >>> spread(torch.tensor([[2.0, 1.0, 0.0]]), 2)
+        tensor([[[1., 0., -inf],
+                 [2., 1., 0.]]])
+    """
+    windows = F.pad(falling, (0, num_rows - 1), value=-torch.inf).unfold(1, falling.shape[1], 1)
+    return windows.flip(1)
 
 
 class BiasedAttention(CausalAttention):
@@ -58,8 +70,8 @@ class BiasedAttention(CausalAttention):
     def __init__(self, encoding: ScoreBias, states: Float[Tensor, "B T D"]) -> None:
         length = states.shape[1]
         self.encoding = encoding
-        self.is_whole = encoding.sizes.num_heads * length**2 <= MAX_ELEMENTS_PER_CHUNK
-        self.whole = self._rows(0, length, states) if self.is_whole else None
+        is_small = encoding.sizes.num_heads * length**2 <= MAX_ELEMENTS_PER_CHUNK
+        self.whole = self._rows(0, length, states) if is_small else None
 
     def attend(
         self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]

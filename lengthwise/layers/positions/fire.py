@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionEncoding, PositionSizes
-from lengthwise.layers.positions.bias import BiasedAttention, ScoreBias
+from lengthwise.layers.positions.bias import MAX_ELEMENTS_PER_CHUNK, BiasedAttention, ScoreBias, spread
 
 HIDDEN = 32
 INITIAL_C = 0.1
@@ -24,7 +24,7 @@ class FIRE(PositionEncoding):
     layer its own. The same distance counts less at a later query, once that is beyond L.
 
     Source: Li et al., "Functional interpolation for relative positions improves long context transformers" (ICLR 2024),
-        equation 17 and the code in the appendix.
+        and the code in their appendix.
     Differs from the source: in nothing.
     """
 
@@ -55,10 +55,26 @@ class FIREBias(ScoreBias):
         nn.init.ones_(self.limit)
 
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
-        scale = torch.maximum(query.to(self.c), (INITIAL_LIMIT * self.limit).abs())
-        ratio = self._psi(query - key) / (self._psi(scale) + EPSILON)
+        return self._biases(query - key, torch.maximum(query.to(self.c), self._limit))
+
+    def rows(self, start: int, stop: int) -> Float[Tensor, "H N M"]:
+        """Up to position L the distance alone decides, so that the net is computed for each distance once.
+
+        Beyond, its hidden units, `HIDDEN` for each pair, are computed for a part of the rows at a time.
+        """
+        if stop - 1 < float(self._limit.detach()):
+            return spread(self._biases(torch.arange(stop - 1, -1, -1), self._limit), stop - start)
+        parts = torch.arange(start, stop)[:, None].split(max(1, MAX_ELEMENTS_PER_CHUNK // (HIDDEN * stop)))
+        return torch.cat([self.causal_pairs(part, torch.arange(stop)[None]) for part in parts], 1)
+
+    @property
+    def _limit(self) -> Float[Tensor, ""]:
+        return (INITIAL_LIMIT * self.limit).abs()
+
+    def _biases(self, distance: Int64[Tensor, "*N"], scale: Float[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
+        ratio = self._psi(distance.to(scale)) / (self._psi(scale) + EPSILON)
         biases: Tensor = self.net(ratio[..., None])
         return biases.movedim(-1, 0)
 
-    def _psi(self, distance: Tensor) -> Tensor:
-        return torch.log1p((self.c * distance.to(self.c)).abs())
+    def _psi(self, number: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+        return torch.log1p((self.c * number).abs())

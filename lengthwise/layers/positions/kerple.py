@@ -31,7 +31,7 @@ class KerpleLog(Kerple):
     """Scores q_i . k_j / sqrt(E) - p_h ln(1 + a_h (i - j)), with learned p_h, a_h > 0; for any T.
 
     Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022),
-        equation 5, r_1 = p and r_2 = a, and their code.
+        the logarithmic variant, r_1 = p and r_2 = a, and their code.
     Differs from the source: its code writes the limited numbers into the parameters; here these may lie below it.
     """
 
@@ -45,7 +45,7 @@ class KerplePower(Kerple):
     """Scores q_i . k_j / sqrt(E) - a_h (i - j)^{p_h}, with learned a_h > 0 and 0 < p_h <= 2; for any T.
 
     Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022),
-        equation 4, r_1 = a and r_2 = p, and their code.
+        the power variant, r_1 = a and r_2 = p, and their code.
     Differs from the source: its code writes the limited numbers into the parameters; here these may lie beyond.
     """
 

@@ -19,7 +19,7 @@ class RandomizedPositions(PositionEncoding):
         ValueError: a string is longer than the range.
 
     Source: Ruoss et al., "Randomized positional encodings boost length generalization of transformers" (ACL 2023),
-        section 3, and their code, which draws one sample a batch, from 2,048 positions.
+        and their code, which draws one sample a batch, from 2,048 positions.
     Differs from the source: it draws in evaluation, too, which a model does whose `drawing` has a generator.
     """
 

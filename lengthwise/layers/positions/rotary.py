@@ -19,7 +19,7 @@ class RotaryPositions(PositionEncoding):
     Raises:
         ValueError: a head has an odd number of units, which form no pairs.
 
-    Source: Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), equations 14 to 16.
+    Source: Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), section 3.2.
     Differs from the source: in nothing.
     """
 

@@ -76,7 +76,8 @@ class XLAttention(CausalAttention):
         distance = (positions[:, None] - positions).clamp(min=0)
         relative = self.falling.flip(1)[:, distance]
         of_distances = ((query + self.v)[..., None, :] * relative).sum(-1)
-        return super().scores(query + self.u, key) + of_distances / query.shape[-1] ** 0.5
+        scores: Tensor = super().scores(query + self.u, key) + of_distances / query.shape[-1] ** 0.5
+        return scores
 
     def _part(
         self,
@@ -85,20 +86,25 @@ class XLAttention(CausalAttention):
         value: Float[Tensor, "B H T E"],
         start: int,
     ) -> Float[Tensor, "B H N E"]:
-        """Attention of the queries from `start` on: row n of their scores of falling distances is shifted by n."""
+        """Attention of the N queries from `start` on.
+
+        Row n of their scores of falling distances has to move N - 1 - n columns to the left. Read as one list, after a
+        column in front and without the first N numbers, they stand there in rows of the same length.
+        """
         count = query.shape[2]
         stop = start + count
-        of_distances = self._of_distances(query, self.falling[:, -stop:])
-        shifted = F.pad(of_distances, (1, 0)).flatten(-2)[..., count:].unflatten(-1, (count, stop))
-        later = torch.arange(stop) > torch.arange(start, stop)[:, None]
-        bias = shifted.masked_fill(later, -torch.inf)
-        return F.scaled_dot_product_attention(query + self.u, key[:, :, :stop], value[:, :, :stop], attn_mask=bias)
+        of_distances = self._of_distances(query, F.pad(self.falling[:, -stop:], (0, 0, 1, 0)))
+        shifted = of_distances.flatten(-2)[..., count:].unflatten(-1, (count, stop))
+        mask = query.new_full((count, stop), -torch.inf).triu(1 + start)
+        return F.scaled_dot_product_attention(
+            query + self.u, key[:, :, :stop], value[:, :, :stop], attn_mask=shifted + mask
+        )
 
     def _of_distances(
         self, query: Float[Tensor, "B H N E"], falling: Float[Tensor, "H M E"]
     ) -> Float[Tensor, "B H N M"]:
         """The second term of the scores."""
-        scores: Tensor = (query + self.v) @ falling.transpose(-1, -2) / query.shape[-1] ** 0.5
+        scores: Tensor = ((query + self.v) / query.shape[-1] ** 0.5) @ falling.transpose(-1, -2)
         return scores
 
 
