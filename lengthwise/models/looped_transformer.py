@@ -246,7 +246,8 @@ class LoopedTransformer(CausalTransformer):
         """The states of all prefixes in one pass, each taken down when none of its prefix changes any more."""
         first, *others = self._scales_of_loops(self.config.max_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
-        taken = state = layer(read, first, attention)
+        state: Tensor = layer(read, first, attention)
+        taken = state
         waits = read.new_ones(read.shape[:2], dtype=torch.bool)
         for scales in others:
             before, state = state, layer(self._loop_input(state, read), scales, attention)
@@ -306,4 +307,5 @@ def _loop_scales(config: LoopedTransformerConfig) -> LoopScales | None:
 
 def _change(before: Float[Tensor, "B T D"], after: Float[Tensor, "B T D"]) -> Float[Tensor, "B T"]:
     """How far every state has moved, next to its norm."""
-    return (after - before).norm(dim=-1) / after.norm(dim=-1)
+    change: Tensor = (after - before).norm(dim=-1) / after.norm(dim=-1)
+    return change
