@@ -25,7 +25,6 @@ _CONTROL: Settings = {"variant": "control"}
 _INDEX: Settings = {"variant": "timestep"}
 _FRACTION: Settings = {"variant": "timestep", "time": "fraction"}
 _PLAIN: Settings = {"variant": "code", "gates": "closed"}
-_ROTARY: Settings = {"positions": "rotary"}
 
 _COLUMNS = (
     _Column("by length, control", _CONTROL),
@@ -34,10 +33,7 @@ _COLUMNS = (
     _Column("by length, plain", _PLAIN),
     _Column("fixed, control", {**_FIXED, **_CONTROL}),
     _Column("converged, control", {**_CONVERGED, **_CONTROL}),
-    _Column("by length, plain, rotary", {**_PLAIN, **_ROTARY}),
-    _Column("converged, plain, rotary", {**_CONVERGED, **_PLAIN, **_ROTARY}),
-    _Column("fixed, index", {**_FIXED, **_INDEX}),
-    _Column("converged, index", {**_CONVERGED, **_INDEX}),
+    _Column("converged, plain, rotary", {**_CONVERGED, **_PLAIN, "positions": "rotary"}),
 )
 
 
@@ -58,11 +54,9 @@ def lengths(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "Loops by length: the answer at position t is read after t loops, in training and in the measurement.",
-            "Converged: the nets of the same column by length, weight for weight, as they are trained alike; a "
-            "prefix is answered as soon as no state of it changes by more than a thousandth of its norm, and after "
-            f"{4 * MEASURED} loops at the latest. The fraction r / R is not known before the last loop, so that it has "
-            "no such column.",
-            "Fixed: the fraction r / R tells loops apart as the index does, and has no column of its own.",
+            "Converged: trained as by length, so that weights are the same; a prefix is answered as soon as no state "
+            f"of it changes by more than a thousandth of its norm, and after {4 * MEASURED} loops at the latest. The "
+            "fraction r / R is not known before the last loop, so that it can have no such column.",
             "Plain loops have another norm, with a gain of its own, and another activation than the others: variant "
             "`code`.",
             "Gates begin open. With closed ones, as in the paper, the steps of preset "
@@ -87,6 +81,5 @@ def lengths(scale: Scale = "small") -> Experiment:
             ("by length, fraction", "by length, control"),
             ("by length, control", "fixed, control"),
             ("by length, control", "converged, control"),
-            ("by length, plain, rotary", "converged, plain, rotary"),
         ],
     )
