@@ -62,7 +62,7 @@ def lengths(scale: Scale = "small") -> Experiment:
             "Gates begin open. With closed ones, as in the paper, the steps of preset "
             "`looped-lengths` were too few for parity.",
             "Selection: positions, width, rates, steps, supervision and open gates were chosen by trials on parity, on "
-            "seed 0 of this page, measured on other strings.",
+            "seeds 0 and 1 of this page, measured on other strings.",
         ),
         cells=[
             Cell(row, column.name, specs(task, {"model": column.model}, preset="looped-lengths"))
