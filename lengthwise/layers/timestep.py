@@ -1,6 +1,7 @@
 """Gains and gates of a looped layer: functions of the loop, or the same in all loops."""
 
 from abc import ABC, abstractmethod
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -9,14 +10,20 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.transformer_layer import Scales
-from lengthwise.ops.sinusoids import timestep_sinusoids
+from lengthwise.ops.sinusoids import Time, timestep_sinusoids
 
 NUM_FREQUENCIES = 256
 """Sines and cosines of a loop's number, whatever the width of the model."""
 
 
+Gates = Literal["closed", "open"]
+"""What gates are at the start of training: 0, so that a loop does nothing, or 1, as if there were none."""
+
+
 class LoopScales(nn.Module, ABC):
-    """The gains and gates of every loop; at the start all gains are 1 and all gates 0, so that a loop does nothing."""
+    """The gains and gates of every loop; at the start all gains are 1, and all gates 0 (`"closed"`) or 1 (`"open"`)."""
+
+    gates: Gates = "closed"
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -24,11 +31,13 @@ class LoopScales(nn.Module, ABC):
 
     @abstractmethod
     def raw(self, num_loops: int) -> Float[Tensor, "R 4 D"]:
-        """Gains less 1, and gates, of loops 0 ... R - 1."""
+        """Gains and gates of loops 0 ... R - 1, less what they are at the start."""
 
     def forward(self, num_loops: int) -> list[Scales]:
         """What each loop multiplies by, all of them computed at once."""
         gains, gates = self.raw(num_loops).chunk(2, 1)
+        if self.gates == "open":
+            gates = 1 + gates
         return [Scales(*gain, *gate) for gain, gate in zip((1 + gains).unbind(0), gates.unbind(0), strict=True)]
 
 
@@ -37,14 +46,16 @@ class TimestepScales(LoopScales):
 
     With the frequency embedding e(r) of loop r = 0, 1, ... (`lengthwise.ops.sinusoids`), of 256 numbers:
     TE(r) = W_2 SiLU(W_1 e(r) + b_1) + b_2, and (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b, where W and b start
-    at 0: 5 D^2 + 262 D parameters.
+    at 0: 5 D^2 + 262 D parameters. With time `"fraction"`, r / R stands for r, so that the last loop is known as such,
+    however many there are. With gates `"open"`, g_1 - 1 and g_2 - 1 stand for g_1 and g_2.
 
     Source: Xu and Sato (2024), section 4.2, and their code.
-    Differs from the source: in nothing; the paper's prose has an encoding of D numbers.
+    Differs from the source: in time `"fraction"` and gates `"open"`; the paper's prose has an encoding of D numbers.
     """
 
-    def __init__(self, *, d_model: int) -> None:
+    def __init__(self, *, d_model: int, time: Time = "index", gates: Gates = "closed") -> None:
         super().__init__()
+        self.time, self.gates = time, gates
         self.encoding = nn.Sequential(nn.Linear(NUM_FREQUENCIES, d_model), nn.SiLU(), nn.Linear(d_model, d_model))
         self.heads = nn.Linear(d_model, 4 * d_model)
 
@@ -54,7 +65,7 @@ class TimestepScales(LoopScales):
         nn.init.zeros_(self.heads.bias)
 
     def raw(self, num_loops: int) -> Float[Tensor, "R 4 D"]:
-        sinusoids = timestep_sinusoids(num_loops, NUM_FREQUENCIES).to(self.heads.weight)
+        sinusoids = timestep_sinusoids(num_loops, NUM_FREQUENCIES, self.time).to(self.heads.weight)
         return torch.unflatten(self.heads(F.silu(self.encoding(sinusoids))), -1, (4, -1))
 
 
@@ -64,8 +75,9 @@ class ConstantScales(LoopScales):
     Source: ours; the paper's plain loop has another norm and another activation, so that more than time tells it apart.
     """
 
-    def __init__(self, *, d_model: int) -> None:
+    def __init__(self, *, d_model: int, gates: Gates = "closed") -> None:
         super().__init__()
+        self.gates = gates
         self.shared = nn.Parameter(torch.empty(4, d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:

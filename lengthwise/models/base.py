@@ -38,6 +38,11 @@ class ModelConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    @property
+    def takes_probes(self) -> bool:
+        """Whether strings of up to 500 symbols are answered now and then while the model trains."""
+        return True
+
 
 def check_divides_width(name: str, value: int, d_model: int) -> None:
     """Raise a ValueError where a setting that has to divide the width does not."""

@@ -7,32 +7,74 @@ from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lengthwise.layers.positions.base import CausalAttention
-from lengthwise.layers.timestep import ConstantScales, LoopScales, TimestepScales
+from lengthwise.layers.timestep import ConstantScales, Gates, LoopScales, TimestepScales
 from lengthwise.layers.transformer_layer import LayerKind, Scales, TransformerLayer
 from lengthwise.models.base import MODELS
 from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
+from lengthwise.ops.sinusoids import Time
 from lengthwise.validation import validated
 
 Variant = Literal["timestep", "control", "code", "code-in-context"]
+
+Loops = Literal["fixed", "length", "converged"]
+"""What decides how often the layer is applied: `num_loops` alone, the length, or the states."""
 
 
 class LoopedTransformerConfig(CausalTransformerConfig):
     """Sizes of a looped transformer, its number of loops R, and which layer it loops.
 
+    `loops`: R is `num_loops` (`"fixed"`), `num_loops` for each symbol of the prefix that is answered (`"length"`), or
+    whatever it takes until no state of the prefix changes by more than `tolerance` of its norm, at most `max_loops`
+    (`"converged"`; in training as `"length"`).
+    `time`, of variant `"timestep"`: the loop's number r, or the fraction r / R. `gates`, of variants `"timestep"` and
+    `"control"`: at the start of training 0 (`"closed"`) or 1 (`"open"`).
     `injection`: what was read is added to the state before every loop (`"input"`), or is only the first state
     (`"none"`). `activations`: kept for the gradient in all loops, or recomputed, loop by loop in segments of about
     sqrt(R), from the states between segments (`"recomputed"`): a third more time, and memory that grows as sqrt(R).
     """
 
     num_loops: int = Field(10, ge=1, le=10_000)
+    loops: Loops = Field("fixed", exclude_if=lambda loops: loops == "fixed")
+    tolerance: float = Field(1e-3, gt=0, lt=1, exclude_if=lambda tolerance: tolerance == 1e-3)
+    max_loops: int = Field(500, ge=1, le=100_000, exclude_if=lambda loops: loops == 500)
     variant: Variant = "timestep"
+    time: Time = Field("index", exclude_if=lambda time: time == "index")
+    gates: Gates = Field("closed", exclude_if=lambda gates: gates == "closed")
     injection: Literal["none", "input"] = "none"
     activations: Literal["kept", "recomputed"] = "kept"
+
+    @property
+    def takes_probes(self) -> bool:
+        """Not with 500 loops for 500 symbols, which take longer than all of the training on short strings."""
+        return self.loops == "fixed"
+
+    @model_validator(mode="after")
+    def _time_is_known(self) -> "LoopedTransformerConfig":
+        if self.time == "fraction" and self.variant != "timestep":
+            raise ValueError(
+                f"time: expected 'index' with variant {self.variant!r}, whose loops know no time, got 'fraction'; "
+                "leave it out or choose variant 'timestep'"
+            )
+        if self.time == "fraction" and self.loops == "converged":
+            raise ValueError(
+                "time: expected 'index' with loops 'converged', whose number is not known before the last, got "
+                "'fraction'; choose loops 'length'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _gates_exist(self) -> "LoopedTransformerConfig":
+        if self.gates == "open" and self.variant not in ("timestep", "control"):
+            raise ValueError(
+                f"gates: expected 'closed' with variant {self.variant!r}, which has no gates, got 'open'; leave it out "
+                "or choose variant 'timestep' or 'control'"
+            )
+        return self
 
 
 _LAYERS: dict[Variant, LayerKind] = {
@@ -41,8 +83,6 @@ _LAYERS: dict[Variant, LayerKind] = {
     "code": "rms",
     "code-in-context": "gpt2",
 }
-
-_SCALES: dict[Variant, type[LoopScales]] = {"timestep": TimestepScales, "control": ConstantScales}
 
 
 @MODELS.register("looped-transformer")
@@ -53,17 +93,22 @@ class LoopedTransformer(CausalTransformer):
     and gates, learned, and the same in all loops, so that time is all that tells the two apart; `"code"` and
     `"code-in-context"`, the plain loops of the published code, which have another norm (with a gain of its own) and
     another activation than its timestep model. With timestep encoding or control, a loop does nothing at the start of
-    training: gates are 0.
+    training, unless `gates` are `"open"`.
 
     With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is what was read and norm is the read-out's; the
     first loop sees z alone. All loops share one position encoding.
 
+    R may follow the input (`loops`). The answer at position t is then the one to the first t symbols as a string of its
+    own: R depends on these alone, and neither on later symbols nor on other strings of the batch.
+
     A model may be run with other numbers of loops than it was trained with: `with_loops`.
 
     Source: Xu and Sato (2024), section 4.2 and Appendix C; injection: Yang et al., "Looped transformers are better at
-        learning learning algorithms" (ICLR 2024).
+        learning learning algorithms" (ICLR 2024); loops by length: Fan et al., "Looped transformers for length
+        generalization" (ICLR 2025).
     Differs from the source: its code adds the positions once more wherever it injects, which is z here, too; the code's
-        in-context baseline is trained by truncated back-propagation through loops, which the source dropped.
+        in-context baseline is trained by truncated back-propagation through loops, which the source dropped. Fan et al.
+        stop at the loop whose answer is the most confident, which is known after all of them.
     """
 
     Config = LoopedTransformerConfig
@@ -76,7 +121,7 @@ class LoopedTransformer(CausalTransformer):
         width, variant = config.d_model, config.variant
         layer = TransformerLayer(d_model=width, num_heads=config.num_heads, kind=_LAYERS[variant])
         self.layers = nn.ModuleList([layer])
-        self.scales = _SCALES[variant](d_model=width) if variant in _SCALES else None
+        self.scales = _loop_scales(config)
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -84,8 +129,8 @@ class LoopedTransformer(CausalTransformer):
         if self.scales is not None:
             self.scales.reset_parameters(generator)
 
-    def with_loops(self, num_loops: int) -> "LoopedTransformer":
-        """This model, its parameters shared, with another number of loops.
+    def with_loops(self, num_loops: int | None = None, loops: Loops | None = None) -> "LoopedTransformer":
+        """This model, its parameters shared, with another number of loops, or another rule for it.
 
         Example:
             >>> config = LoopedTransformerConfig(d_model=8, num_loops=2)
@@ -93,9 +138,12 @@ class LoopedTransformer(CausalTransformer):
             >>> deeper = model.with_loops(50)
             >>> deeper.config.num_loops, deeper.readout is model.readout
             (50, True)
+            >>> model.with_loops(1, "length").config.loops
+            'length'
         """
         other = copy.copy(self)
-        settings = self.config.model_dump() | {"num_loops": num_loops}
+        changes = {"num_loops": num_loops, "loops": loops}
+        settings = self.config.model_dump() | {name: value for name, value in changes.items() if value is not None}
         other.config = validated(LoopedTransformerConfig, settings, path="model")
         return other
 
@@ -104,34 +152,132 @@ class LoopedTransformer(CausalTransformer):
         return self.config.num_loops
 
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        *before, last = self._scales_of_loops()
-        (attention,) = self._attention(read)
-        state = self._looped(read, before, attention)
-        (layer,) = self.layers
-        states: Tensor = layer(self._loop_input(state, read), last, attention)
-        return states
+        rule, lengths = self._rule(), range(1, read.shape[1] + 1)
+        if rule == "converged":
+            return self._converged(read)
+        if rule == "length" and self.config.time == "fraction":  # all loops of a prefix depend on its length
+            return torch.stack([self._last_of(read[:, :length]) for length in lengths], 1)
+        if rule == "length":
+            return self._each_in_its_loop(read)
+        return self._all_of(self.config.num_loops, read)
 
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        *before, last = self._scales_of_loops()
-        (attention,) = self._attention(read)
-        state = self._looped(read, before, attention)
-        (layer,) = self._layers()
-        return layer.at(self._loop_input(state, read), indices, last, attention)
+        rule = self._rule()
+        if rule == "converged":
+            return self._converged(read[:, : int(indices.max()) + 1])[torch.arange(len(indices)), indices]
+        if rule == "length":
+            lengths, group = (indices + 1).unique(return_inverse=True)
+            states = [self._last_of(read[group == index, :length]) for index, length in enumerate(lengths.tolist())]
+            return torch.cat(states)[group.argsort(stable=True).argsort()]
+        return self._at(indices, self.config.num_loops, read)
 
-    def _scales_of_loops(self) -> Sequence[Scales | None]:
+    def states_by_definition(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """The same numbers as `states`: every prefix of every string by itself, loop by loop."""
+        strings = [
+            torch.cat([self._last_by_definition(row[None, :length]) for length in range(1, len(row) + 1)])
+            for row in read
+        ]
+        return torch.stack(strings)
+
+    def _last_by_definition(self, read: Float[Tensor, "1 T D"]) -> Float[Tensor, "1 D"]:
+        rule, config = self._rule(), self.config
+        num_loops = {"fixed": config.num_loops, "length": config.num_loops * read.shape[1]}.get(rule, config.max_loops)
+        (layer,), (attention,) = self._layers(), self._attention(read)
+        first, *others = self._scales_of_loops(num_loops)
+        state = layer.by_definition(read, first, attention)
+        for scales in others:
+            before, state = state, layer.by_definition(self._loop_input(state, read), scales, attention)
+            if rule == "converged" and bool((_change(before, state) <= config.tolerance).all()):
+                break
+        return state[:, -1]
+
+    def _rule(self) -> Loops:
+        """What decides the number of loops: the states do so only when training is over."""
+        return "length" if self.training and self.config.loops == "converged" else self.config.loops
+
+    def _all_of(self, num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """The states of all positions after a number of loops."""
+        *before, last = self._scales_of_loops(num_loops)
+        (layer,), (attention,) = self._layers(), self._attention(read)
+        states: Tensor = layer(self._loop_input(self._looped(read, before, attention), read), last, attention)
+        return states
+
+    def _at(self, indices: Int64[Tensor, " B"], num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
+        """One position of each row of `_all_of`."""
+        *before, last = self._scales_of_loops(num_loops)
+        (layer,), (attention,) = self._layers(), self._attention(read)
+        return layer.at(self._loop_input(self._looped(read, before, attention), read), indices, last, attention)
+
+    def _last_of(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
+        """The last states of strings of one length, after as many loops as follow from it."""
+        length = read.shape[1]
+        return self._at(torch.full((len(read),), length - 1), self.config.num_loops * length, read)
+
+    def _each_in_its_loop(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """The states of all prefixes in one pass, each taken down after the loops that its length gives it.
+
+        A loop of one prefix is that of all others that get so far: states depend on no later symbol.
+        """
+        length, recomputed = read.shape[1], self._is_recomputed()
+        scales, (attention,) = self._scales_of_loops(self.config.num_loops * length), self._attention(read)
+        size, state, parts = math.isqrt(length) if recomputed else length, None, []
+        for first in range(0, length, size):
+            arguments = (state, read, scales, attention, range(first, min(first + size, length)))
+            if recomputed:
+                state, part = checkpoint(self._taken_down, *arguments, use_reentrant=False, preserve_rng_state=False)
+            else:
+                state, part = self._taken_down(*arguments)
+            parts.append(part)
+        return torch.cat(parts, 1)
+
+    def _taken_down(
+        self,
+        state: Float[Tensor, "B T D"] | None,
+        read: Float[Tensor, "B T D"],
+        scales: Sequence[Scales | None],
+        attention: CausalAttention,
+        positions: range,
+    ) -> tuple[Float[Tensor, "B T D"] | None, Float[Tensor, "B _ D"]]:
+        """The state after the loops that lead to these positions, and what each of these had after its own."""
+        each, columns = self.config.num_loops, []
+        for position in positions:
+            state = self._segment(state, read, scales[position * each : (position + 1) * each], attention)
+            assert state is not None
+            columns.append(state[:, position])
+        return state, torch.stack(columns, 1)
+
+    def _converged(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """The states of all prefixes in one pass, each taken down when none of its prefix changes any more."""
+        first, *others = self._scales_of_loops(self.config.max_loops)
+        (layer,), (attention,) = self._layers(), self._attention(read)
+        state: Tensor = layer(read, first, attention)
+        taken = state
+        waits = read.new_ones(read.shape[:2], dtype=torch.bool)
+        for scales in others:
+            before, state = state, layer(self._loop_input(state, read), scales, attention)
+            taken = torch.where(waits[..., None], state, taken)
+            waits = waits & (_change(before, state).cummax(1).values > self.config.tolerance)
+            if not waits.any():
+                break
+        return taken
+
+    def _scales_of_loops(self, num_loops: int) -> Sequence[Scales | None]:
         """The gains and gates of every loop, computed once for all positions and strings."""
         if self.scales is None:
-            return [None] * self.config.num_loops
-        scales: Sequence[Scales] = self.scales(self.config.num_loops)
+            return [None] * num_loops
+        scales: Sequence[Scales] = self.scales(num_loops)
         return scales
+
+    def _is_recomputed(self) -> bool:
+        return self.config.activations == "recomputed" and torch.is_grad_enabled()
 
     def _looped(
         self, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None], attention: CausalAttention
     ) -> Float[Tensor, "B T D"] | None:
         """The state after loops with these scales; None after none."""
-        if self.config.activations == "kept" or not torch.is_grad_enabled():
+        if not self._is_recomputed():
             return self._segment(None, read, scales, attention)
-        size, state = math.isqrt(self.config.num_loops), None
+        size, state = math.isqrt(len(scales) + 1), None
         for start in range(0, len(scales), size):
             arguments = (state, read, scales[start : start + size], attention)
             state = checkpoint(self._segment, *arguments, use_reentrant=False, preserve_rng_state=False)
@@ -155,3 +301,15 @@ class LoopedTransformer(CausalTransformer):
             return state
         normed: Tensor = self.readout[0](state)
         return normed + read
+
+
+def _loop_scales(config: LoopedTransformerConfig) -> LoopScales | None:
+    if config.variant == "timestep":
+        return TimestepScales(d_model=config.d_model, time=config.time, gates=config.gates)
+    return ConstantScales(d_model=config.d_model, gates=config.gates) if config.variant == "control" else None
+
+
+def _change(before: Float[Tensor, "B T D"], after: Float[Tensor, "B T D"]) -> Float[Tensor, "B T"]:
+    """How far every state has moved, next to its norm."""
+    change: Tensor = (after - before).norm(dim=-1) / after.norm(dim=-1)
+    return change

@@ -1,8 +1,13 @@
 """Fixed sinusoids: of positions in a string, and of loops."""
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
+
+Time = Literal["index", "fraction"]
+"""A loop's number r = 0 ... R - 1, or r / R."""
 
 
 def position_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
@@ -65,21 +70,25 @@ def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
     return _angles(torch.arange(length), (width + 1) // 2, 2.0 / width)
 
 
-def timestep_sinusoids(num_loops: int, width: int = 256) -> Float[Tensor, "R F"]:
+def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -> Float[Tensor, "R F"]:
     """The frequency embedding of loops r = 0 ... R - 1: with F = `width` and f_i = 10000^{-2i/F}, all cos(r f_i), then
-    all sin(r f_i); in float32.
+    all sin(r f_i); in float32. With time `"fraction"`, r / R stands for r.
 
     Example:
         >>> timestep_sinusoids(2, 4)
         tensor([[1.0000, 1.0000, 0.0000, 0.0000],
                 [0.5403, 0.9999, 0.8415, 0.0100]])
+        >>> bool((timestep_sinusoids(2, 4, "fraction") == timestep_sinusoids(200, 4, "fraction")[::100]).all())
+        True
 
     Source: the code of Xu and Sato (2024), which took it from Peebles and Xie, "Scalable diffusion models with
         transformers" (ICCV 2023).
-    Differs from the source: in nothing. Section 4.2 of the paper writes sines and cosines in turn and D of them; its
-        code has 256, whatever D.
+    Differs from the source: in time `"fraction"`. Section 4.2 of the paper writes sines and cosines in turn and D of
+        them; its code has 256, whatever D.
     """
     angles = _angles(torch.arange(num_loops), width // 2, 2.0 / width)
+    if time == "fraction":
+        angles = angles / num_loops
     return torch.cat([angles.cos(), angles.sin()], -1).float()
 
 

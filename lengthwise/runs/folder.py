@@ -57,8 +57,11 @@ ENDINGS = ("reached", "out of budget")
 
 
 def takes_probes(spec: RunSpec) -> bool:
-    """Whether strings are answered while a run trains; none are where what is reached decides how it goes on."""
-    return isinstance(spec.task, SymbolTask) and spec.until is None
+    """Whether strings are answered while a run trains.
+
+    None are where what is reached decides how it goes on, and none by models that need too long for it.
+    """
+    return isinstance(spec.task, SymbolTask) and spec.until is None and spec.model_config.takes_probes
 
 
 NOT_MEASURED = LengthCurve(protocol="independent", points=())

@@ -50,6 +50,14 @@ def test_loops_have_all_cosines_first(num_loops: int, width: int) -> None:
         assert sines == pytest.approx([math.sin(loop * f) for f in frequencies], abs=1e-6)
 
 
+@given(st.integers(1, 120))
+def test_fractions_of_loops_are_less_than_1(num_loops: int) -> None:
+    encoding = timestep_sinusoids(num_loops, 4, "fraction")
+    for loop in (0, num_loops // 2, num_loops - 1):
+        angles = [loop / num_loops, loop / num_loops / 100]
+        assert encoding[loop].tolist() == pytest.approx([*map(math.cos, angles), *map(math.sin, angles)], abs=1e-6)
+
+
 def test_far_positions_keep_their_digits() -> None:
     assert float(position_sinusoids(1_000_001, 1)[-1, 0]) == pytest.approx(math.sin(1_000_000), abs=1e-6)
     assert torch.equal(position_sinusoids(9, 6), position_sinusoids(50, 6)[:9])

@@ -1,0 +1,43 @@
+"""The recipe of looped transformers whose loops follow the length."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
+
+
+@PRESETS.register("looped-lengths")
+class LoopedLengths(Preset):
+    """Loops as many as symbols, no positions, inputs injected into every loop; strings of at most 12 symbols.
+
+    Lengths grow from 1, each once the one before is learned, and every prefix is supervised after its own number of
+    loops. Gates begin open: with closed ones the same steps learn parity of about four symbols.
+
+    Source: Fan et al., "Looped transformers for length generalization" (ICLR 2025): loops, positions, injection and
+        growing lengths; sizes, rates, steps and the supervision of prefixes are ours.
+    """
+
+    source = "Fan et al. (ICLR 2025), and ours"
+    train = MappingProxyType(
+        {
+            **UNAUGMENTED,
+            "steps": 900,
+            "batch_size": 64,
+            "max_length": 12,
+            "lengths": "legal",
+            "length_sampling": "growing",
+            "supervision": "prefix",
+            "optimizer": {"learning_rate": 0.003, "matrix_learning_rate": 0.02},
+        }
+    )
+    models = MappingProxyType(
+        {
+            "looped-transformer": {
+                "d_model": 32,
+                "positions": "none",
+                "num_loops": 1,
+                "loops": "length",
+                "gates": "open",
+                "injection": "input",
+            }
+        }
+    )
