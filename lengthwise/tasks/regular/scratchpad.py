@@ -137,7 +137,7 @@ class Scratchpad(RegularTask):
     def write(self, strings: Int64[Tensor, "B N"]) -> Int64[Tensor, "B T"]:
         """Strings of the base task with the right answer after each symbol but the last."""
         answers = self.base.solve(strings) + len(self.base.symbols)
-        return torch.stack([strings, answers], 2).flatten(1)[:, :-1]
+        return torch.stack([strings, answers], 2).flatten(1)[:, :-1].contiguous()
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """The base task's formula for every second symbol, up to what is malformed."""
