@@ -12,21 +12,21 @@ from lengthwise.runs.spec import spec_from_json
 
 
 def reproduce(folder: Path, *more: str) -> int:
-    """Exit code of a smoke run of `regular-gpt/table-2`: ten cells of five runs."""
-    arguments = ["reproduce", "regular-gpt/table-2", "--scale", "smoke", "--pages", str(folder), *more]
+    """Exit code of a smoke run of `regular-gpt/chunk-sizes`: six cells of a run each."""
+    arguments = ["reproduce", "regular-gpt/chunk-sizes", "--scale", "smoke", "--pages", str(folder), *more]
     return exit_code(*arguments)
 
 
 def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path, capsys) -> None:
     assert reproduce(tmp_path, "--runs", str(tmp_path / "runs")) == 0
     page, records = (
-        tmp_path / "regular-gpt-table-2-smoke.md",
-        tmp_path / "records" / "regular-gpt-table-2-smoke.jsonl.gz",
+        tmp_path / "regular-gpt-chunk-sizes-smoke.md",
+        tmp_path / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz",
     )
     whole, data = page.read_text(), records.read_bytes()
     assert f"[{records.name}](records/{records.name})" in whole
     results = read_records(records)
-    assert len(results) == 5
+    assert len(results) == 6
 
     assert reproduce(tmp_path, "--runs", str(tmp_path / "other"), "--recorded", "--page-only") == 0
     assert page.read_text() == whole
@@ -36,7 +36,7 @@ def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path
     assert reproduce(tmp_path, "--runs", str(tmp_path / "third"), "--recorded", "--page-only") == 1
     output = capsys.readouterr().out
     assert "3 runs taken from" in output
-    assert output.count("not run yet") == 2
+    assert output.count("not run yet") == 3
     assert "## Without a result" in page.read_text()
     assert len(read_records(records)) == 3
 
@@ -49,7 +49,7 @@ def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path
 
 def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(tmp_path: Path) -> None:
     assert reproduce(tmp_path, "--runs", str(tmp_path / "runs")) == 0
-    first, second, *_ = read_records(tmp_path / "records" / "regular-gpt-table-2-smoke.jsonl.gz")
+    first, second, *_ = read_records(tmp_path / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz")
     renamed = second.model_copy(update={"run_id": "parity-regular-gpt-seed0-of-an-older-version"})
     assert restore([first, renamed], tmp_path / "runs") == 0
     assert restore([first, renamed], tmp_path / "empty") == 1
@@ -67,7 +67,7 @@ def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(
     ],
 )
 def test_damaged_records_are_named(change, output: str, tmp_path: Path, capsys) -> None:
-    records = tmp_path / "records" / "regular-gpt-table-2-smoke.jsonl.gz"
+    records = tmp_path / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz"
     write_records(records, [])
     assert read_records(records) == []
     records.write_bytes(change(records.read_bytes()))
