@@ -18,11 +18,10 @@ from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, takes_probes, versions
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.spec import RunSpec
-from lengthwise.runs.until import Attempt, Course, Until
+from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
 from lengthwise.tasks.base import SymbolTask, VectorTask
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
-from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
 
 
@@ -167,7 +166,7 @@ def _pursue(work: _Work, until: Until) -> _Trained:
         certificate, problem, is_solved = None, None, False
         try:
             _train(state, work, course)
-            loss, is_solved = _loss_at_end(state, attempt)
+            loss, is_solved = loss_at_end(state, work.spec.task, attempt.recipe, seed=attempt.seed)
             if is_solved and until.is_certified:
                 work.decide(state.step, f"certifies: with contracted states the loss is {loss:.2g}")
                 state.load_final_weights()
@@ -192,16 +191,6 @@ def _pursue(work: _Work, until: Until) -> _Trained:
         if is_last:
             work.decide(state.step, f"{status.status}: {over.outcome}, after {status.cpu_seconds:.1f} CPU seconds")
             return _Trained(state, status, certificate)
-
-
-def _loss_at_end(state: TrainingState, attempt: RunSpec) -> tuple[float, bool]:
-    """The loss that an attempt ends with, and whether it says that the task is solved, now that states contracted."""
-    pace = attempt.recipe.pace
-    assert pace is not None
-    if state.solved_at is None:
-        return state.loss, False
-    loss = final_loss(state, attempt.task, attempt.recipe, seed=attempt.seed)
-    return loss, loss < (pace.final_loss or pace.solved_loss)
 
 
 def _earlier_course(work: _Work) -> Course:

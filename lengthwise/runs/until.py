@@ -11,6 +11,9 @@ from lengthwise.certification.reachable import highest_level
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import MachineTask, Task
+from lengthwise.training.final_loss import final_loss
+from lengthwise.training.loop import TrainingState
+from lengthwise.training.recipe import Recipe
 
 Goal = Literal["solved", "extracted", "bounded", "proved"]
 """What training can have as its end: a low training loss, which no certificate follows, or the level of one."""
@@ -109,6 +112,16 @@ def check_reachable(model: SequenceModel, task: Task, level: Goal) -> None:
             f"until: expected a level that a {model.name} of these settings can reach, at most {highest!r}, got "
             f"{level!r}; {ways}train another model, such as a block-linear-rnn"
         )
+
+
+def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> tuple[float, bool]:
+    """The loss that an attempt ends with, and whether it says that the task is solved, now that states contracted."""
+    pace = recipe.pace
+    assert pace is not None
+    if state.solved_at is None:
+        return state.loss, False
+    loss = final_loss(state, task, recipe, seed=seed)
+    return loss, loss < (pace.final_loss or pace.solved_loss)
 
 
 class Course(NamedTuple):
