@@ -9,7 +9,7 @@ from lengthwise.runs.spec import Settings
 TRAINED, MEASURED = 12, 60
 """The longest strings of training and of the measurement."""
 
-_TASKS = {"Parity": "parity"}
+_TASKS = {"Even Pairs": "even-pairs", "Parity": "parity", "Cycle Navigation": "cycle-navigation"}
 
 
 class _Column(NamedTuple):
