@@ -56,6 +56,12 @@ CLAIMS: Mapping[Level, str] = {
 }
 
 
+def reaches(level: Level, other: Level) -> bool:
+    """Whether a level is another one or higher."""
+    order = list(CLAIMS)
+    return order.index(level) >= order.index(other)
+
+
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 PositiveCount = Annotated[int, Field(ge=1, lt=2**63)]
@@ -269,8 +275,7 @@ class Certificate(Part):
 
     def reaches(self, level: Level) -> bool:
         """Whether the level is this one or higher."""
-        levels = list(CLAIMS)
-        return levels.index(self.level) >= levels.index(level)
+        return reaches(self.level, level)
 
     def to_text(self) -> str:
         """The certificate as JSON, with a digest of its content."""

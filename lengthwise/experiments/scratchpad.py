@@ -16,6 +16,7 @@ from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, Sc
 from lengthwise.extraction.windows import window_machine
 from lengthwise.models.base import SequenceModel, make_model
 from lengthwise.models.own_answers import OwnAnswers
+from lengthwise.ops.tree_attention import num_levels
 from lengthwise.randomness import generator_for
 from lengthwise.runs.folder import load_run
 from lengthwise.runs.spec import RunSpec, Settings, merge
@@ -208,7 +209,7 @@ def _cost(length: int, size: Size) -> Cost:
         _seconds(window.last, strings),
         _seconds(read_again.last, strings) if length <= size.max_read_again else None,
         _seconds(tree.last, strings),
-        (length - 1).bit_length(),
+        num_levels(length, 2),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lengthwise.certification.certificate import CLAIMS, Level
+from lengthwise.certification.certificate import CLAIMS, Level, reaches
 from lengthwise.certification.reachable import highest_level
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import nearest
@@ -27,8 +27,7 @@ class Attempt(BaseModel):
 
     `solved_at`: the step after which the loss was low enough for states to be contracted, None where it stayed up.
     `loss`: that of the final weights where states contracted, else the running loss, None where training diverged;
-    `is_solved`: whether that is low enough. `level`:
-    that of its certificate, None where it was not certified.
+    `is_solved`: whether that is low enough. `level`: that of its certificate, None where it was not certified.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -82,8 +81,7 @@ class Until(BaseModel):
         """Whether an attempt that is over was the last one needed."""
         if self.level == "solved":
             return attempt.is_solved
-        levels = list(CLAIMS)
-        return attempt.level is not None and levels.index(attempt.level) >= levels.index(self.level)
+        return attempt.level is not None and reaches(attempt.level, self.level)
 
 
 def parse_goal(name: str) -> Goal:
@@ -103,10 +101,9 @@ def check_reachable(model: SequenceModel, task: Task, level: Goal) -> None:
             f"until: {task.name} has no transducer to compare a machine with, so that nothing can be certified; choose "
             "solved, which the training loss decides, or a regular task"
         )
-    levels = list(CLAIMS)
     highest = highest_level(model)
-    if levels.index(highest) < levels.index(level):
-        possible = [goal for goal in get_args(Goal) if goal in levels and levels.index(goal) <= levels.index(highest)]
+    if not reaches(highest, level):
+        possible = [goal for goal in get_args(Goal) if goal in CLAIMS and reaches(highest, goal)]
         ways = f"choose {' or '.join(['solved', *possible])}, or "
         raise ValueError(
             f"until: expected a level that a {model.name} of these settings can reach, at most {highest!r}, got "
