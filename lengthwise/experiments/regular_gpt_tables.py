@@ -92,7 +92,8 @@ def table_1(scale: Scale = "small") -> Experiment:
             "at the best of three rates: compare with *best run* and *mean*, here over all rates."
         ),
         notes=(
-            "Scale `small`: D=64 (paper: 256) and 5,000 steps, a Transformer 2,000 (100,000; the code: up to 1,000,000).",
+            "Scale `small`: D=64 (paper: 256) and 5,000 steps, a Transformer 2,000 (paper: 100,000; the code: up to "
+            "1,000,000).",
             "Training: the published code's layer, Adam at a constant rate, no augmentation. D_n and Tomita are "
             "trained up to length 50 and scored at 51-100, the others up to 40 and at 41-500 (the code begins at 42).",
             "Baselines: RNN is Elman's network with ReLU, as in the code that the paper builds on; Transformer has 5 "
