@@ -79,7 +79,7 @@ def reproduce(
     if recorded:
         console.print_line(f"{restore(before, runs)} runs taken from {records}")
     if page_only:
-        outcomes = finished(experiment.specs, runs, experiment.plan)
+        outcomes = finished(experiment.specs, runs, experiment.plans)
     else:
         outcomes = run_experiment(experiment, runs, workers, console)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]

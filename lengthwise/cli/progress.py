@@ -32,5 +32,5 @@ def run_experiment(experiment: Experiment, root: Path, workers: int, console: Ou
     """Run all runs of an experiment; returns what became of each."""
     with watched(console, experiment.specs) as (listener, stop_requested):
         return execute_all(
-            experiment.specs, root, experiment.plan, listener, num_workers=workers, stop_requested=stop_requested
+            experiment.specs, root, experiment.plans, listener, num_workers=workers, stop_requested=stop_requested
         )

@@ -127,7 +127,9 @@ def _train_all(specs: "Sequence[RunSpec]", root: Path, longest: int, workers: in
     console = Output()
     plan = EvaluationPlan().up_to(longest)
     with watched(console, specs) as (listener, stop_requested):
-        outcomes = execute_all(specs, root, plan, listener, num_workers=workers, stop_requested=stop_requested)
+        outcomes = execute_all(
+            specs, root, [plan] * len(specs), listener, num_workers=workers, stop_requested=stop_requested
+        )
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     print_results(console, results, f"{specs[0].task.name}, {specs[0].model_name}, {len(results)} seeds")
     for sentence in comparison(results):

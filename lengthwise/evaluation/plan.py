@@ -62,6 +62,27 @@ class EvaluationPlan(BaseModel):
             }
         )
 
+    def within(self, low: int, high: int) -> "EvaluationPlan":
+        """The plan with what its dense range shares with another range; unchanged where that is nothing.
+
+        Example:
+            >>> EvaluationPlan(dense=(41, 500)).within(51, 100).dense
+            (51, 100)
+        """
+        shared = max(low, self.dense[0]), min(high, self.dense[1])
+        return self if shared[0] > shared[1] else self.model_copy(update={"dense": shared})
+
+    def covers(self, other: "EvaluationPlan") -> bool:
+        """Whether a result under this plan has all that one under the other would have; it may have more lengths.
+
+        Example:
+            >>> wide, narrow = EvaluationPlan(), EvaluationPlan(dense=(51, 100))
+            >>> wide.covers(narrow), narrow.covers(wide)
+            (True, False)
+        """
+        (low, high), (other_low, other_high) = self.dense, other.dense
+        return low <= other_low <= other_high <= high and self == other.model_copy(update={"dense": self.dense})
+
     def measure(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None
     ) -> Iterator[tuple[Part, LengthCurve]]:

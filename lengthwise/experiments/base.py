@@ -58,6 +58,15 @@ class Experiment(NamedTuple):
         """All runs, cell by cell, each once."""
         return list({spec.id: spec for cell in self.cells for spec in cell.specs}.values())
 
+    @property
+    def plans(self) -> list[EvaluationPlan]:
+        """How each run is measured: of the dense range, what its cells score."""
+        return [self._plan_of(spec) for spec in self.specs]
+
+    def _plan_of(self, spec: RunSpec) -> EvaluationPlan:
+        windows = [cell.window or self.plan.dense for cell in self.cells if spec in cell.specs]
+        return self.plan.within(min(low for low, _ in windows), max(high for _, high in windows))
+
     def select(self, row: str | None = None, column: str | None = None) -> "Experiment":
         """The experiment with only the cells of a row, of a column, or of both; a name of none is a ValueError."""
         cells = list(self.cells)

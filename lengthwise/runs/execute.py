@@ -58,8 +58,8 @@ def execute(
 ) -> RunResult:
     """Train and measure `spec` below `root`, continuing what is there.
 
-    A run that is finished under the same plan is only read; under another plan it is measured again, and the new result
-    replaces the old.
+    A run that is finished under the same plan, or one that has all of it, is only read; under another plan it is
+    measured again, and the new result replaces the old.
 
     A run with a goal (`RunSpec.until`) makes attempts until one reaches it: see `_pursue`. One that ended for want of
     budget goes on where it is given more.
@@ -88,12 +88,12 @@ def execute(
 
 
 def _finished(folder: RunFolder, plan: EvaluationPlan) -> RunResult | None:
-    """The run's own result under this plan, None where there is none; nothing is written, not even a lock."""
+    """The run's own result under this plan or one that has all of it, None where there is none; nothing is written."""
     try:
         result = folder.read_result()
     except ValueError:
         return None
-    if result is None or result.plan != plan:
+    if result is None or not result.plan.covers(plan):
         return None
     until, training = folder.read_spec().until, result.training
     may_go_on = until is not None and training.status != "reached" and training.cpu_seconds < until.budget

@@ -40,13 +40,13 @@ class Outcome(NamedTuple):
 def execute_all(
     specs: Sequence[RunSpec],
     root: Path,
-    plan: EvaluationPlan,
+    plans: Sequence[EvaluationPlan],
     listener: Listener,
     *,
     num_workers: int,
     stop_requested: StopRequested = lambda: False,
 ) -> list[Outcome]:
-    """Run all runs, `num_workers` at a time; a run that fails is reported and stops no other.
+    """Run all runs, `num_workers` at a time, each measured by its plan; one that fails is reported and stops no other.
 
     A worker that the system kills, for want of memory say, ends the others too: all unfinished runs are reported so.
     Raises `Interrupted` after `stop_requested` has said yes; runs under way are saved first, finished ones kept.
@@ -57,7 +57,10 @@ def execute_all(
         return []
     with _pool(min(num_workers, len(specs)), listener) as pool:
         with _signals_blocked():
-            futures = [pool.executor.submit(_execute_in_worker, spec.to_json(), root, plan) for spec in specs]
+            futures = [
+                pool.executor.submit(_execute_in_worker, spec.to_json(), root, plan)
+                for spec, plan in zip(specs, plans, strict=True)
+            ]
         while wait(futures, timeout=0.2).not_done and not stop_requested():
             pass
         if stopping := stop_requested():
@@ -70,12 +73,12 @@ def execute_all(
         return [_outcome(spec, future) for spec, future in zip(specs, futures, strict=True)]
 
 
-def finished(specs: Sequence[RunSpec], root: Path, plan: EvaluationPlan) -> list[Outcome]:
-    """What is there already: the results that were measured by this plan."""
+def finished(specs: Sequence[RunSpec], root: Path, plans: Sequence[EvaluationPlan]) -> list[Outcome]:
+    """What is there already: the results that were measured by their run's plan, or one that has all of it."""
     results = [RunFolder(root / spec.id).read_result() for spec in specs]
     return [
-        Outcome(spec, result) if result and result.plan == plan else Outcome(spec, None, "not run yet")
-        for spec, result in zip(specs, results, strict=True)
+        Outcome(spec, result) if result and result.plan.covers(plan) else Outcome(spec, None, "not run yet")
+        for spec, result, plan in zip(specs, results, plans, strict=True)
     ]
 
 

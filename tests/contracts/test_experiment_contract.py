@@ -67,7 +67,7 @@ def test_runs_at_smoke_scale_and_writes_its_page(name: str, runs: Path, tmp_path
     experiment = made(name, "smoke")
     cells = list(dict.fromkeys([*experiment.cells[:1], *experiment.cells[-1:]]))
     experiment = experiment._replace(cells=[cell._replace(specs=cell.specs[:1]) for cell in cells])
-    outcomes = execute_all(experiment.specs, runs, experiment.plan, lambda progress: None, num_workers=1)
+    outcomes = execute_all(experiment.specs, runs, experiment.plans, lambda progress: None, num_workers=1)
     assert [outcome.reason for outcome in outcomes] == [""] * len(experiment.specs)
     *pictures, path = write_page(
         name, "smoke", f"lengthwise reproduce {name}", experiment, outcomes, runs, tmp_path / "page.md"
@@ -102,6 +102,15 @@ def test_a_misspelled_row_is_met_with_the_nearest() -> None:
 def reproduce(folder: Path, *words: str) -> int:
     arguments = ["regular-gpt/table-2", "--scale", "smoke", "--runs", str(folder / "runs"), "--pages", str(folder)]
     return exit_code("reproduce", *arguments, *words)
+
+
+def test_runs_are_measured_where_their_cells_score() -> None:
+    experiment = EXPERIMENTS["regular-gpt/table-1"]("small")
+    ranges = dict(zip((s.task.name for s in experiment.specs), (p.dense for p in experiment.plans), strict=True))
+    assert ranges["tomita"] == (51, 100)
+    assert ranges["parity"] == (41, 500)
+    both = EXPERIMENTS["regular-gpt/table-2"]("small")
+    assert {plan.dense for plan in both.plans} == {(1, 500)}, "a run of two cells has the lengths of both"
 
 
 def test_one_cell_is_run_alone_and_once(tmp_path: Path) -> None:

@@ -40,7 +40,12 @@ if __name__ == "__main__":
     for is_stopping in (False, True):
         try:
             outcomes = pool.execute_all(
-                specs, Path(sys.argv[1]), EvaluationPlan(), print, num_workers=2, stop_requested=is_stopping.__bool__
+                specs,
+                Path(sys.argv[1]),
+                [EvaluationPlan()] * len(specs),
+                print,
+                num_workers=2,
+                stop_requested=is_stopping.__bool__,
             )
             sys.stdout.writelines(f"{outcome.reason}\n" for outcome in outcomes)
         except Interrupted as error:

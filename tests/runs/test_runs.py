@@ -11,7 +11,7 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs import execute as execute_module
 from lengthwise.runs.execute import Interrupted, Progress, execute
 from lengthwise.runs.folder import RunFolder, load_run
-from lengthwise.runs.pool import execute_all
+from lengthwise.runs.pool import execute_all, finished
 from lengthwise.runs.predict import predict_text
 from lengthwise.runs.spec import RunSpec, make_spec, merge, parse_assignments, read_settings, spec_from_json
 from lengthwise.training.checkpoint import load_checkpoint, load_weights
@@ -101,6 +101,20 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     first = execute(spec, tmp_path, PLAN)
     assert execute(spec, tmp_path, PLAN, seen.append) == first
     assert [progress.phase for progress in seen] == ["done"]
+
+
+def test_a_result_with_more_lengths_than_the_plan_asks_for_serves(tmp_path: Path) -> None:
+    spec = small_spec()
+    low, high = PLAN.dense
+    narrow = PLAN.within(low + 1, high - 1)
+    measured = execute(spec, tmp_path, narrow)
+    assert measured.plan.dense == (low + 1, high - 1)
+    wide = execute(spec, tmp_path, PLAN)
+    assert wide.plan == PLAN, "a narrower result has not all of it"
+    assert execute(spec, tmp_path, narrow) == wide
+    (outcome,) = finished([spec], tmp_path, [narrow])
+    assert outcome.result == wide
+    assert not PLAN.model_copy(update={"dense_strings": PLAN.dense_strings - 1}).covers(PLAN)
 
 
 def test_another_plan_measures_again_without_training(tmp_path: Path) -> None:
@@ -277,7 +291,7 @@ def test_no_draft_is_left_behind(tmp_path: Path) -> None:
 
 def test_the_pool_gives_the_same_bits_as_one_process(tmp_path: Path) -> None:
     specs, seen = [small_spec(0), small_spec(1)], []
-    outcomes = execute_all(specs, tmp_path / "pool", PLAN, seen.append, num_workers=2)
+    outcomes = execute_all(specs, tmp_path / "pool", [PLAN] * len(specs), seen.append, num_workers=2)
     assert all(outcome.result is not None for outcome in outcomes)
     assert {progress.run_id for progress in seen} == {spec.id for spec in specs}
     for spec in specs:
@@ -289,7 +303,7 @@ def test_a_failed_run_stops_no_other_and_says_why(tmp_path: Path) -> None:
     specs = [small_spec(0), small_spec(1)]
     (tmp_path / specs[0].id).mkdir()
     (tmp_path / specs[0].id / "checkpoint.safetensors").write_text("rubbish")
-    failed, done = execute_all(specs, tmp_path, PLAN, lambda progress: None, num_workers=1)
+    failed, done = execute_all(specs, tmp_path, [PLAN] * len(specs), lambda progress: None, num_workers=1)
     assert failed.result is None
     assert "damaged checkpoint" in failed.reason
     assert done.result is not None
@@ -299,7 +313,9 @@ def test_the_pool_stops_on_request_and_goes_on_later(tmp_path: Path) -> None:
     specs = [small_spec(seed, steps=3000) for seed in range(4)]
     seen: list[Progress] = []
     with pytest.raises(Interrupted, match="the same command goes on"):
-        execute_all(specs, tmp_path, PLAN, seen.append, num_workers=2, stop_requested=lambda: len(seen) > 3)
+        execute_all(
+            specs, tmp_path, [PLAN] * len(specs), seen.append, num_workers=2, stop_requested=lambda: len(seen) > 3
+        )
     statuses = [RunFolder(tmp_path / spec.id).read_status() for spec in specs]
     assert {status.status for status in statuses} <= {"new", "interrupted"}
     assert any(0 < status.step < 3000 for status in statuses)
