@@ -32,7 +32,7 @@ def ours(scale: Scale = "small") -> Experiment:
         about=(
             "Preset `fast`, trained at lengths up to 40 on the final answer only, measured at 41-500 with final "
             "weights; no seed, step or setting selected. A net whose training loss does not get low is begun again, "
-            "for at most 300 CPU seconds (`--until solved`); no string beyond 40 symbols has a part in that."
+            "for at most 300 CPU seconds; no string beyond 40 symbols has a part in that."
         ),
         notes=(
             "Recognition tasks draw near misses. The paper's entries (max / mean over its three seeds) are for its own "

@@ -2,7 +2,7 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from jaxtyping import Float, Int64
@@ -15,7 +15,11 @@ from lengthwise.ops.intervals import Intervals
 Perturbation = Callable[[Tensor], Tensor]
 """What training does to hidden states (adding noise, for example); returns a tensor of the same shape."""
 
+Observer = Callable[[int, Mapping[int, Tensor]], None]
+"""Is told a level of trees, and the states [B, N, D] of its nodes in each of the batches that are read together."""
+
 Noisy = TypeVar("Noisy", bound="AcceptsNoise")
+Tree = TypeVar("Tree", bound="ShowsNodes")
 Random = TypeVar("Random", bound="DrawsInTraining")
 
 
@@ -41,6 +45,18 @@ class AcceptsNoise:
         """This model, its parameters shared, with `perturb` applied to the hidden states that it passes on."""
         other = copy.copy(self)
         other.perturb = perturb
+        return other
+
+
+class ShowsNodes:
+    """Training may look at the states of a tree's nodes: `last_states` shows them to `self.observe`, None otherwise."""
+
+    observe: Observer | None = None
+
+    def observed(self: Tree, observe: Observer) -> Tree:
+        """This model, its parameters shared, showing its nodes to `observe`."""
+        other = copy.copy(self)
+        other.observe = observe
         return other
 
 

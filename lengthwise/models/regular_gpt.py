@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lengthwise.conventions import PAD
 from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, TreeModel, Width, check_divides_width
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices, ShowsNodes
 from lengthwise.ops.tree_attention import PadRule, Tree, last_state, last_states, masked_states, prefix_states
 
 MAX_CHUNK = 4096
@@ -63,7 +63,7 @@ _VARIANTS = {
 
 
 @MODELS.register("regular-gpt")
-class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, TreeModel):
+class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
     """A transformer with weight sharing, adaptive depth and sliding-dilated attention.
 
     The state of a window is the layer's value on the states of its C parts (`lengthwise.ops.tree_attention`); the
@@ -148,7 +148,7 @@ class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, TreeModel):
 
     def last_states(self, batches: Sequence[Int64[Tensor, "_ _"]]) -> list[Float[Tensor, "_ D"]]:
         """`last_state` of several batches, whose trees grow side by side."""
-        return last_states([self._ids(inputs) for inputs in batches], self.tree, self.perturb)
+        return last_states([self._ids(inputs) for inputs in batches], self.tree, self.perturb, observe=self.observe)
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         """The same numbers as `forward`, by the masked definition of eq. (1); for small T."""

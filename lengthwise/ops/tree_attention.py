@@ -245,10 +245,12 @@ def last_states(
     tree: Tree,
     perturb: Callable[[Tensor], Tensor] | None = None,
     table_rows: int = TABLE_ROWS,
+    observe: Callable[[int, Mapping[int, Tensor]], None] | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
     """`last_state` of every batch, each of its own size and length.
 
     The trees grow side by side, all merges of a level at once: small batches then cost little more than one of them.
+    `observe` is told each level, from the first one on that shares no states, with the nodes [B, N, D] of each batch.
     """
     chunk, num_tabled = tree.chunk_size, _num_tabled(tree, table_rows)
     depths = [num_levels(ids.shape[1], chunk) for ids in batches]
@@ -272,6 +274,8 @@ def last_states(
         level += 1
         if perturb:
             growing, pad = {k: perturb(states) for k, states in growing.items()}, perturb(pad)
+        if observe:
+            observe(level, growing)
         tops |= {k: growing.pop(k)[:, 0] for k in list(growing) if depths[k] == level}
         pad = pad if tree.pad_rule == "merged" else tree.leaves[0]
     return [tops[k] for k in range(len(batches))]

@@ -146,7 +146,7 @@ class _Trained(NamedTuple):
 
 
 def _train_once(work: _Work) -> _Trained:
-    state = TrainingState(work.spec.make_model(), work.spec.recipe)
+    state = TrainingState(work.spec.make_model(), work.spec.recipe, work.spec.task)
     return _Trained(state, _train(state, work, Course()))
 
 
@@ -162,7 +162,7 @@ def _pursue(work: _Work, until: Until) -> _Trained:
         number = len(course.over)
         attempt, changes = work.spec.attempt(number), until.models[number % len(until.models)]
         work.decide(0, course.announce(changes, attempt.seed))
-        state = TrainingState(attempt.make_model(), attempt.recipe)
+        state = TrainingState(attempt.make_model(), attempt.recipe, work.spec.task)
         certificate, problem, is_solved = None, None, False
         try:
             _train(state, work, course)

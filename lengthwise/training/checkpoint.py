@@ -28,7 +28,8 @@ def save_checkpoint(
     """
     tensors = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
-    for name, parameter in state.model.named_parameters():
+    tensors |= {f"head.{name}": tensor for name, tensor in state.head_parameters.items()}
+    for name, parameter in state.parameters.items():
         for key, tensor in _moments(state, parameter).items():
             tensors[f"optimizer.{name}.{key}"] = tensor
     tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
@@ -55,7 +56,10 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
     state.model.load_state_dict(weights)
     for name in state.average:
         state.average[name] = tensors[f"average.{name}"]
-    for name, parameter in state.model.named_parameters():
+    with torch.no_grad():
+        for name, parameter in state.head_parameters.items():
+            parameter.copy_(tensors[f"head.{name}"])
+    for name, parameter in state.parameters.items():
         prefix = f"optimizer.{name}."
         saved = {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
         _moments(state, parameter).update(saved)

@@ -1,40 +1,28 @@
 """The training loop."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from lengthwise.conventions import IGNORE, Diverged
-from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.conventions import Diverged
+from lengthwise.models.base import SequenceModel
 from lengthwise.models.capabilities import (
-    AcceptsNoise,
-    AcceptsPads,
-    AnswersNumbers,
-    DrawsInTraining,
     FollowsTraining,
     HasHiddenMatrices,
 )
-from lengthwise.ops.integer_answers import integer_loss
 from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import Batch, SymbolTask, Task
+from lengthwise.tasks.base import SymbolTask, Task
 from lengthwise.threads import one_thread
-from lengthwise.training.augmentation import (
-    gaussian_noise,
-    random_suffixes,
-    with_identity_padding,
-    with_leading_pads,
-)
-from lengthwise.training.contraction import excess_growth
+from lengthwise.training.losses import step_loss
 from lengthwise.training.muon import Muon
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.recipe import Recipe
 from lengthwise.training.requirements import check_model, check_task
+from lengthwise.training.state_supervision import make_state_head
 
 GROWTH_LOSS = 0.3
 """Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
@@ -93,17 +81,30 @@ class TrainingState:
     `best_loss`, which it then became (`PaceRecipe`).
     """
 
-    def __init__(self, model: SequenceModel, recipe: Recipe) -> None:
+    def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None) -> None:
         check_model(type(model), recipe)
+        if task is not None:
+            check_task(task, recipe)
         self.model = model
         self.step = 0
-        self.optimizers = _make_optimizers(model, recipe)
+        self.state_head = make_state_head(model, task) if recipe.states else None
+        self.optimizers = _make_optimizers(model, recipe, self.head_parameters)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()} if recipe.ema_decay else {}
         self.growth = Growth()
         self.gradient_norm = recipe.optimizer.clip_norm
         self.loss = INITIAL_LOSS
         self.best_loss, self.best_at = INITIAL_LOSS, 0
         self.solved_at: int | None = None
+
+    @property
+    def head_parameters(self) -> dict[str, nn.Parameter]:
+        """What is trained next to the model, and no part of it, by name."""
+        return {} if self.state_head is None else dict(self.state_head.named_parameters(prefix="state_head"))
+
+    @property
+    def parameters(self) -> dict[str, nn.Parameter]:
+        """All that is trained, by name."""
+        return dict(self.model.named_parameters()) | self.head_parameters
 
     def is_over(self, recipe: Recipe) -> bool:
         """Whether no step remains."""
@@ -143,7 +144,7 @@ def train(model: SequenceModel, task: Task, recipe: Recipe, *, seed: int = 0) ->
         >>> [record.step for record in records]
         [1, 2, 3]
     """
-    state = TrainingState(model, recipe)
+    state = TrainingState(model, recipe, task)
     records = list(training_steps(state, task, recipe, seed=seed))
     state.load_final_weights()
     return records
@@ -167,16 +168,16 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, scheduled, lengths, others, generator)
         batch = task.sample(recipe.batch_size, length, generator)
-        loss, answers = _losses(state, batch, recipe, scheduled, generator)
+        loss, learned = step_loss(state.model, state.state_head, batch, task, recipe, scheduled, generator)
         record = _update(state, recipe, scheduled, loss, length)
-        _note_loss(state, recipe, float(answers.detach()), has_grown=state.growth.num_reached == len(lengths))
+        _note_loss(state, recipe, float(learned.detach()), has_grown=state.growth.num_reached == len(lengths))
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
-            state.growth = state.growth.after(float(answers.detach()))
+            state.growth = state.growth.after(float(learned.detach()))
         yield record
 
 
 def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: bool) -> None:
-    """Take in the loss of a step's answers, and note when the task is solved by it, at all lengths."""
+    """Take in the loss of what a step is to learn, and note when the task is solved by it, at all lengths."""
     state.loss += SHARE_OF_LATEST * (loss - state.loss)
     if state.loss < NOTABLY * state.best_loss:
         state.best_loss, state.best_at = state.loss, state.step
@@ -232,103 +233,14 @@ def _draw_length(
     return lengths[int(odds.multinomial(1, generator=generator))]
 
 
-def _losses(
-    state: TrainingState, batch: Batch, recipe: Recipe, scheduled: int, generator: torch.Generator
-) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The loss of a step, and the part of it that answers make.
-
-    The other parts, where the recipe has them: how much intervals grow in a step, and how far the states of suffixes of
-    half of the strings are from those of the same suffixes with pads (the mean square over all numbers, where each
-    state has noise of its own).
-    """
-    model, weight = state.model, recipe.consistency_at(scheduled)
-    block = model.pad_block if isinstance(model, AcceptsPads) else 1
-    augmented = _augmented(batch, recipe, generator, block)
-    compared: list[Tensor] = []
-    if weight:
-        half = (len(batch.inputs) + 1) // 2
-        suffixes = random_suffixes(Batch(batch.inputs[:half], batch.targets[:half]), generator)
-        maximum = recipe.augmentation.pads_per_symbol
-        padded = with_identity_padding(suffixes, generator, max_per_symbol=maximum, block=block)
-        compared = [suffixes.inputs, padded.inputs]
-    if isinstance(model, AcceptsNoise) and (deviation := recipe.state_noise_at(scheduled)):
-        model = model.perturbed(gaussian_noise(deviation, generator))
-    if isinstance(model, DrawsInTraining):
-        model = model.drawing(generator)
-    answers, states = _loss_and_states(model, augmented, recipe.supervision, compared)
-    loss = answers
-    if contraction := recipe.contraction_at(scheduled):
-        assert isinstance(model, RecurrentModel), "check_model rejects others"
-        loss = answers + excess_growth(model, augmented.inputs, contraction)
-    if not states:
-        return loss, answers
-    without, with_pads = states
-    return loss + weight * (without - with_pads).square().mean(), answers
-
-
-def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Float[Tensor, ""]:
-    """Mean loss over each row's last supervised position (`"last"`) or over all supervised ones (`"prefix"`).
-
-    Cross-entropy where answers are classes (of all integers where the model's are numbers), squared error where they
-    are numbers.
-    """
-    return _loss_and_states(model, batch, supervision, [])[0]
-
-
-def _loss_and_states(
-    model: SequenceModel,
-    batch: Batch,
-    supervision: str,
-    others: Sequence[Int64[Tensor, "_ _"]],
-) -> tuple[Float[Tensor, ""], list[Float[Tensor, "_ D"]]]:
-    """The supervised loss of a batch, and the last states of other strings, read together where that is possible."""
-    if isinstance(model, AnswersNumbers):
-        return _number_loss(model, batch, supervision), model.last_states(others)
-    if supervision == "prefix":
-        loss = _mean_loss(model(batch.inputs).flatten(0, 1), batch.targets.flatten())
-        return loss, model.last_states(others)
-    positions = batch.last_supervised
-    targets = batch.targets[torch.arange(len(positions)), positions]
-    if bool((positions == batch.inputs.shape[1] - 1).all()):
-        states, *rest = model.last_states([batch.inputs, *others])
-        return _mean_loss(model.readout(states), targets), rest
-    return _mean_loss(model.logits_at(batch.inputs, positions), targets), model.last_states(others)
-
-
-def _number_loss(model: AnswersNumbers, batch: Batch, supervision: str) -> Float[Tensor, ""]:
-    """Where numbers stand for classes."""
-    numbers, supervised = model.numbers(batch.inputs), batch.supervised
-    if supervision == "last":
-        supervised = supervised & (torch.arange(numbers.shape[1]) == batch.last_supervised[:, None])
-    return integer_loss(numbers[supervised], batch.targets[supervised], sharpness=model.sharpness)
-
-
-def _mean_loss(answers: Float[Tensor, "N Y"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"]) -> Float[Tensor, ""]:
-    """Over the targets that are supervised."""
-    if not targets.is_floating_point():
-        return F.cross_entropy(answers, targets, ignore_index=IGNORE)
-    supervised = ~targets.isnan()
-    return F.mse_loss(answers[supervised, 0], targets[supervised])
-
-
-def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator, pad_block: int) -> Batch:
-    augmentation = recipe.augmentation
-    inside, before = torch.rand(2, generator=generator).tolist()
-    if inside < augmentation.padding:
-        maximum = augmentation.pads_per_symbol
-        batch = with_identity_padding(batch, generator, max_per_symbol=maximum, block=pad_block)
-    if before < augmentation.leading_padding:
-        batch = with_leading_pads(batch, augmentation.leading_pads, generator)
-    return batch
-
-
 def _update(state: TrainingState, recipe: Recipe, scheduled: int, loss: Tensor, length: int) -> StepRecord:
-    state.model.zero_grad()
+    for optimizer in state.optimizers:
+        optimizer.zero_grad()
     loss.backward()
     limit = recipe.optimizer.clip_norm
     if ratio := recipe.optimizer.clip_ratio:
         limit = min(limit, max(MIN_CLIP_NORM, ratio * state.gradient_norm))
-    norm = float(torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit))
+    norm = float(torch.nn.utils.clip_grad_norm_(state.parameters.values(), limit))
     value = float(loss.detach())
     if not (math.isfinite(value) and math.isfinite(norm)):
         raise Diverged(
@@ -354,14 +266,16 @@ def _average_in(state: TrainingState, decay: float) -> None:
         torch._foreach_lerp_(list(state.average.values()), [p.detach() for p in state.model.parameters()], 1 - decay)
 
 
-def _make_optimizers(model: SequenceModel, recipe: Recipe) -> list[torch.optim.Optimizer]:
+def _make_optimizers(
+    model: SequenceModel, recipe: Recipe, heads: Mapping[str, nn.Parameter]
+) -> list[torch.optim.Optimizer]:
     """Adam or AdamW for all parameters, or Muon for the hidden matrices and AdamW for the rest."""
     settings = recipe.optimizer
     matrices: list[nn.Parameter] = []
     if settings.name == "muon":
         assert isinstance(model, HasHiddenMatrices), "check_model rejects others"
         matrices += model.hidden_matrices
-    others = [p for p in model.parameters() if not any(p is matrix for matrix in matrices)]
+    others = [p for p in (*model.parameters(), *heads.values()) if not any(p is matrix for matrix in matrices)]
     kind: type[torch.optim.Adam] = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
     decay = settings.weight_decay
     optimizers: list[torch.optim.Optimizer] = [

@@ -81,6 +81,20 @@ class ContractionRecipe(_Section):
     after: float = Field(0.3, ge=0, lt=1)
 
 
+class StatesRecipe(_Section):
+    """Supervision by states: every node of a tree says where its piece takes each state of the task's machine.
+
+    `weight` of that loss, next to the answers'. Besides the batch, a step reads `batch_size` pieces of a length that is
+    log-uniform up to `max_length`: a share `uniform` of them has uniform symbols, the others come from strings of the
+    task (`training.state_supervision`).
+    """
+
+    weight: float = Field(1.0, gt=0)
+    batch_size: int = Field(64, ge=1, le=1_000_000)
+    max_length: int = Field(500, ge=1, le=MAX_LENGTH)
+    uniform: float = Field(0.3, ge=0, le=1)
+
+
 class PaceRecipe(_Section):
     """Training that follows what it has reached, by its loss alone: it learns, and once it has learned, it contracts.
 
@@ -122,6 +136,7 @@ class Recipe(_Section):
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
       training, where h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no
       label. From the first step on it can hold all states together, and nothing is learned.
+    - `states`: trees are told what every piece of a string does to the states of the task's machine (`StatesRecipe`).
     - `contraction`: makes models contract that bound their steps (`ContractionRecipe`).
     - `pace`: training ends early, or gives up, by what it has reached (`PaceRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
@@ -138,6 +153,7 @@ class Recipe(_Section):
     late_consistency: float = Field(1.0, ge=0)
     optimizer: OptimizerRecipe = OptimizerRecipe()
     augmentation: AugmentationRecipe = AugmentationRecipe()
+    states: StatesRecipe | None = Field(None, exclude_if=lambda states: states is None)
     contraction: ContractionRecipe | None = Field(None, exclude_if=lambda contraction: contraction is None)
     pace: PaceRecipe | None = Field(None, exclude_if=lambda pace: pace is None)
     ema_decay: float = Field(0.99, ge=0, lt=1)

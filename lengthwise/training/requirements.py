@@ -1,8 +1,8 @@
 """What a recipe requires of a task and of a model, checked before anything is trained."""
 
 from lengthwise.models.base import SequenceModel
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices
-from lengthwise.tasks.base import Task, VectorTask
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices, ShowsNodes
+from lengthwise.tasks.base import RegularTask, Task, VectorTask
 from lengthwise.training.recipe import Recipe
 
 MAX_ACTIVATIONS = 1 << 31
@@ -10,7 +10,7 @@ MAX_ACTIVATIONS = 1 << 31
 
 
 def check_task(task: Task, recipe: Recipe) -> None:
-    """Raise a ValueError where the recipe inserts pads, and the task's sequences have none."""
+    """Raise a ValueError where the recipe inserts pads or supervises states of a machine, and the task has none."""
     augmentation = recipe.augmentation
     if isinstance(task, VectorTask) and (
         augmentation.padding or augmentation.leading_padding or recipe.late_consistency
@@ -18,6 +18,12 @@ def check_task(task: Task, recipe: Recipe) -> None:
         raise ValueError(
             f"train.augmentation: {task.name} has vectors, none of which is a pad; set padding, leading_padding and "
             "train.late_consistency to 0, as all presets but fast do"
+        )
+
+    if recipe.states and not isinstance(task, RegularTask):
+        raise ValueError(
+            f"train.states: expected a task that a finite machine solves, got {task.name}, which has no machine whose "
+            "states could be supervised; leave states out"
         )
 
 
@@ -34,6 +40,8 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         )
     if recipe.contraction is not None and not issubclass(model, BoundsSteps):
         raise ValueError(f"train.contraction: {model.name} does not bound its steps, which it needs; leave it out")
+    if recipe.states and not issubclass(model, ShowsNodes):
+        raise ValueError(f"train.states: {model.name} has no tree whose nodes could be asked; leave states out")
     if recipe.optimizer.name == "muon" and not issubclass(model, HasHiddenMatrices):
         raise ValueError(
             f"train.optimizer.name: expected 'adamw' or 'adam', as {model.name} names no hidden matrices for Muon to "

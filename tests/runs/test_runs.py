@@ -103,7 +103,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     assert [progress.phase for progress in seen] == ["done"]
 
 
-def test_a_result_with_more_lengths_than_the_plan_asks_for_serves(tmp_path: Path) -> None:
+def test_a_result_with_more_lengths_than_the_plan_serves(tmp_path: Path) -> None:
     spec = small_spec()
     low, high = PLAN.dense
     narrow = PLAN.within(low + 1, high - 1)

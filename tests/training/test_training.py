@@ -15,7 +15,7 @@ from lengthwise.presets import PRESETS
 from lengthwise.randomness import generator_for
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import Batch, make_task
-from lengthwise.training import loop
+from lengthwise.training import losses
 from lengthwise.training.augmentation import (
     gaussian_noise,
     random_suffixes,
@@ -28,11 +28,11 @@ from lengthwise.training.loop import (
     Diverged,
     Growth,
     TrainingState,
-    supervised_loss,
     train,
     training_lengths,
     training_steps,
 )
+from lengthwise.training.losses import supervised_loss
 from lengthwise.training.muon import MIN_NORM, Muon, orthogonalized
 from lengthwise.training.recipe import Recipe
 from lengthwise.training.requirements import check_model
@@ -146,7 +146,7 @@ def test_states_of_suffixes_of_half_of_the_strings_are_compared(monkeypatch: pyt
         calls.append((tuple(batch.inputs.shape), settings))
         return with_identity_padding(batch, generator, **settings)
 
-    monkeypatch.setattr(loop, "with_identity_padding", recorded)
+    monkeypatch.setattr(losses, "with_identity_padding", recorded)
     augmentation = {"padding": 0.0, "pads_per_symbol": 3.0}
     recipe = small_recipe(min_length=12, batch_size=9, late_consistency=1.0, augmentation=augmentation)
     list(training_steps(small_state(make_task("parity"), recipe), make_task("parity"), recipe, seed=0))
@@ -189,13 +189,13 @@ def test_muon_is_rejected_where_it_would_move_nothing(name: str) -> None:
 
 @pytest.mark.unchecked
 def test_consistency_is_part_of_the_loss_but_does_not_hold_growth_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = loop._loss_and_states
+    read = losses._loss_and_states
 
     def far_apart(*arguments) -> tuple[torch.Tensor, list[torch.Tensor]]:
         answers, states = read(*arguments)
         return answers, [0 * state + position * 2**0.5 for position, state in enumerate(states)]
 
-    monkeypatch.setattr(loop, "_loss_and_states", far_apart)
+    monkeypatch.setattr(losses, "_loss_and_states", far_apart)
     task = make_task("parity")
     recipe = small_recipe(steps=400, length_sampling="growing", max_length=3, late_consistency=3.0)
     state = small_state(task, recipe)

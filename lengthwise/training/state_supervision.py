@@ -1,0 +1,108 @@
+"""Supervision by states: every node of a tree says where its piece of a string takes each state of the task's machine.
+
+A piece w is known by the map q -> delta(q, w) of the machine's states. A linear map, trained along and then left
+behind, reads that map off the node's state h:
+
+    loss = mean over nodes and states q of CE(W_q norm(h) + b_q, delta(q, w)).
+
+One answer says little of the pieces that it was made of; a third of the pairs of pieces that long strings hold side by
+side may occur in no string of 40 symbols at all. The maps say all that there is to know, of every piece.
+"""
+
+from collections.abc import Mapping
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.conventions import PAD
+from lengthwise.models.base import SequenceModel, TreeModel
+from lengthwise.models.capabilities import ShowsNodes
+from lengthwise.tasks.base import RegularTask, Task
+from lengthwise.training.recipe import StatesRecipe
+
+STATES_AT_ONCE = 16
+"""Of the machine's states, how many a step supervises."""
+
+
+class StateHead(nn.Module):
+    """Logits of delta(q, w) for every state q of a machine, from the state of a node: [D] to [Q, Q]."""
+
+    def __init__(self, machine: Semiautomaton, d_model: int) -> None:
+        super().__init__()
+        self.table = torch.from_numpy(machine.table.copy())
+        num_states = machine.num_states
+        self.weight = nn.Parameter(torch.zeros(num_states, num_states, d_model))
+        self.bias = nn.Parameter(torch.zeros(num_states, num_states))
+
+    def loss(
+        self, nodes: Float[Tensor, "N D"], maps: Int64[Tensor, "N Q"], generator: torch.Generator
+    ) -> Float[Tensor, ""]:
+        """The mean cross-entropy over nodes and some of the machine's states, which are drawn."""
+        supervised = torch.randperm(len(self.table), generator=generator)[:STATES_AT_ONCE]
+        normed = F.layer_norm(nodes, nodes.shape[-1:])
+        logits = F.linear(normed, self.weight[supervised].flatten(0, 1), self.bias[supervised].flatten())
+        return F.cross_entropy(logits.view(-1, len(self.table)), maps[:, supervised].flatten())
+
+
+def nodes_of(
+    model: TreeModel, inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"]
+) -> tuple[Float[Tensor, "N D"], Int64[Tensor, "N Q"]]:
+    """The states of all nodes that have one of their own in trees over these strings, and the map of each."""
+    levels = maps_of_nodes(inputs, table, model.tree.chunk_size)
+    states, maps = [], []
+
+    def take_in(level: int, nodes: Mapping[int, Float[Tensor, "B N D"]]) -> None:
+        count = min(nodes[0].shape[1], levels[level].shape[1])  # a tree may leave out pads at the start
+        states.append(nodes[0][:, -count:].flatten(0, 1))
+        maps.append(levels[level][:, -count:].flatten(0, 1))
+
+    assert isinstance(model, ShowsNodes), "check_model rejects others"
+    (top,) = model.observed(take_in).last_states([inputs])
+    if not states:  # even the top level shares states
+        return top, levels[-1][:, -1]
+    return torch.cat(states), torch.cat(maps)
+
+
+def make_state_head(model: SequenceModel, task: Task | None) -> StateHead:
+    """A head for the smallest machine of a task that has one, which starts at zero."""
+    assert isinstance(task, RegularTask), "check_task rejects others"
+    assert isinstance(model, TreeModel), "check_model rejects others"
+    return StateHead(task.transducer.minimize().semiautomaton, model.tree.leaves.shape[1])
+
+
+def maps_of_nodes(
+    inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"], chunk_size: int
+) -> list[Int64[Tensor, "B N Q"]]:
+    """The map of every node, level by level from the symbols up to a level with one node; a pad is the identity.
+
+    The symbols of a node at level l are the C^l that end N - n - 1 nodes before the end of the string.
+    """
+    identity = torch.arange(len(table))
+    symbols = table.T[inputs.clamp(min=0)]
+    levels = [torch.where((inputs == PAD)[..., None], identity, symbols)]
+    while len(levels) == 1 or levels[-1].shape[1] > 1:
+        below = levels[-1]
+        missing = -below.shape[1] % chunk_size
+        if missing:
+            below = torch.cat([identity.expand(len(below), missing, -1), below], 1)
+        first, *others = below.unflatten(1, (-1, chunk_size)).unbind(2)
+        for then in others:
+            first = then.gather(2, first)
+        levels.append(first)
+    return levels
+
+
+def draw_pieces(task: RegularTask, recipe: StatesRecipe, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+    """Pieces of one length, log-uniform: of uniform symbols, or of the task's strings of up to twice the length."""
+    length = int((recipe.max_length + 1) ** float(torch.rand((), generator=generator)))
+    if float(torch.rand((), generator=generator)) < recipe.uniform:
+        return torch.randint(len(task.symbols), (recipe.batch_size, length), generator=generator)
+    whole = length + int(torch.randint(length + 1, (), generator=generator))
+    while not task.is_balanced_length(whole):
+        whole += 1
+    strings = task.sample(recipe.batch_size, whole, generator).inputs
+    starts = torch.randint(whole - length + 1, (recipe.batch_size, 1), generator=generator)
+    return strings.gather(1, starts + torch.arange(length))
