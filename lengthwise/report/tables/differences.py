@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 
 def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Difference]:
     """The differences of an experiment: in each row that has both, all pairs of columns that it compares."""
-    pairs = []
+    pairs: list[tuple[str, str, str, list[float]]] = []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
         cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
         for first, second in experiment.compared:
@@ -47,8 +47,8 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
                 pairs.append((row, first, second, gaps))
     p_values = [difference_from_zero(gaps) for *_, gaps in pairs]
     return [
-        Difference(*names, len(gaps), fmean(gaps) if gaps else math.nan, *mean_interval(gaps), p, corrected)
-        for (*names, gaps), p, corrected in zip(pairs, p_values, holm(p_values), strict=True)
+        Difference(row, one, other, len(gaps), fmean(gaps) if gaps else math.nan, *mean_interval(gaps), p, corrected)
+        for (row, one, other, gaps), p, corrected in zip(pairs, p_values, holm(p_values), strict=True)
     ]
 
 

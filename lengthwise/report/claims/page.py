@@ -1,0 +1,70 @@
+"""The ledger of claims as a page, and as tables for a terminal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lengthwise.report.claims.base import RULES, Paper
+from lengthwise.report.claims.ledger import LedgerLine, count_verdicts
+from lengthwise.report.tables.markdown import definitions, markdown_table
+from lengthwise.report.tables.table import Table
+
+Evaluations = Mapping[str, tuple[Paper, Sequence[LedgerLine]]]
+"""Papers and the lines of their claims, by name."""
+
+
+def claims_page(evaluations: Evaluations, command: str) -> str:
+    """The page: how many claims have which verdict, the rules, and a table of claims for each paper.
+
+    `command` is what the page says makes it.
+    """
+    counts = count_verdicts(line for _, lines in evaluations.values() for line in lines)
+    total = sum(counts.values())
+    parts = [
+        f"# All claims of {len(evaluations)} papers",
+        f"Of {total} claims {counts['reproduced']} are reproduced, {counts['contradicted']} contradicted, "
+        f"{counts['not decided']} not decided and {counts['not run']} not run. Most of what is decided is mathematics "
+        "and constructions; most trained nets here are smaller than the papers', which decides little against them.",
+        markdown_table(*_counts(evaluations)),
+        f"```console\n{command}\n```",
+        "Numbers are looked up in the recorded results, or in tables that benchmarks wrote, whenever this page is "
+        "made; a test fails when the page is not what they say.",
+        definitions(RULES.items()),
+        "Scores on D_n and Tomita languages are of the published strings: what lies below [shallow "
+        "features](results/shallow-features.md) there shows no language learned, here and in the paper.",
+    ]
+    for name, (paper, lines) in evaluations.items():
+        smaller = [
+            f"Ours in {' and '.join(f'`{name}`' for name, size in paper.smaller.items() if size == text)}: {text}."
+            for text in dict.fromkeys(paper.smaller.values())
+        ]
+        parts += [f"## {name}", f"{paper.title}.", *smaller, markdown_table(_HEADER, map(_cells, lines))]
+    return "\n\n".join(parts) + "\n"
+
+
+def claims_table(lines: Sequence[LedgerLine]) -> Table:
+    """What a terminal shows of the claims of a paper."""
+    header = ("section", "claim", "verdict", "ours", "paper")
+    return Table(header, tuple((line.section, line.claim, line.verdict, line.ours, line.published) for line in lines))
+
+
+def verdict_sentence(lines: Iterable[LedgerLine]) -> str:
+    """How many claims have each verdict."""
+    counts = count_verdicts(lines)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in RULES)
+
+
+_HEADER = ("section", "claim", "verdict", "ours", "paper", "page", "command")
+
+
+def _cells(line: LedgerLine) -> tuple[str, ...]:
+    name = line.page.rpartition("/")[2].removesuffix(".md")
+    page, command = f"[{name}]({line.page})" if line.page else "", f"`{line.command}`" if line.command else ""
+    return line.section, line.claim, line.verdict, line.ours, line.published, page, command
+
+
+def _counts(evaluations: Evaluations) -> tuple[Sequence[str], list[list[str]]]:
+    """Header and lines of the table of verdicts by paper."""
+    rows = []
+    for name, (_, lines) in evaluations.items():
+        counts = count_verdicts(lines)
+        rows.append([f"[{name}](#{name})", *(str(counts[verdict]) for verdict in RULES), str(len(lines))])
+    return ("paper", *RULES, "all"), rows
