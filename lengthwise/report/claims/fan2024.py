@@ -133,9 +133,21 @@ def _speed(column: str, what: str, blocks: str = "8 of 8 x 8") -> TableNumber:
     return TableNumber("results/recurrence-speed.md", column, (blocks, what), "Section 4.5 of the paper")
 
 
+_ONLY = "*Ours* does not, either, and S4, S4D and Liquid-S4 do not fit the training length"
+
 _ON_A_CPU = "ms, scan and step by step, for a batch on one CPU core; the paper has a GPU"
 
 _REST = (
+    Claim(
+        "4.4",
+        "Ours is the only linear RNN that extrapolates.",
+        Stated(
+            "not decided",
+            "results/linear-rnn-table-2.md",
+            command="lengthwise reproduce linear-rnn/table-2",
+            why=_ONLY,
+        ),
+    ),
     Claim(
         "4.4",
         "The inferior scores of S4 and S4D are what Proposition 1 predicts.",
