@@ -16,10 +16,8 @@ def printed_range(published: str) -> tuple[float, float]:
     Numbers above 1 are percentages.
 
     Example:
-        >>> printed_range("100.0 / 89.3")
-        (0.8925, 1.0)
-        >>> [round(limit, 4) for limit in printed_range("0.27")]
-        [0.265, 0.275]
+        >>> [[round(limit, 4) for limit in printed_range(entry)] for entry in ("100.0 / 89.3", "0.27")]
+        [[0.8925, 1.0], [0.265, 0.275]]
     """
     highest, *rest = published.split(" / ")
     mean = rest[0] if rest else highest
