@@ -19,8 +19,8 @@ def claims_page(evaluations: Evaluations, command: str) -> str:
     counts = count_verdicts(line for _, lines in evaluations.values() for line in lines)
     total = sum(counts.values())
     parts = [
-        f"# All claims of {len(evaluations)} papers",
-        f"Of {total} claims {counts['reproduced']} are reproduced, {counts['contradicted']} contradicted, "
+        "# The claims of the papers",
+        f"Of {total} claims of {len(evaluations)} papers {counts['reproduced']} are reproduced, {counts['contradicted']} contradicted, "
         f"{counts['not decided']} not decided and {counts['not run']} not run. Most of what is decided is mathematics "
         "and constructions; most trained nets here are smaller than the papers', which decides little against them.",
         markdown_table(*_counts(evaluations)),
