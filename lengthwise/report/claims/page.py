@@ -16,13 +16,16 @@ def claims_page(evaluations: Evaluations, command: str) -> str:
 
     `command` is what the page says makes it.
     """
-    counts = count_verdicts(line for _, lines in evaluations.values() for line in lines)
-    total = sum(counts.values())
+    lines = [line for _, of_paper in evaluations.values() for line in of_paper]
+    counts = count_verdicts(lines)
+    decided = [line for line in lines if line.verdict in ("reproduced", "contradicted")]
+    tested = sum("pytest" in line.command for line in decided)
     parts = [
         "# The claims of the papers",
-        f"Of {total} claims of {len(evaluations)} papers {counts['reproduced']} are reproduced, {counts['contradicted']} contradicted, "
-        f"{counts['not decided']} not decided and {counts['not run']} not run. Most of what is decided is mathematics "
-        "and constructions; most trained nets here are smaller than the papers', which decides little against them.",
+        f"Of {len(lines)} claims of {len(evaluations)} papers {counts['reproduced']} are reproduced, "
+        f"{counts['contradicted']} contradicted, {counts['not decided']} not decided and {counts['not run']} not run. "
+        f"{tested} of those that are decided are definitions, theorems and constructions, which a test holds. Where "
+        "nets are trained, ours are mostly smaller than the papers', which decides little against them.",
         markdown_table(*_counts(evaluations)),
         f"```console\n{command}\n```",
         "Numbers are looked up in the recorded results, or in tables that benchmarks wrote, whenever this page is "
@@ -31,12 +34,12 @@ def claims_page(evaluations: Evaluations, command: str) -> str:
         "Scores on D_n and Tomita languages are of the published strings: what lies below [shallow "
         "features](results/shallow-features.md) there shows no language learned, here and in the paper.",
     ]
-    for name, (paper, lines) in evaluations.items():
+    for name, (paper, of_paper) in evaluations.items():
         smaller = [
             f"Ours in {' and '.join(f'`{name}`' for name, size in paper.smaller.items() if size == text)}: {text}."
             for text in dict.fromkeys(paper.smaller.values())
         ]
-        parts += [f"## {name}", f"{paper.title}.", *smaller, markdown_table(_HEADER, map(_cells, lines))]
+        parts += [f"## {name}", f"{paper.title}.", *smaller, markdown_table(_HEADER, map(_cells, of_paper))]
     return "\n\n".join(parts) + "\n"
 
 
