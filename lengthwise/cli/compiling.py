@@ -43,17 +43,17 @@ def memorize(
     *,
     rational: Annotated[bool, Parameter(negative=(), help="W_h of rational numbers (integers, in fact).")] = False,
     robust: Annotated[bool, Parameter(negative=(), help="The widest margin of all nets of that dimension.")] = False,
-    prove: Annotated[bool, Parameter(negative=(), help="Prove that no smaller dimension will do.")] = False,
+    prove: Annotated[bool, Parameter(negative=(), help="Prove that none without feedback is smaller.")] = False,
     max_dimension: Annotated[
         int | None, Parameter(converter=count, help="No more dimensions than these; more than needed widen margins.")
     ] = None,
     budget: Annotated[int, Parameter(converter=count, help="Linear programs, after which bounds are given.")] = 3_000,
     out: Annotated[Path, Parameter(help="The picture, PNG or SVG.")] = Path("memorize.png"),
 ) -> int:
-    """Write down the smallest linear RNN that repeats a word indefinitely, and draw its orbit.
+    """Write down the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
-    It has W_x = 0, and no smaller one has, not even with a W_h of another order than the word's period; prove verifies
-    that without trust in the linear programs.
+    Of nets with W_x = 0 none is smaller, not even with a W_h of another order than the word's period; prove verifies
+    that without trust in the linear programs. With W_x a net may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word

@@ -1,4 +1,4 @@
-"""The command report."""
+"""Commands that write what is known: report, claims."""
 
 from pathlib import Path
 from typing import Annotated
@@ -23,4 +23,41 @@ def report(
     return 0
 
 
-COMMANDS = {"report": report}
+def claims(
+    *,
+    paper: Annotated[
+        str | None, Parameter(help="chi2023, fan2024, memorization or xu2024; all of them if not given.")
+    ] = None,
+    docs: Annotated[Path, Parameter(help="The folder docs of a checkout, with the recorded results.")] = Path("docs"),
+    write: Annotated[Path | None, Parameter(help="Write them, all, as a page instead.")] = None,
+) -> int:
+    """List the claims of the papers: which are reproduced, contradicted, not decided or not run, and by which number.
+
+    Numbers are looked up in the recorded results of a checkout.
+    """
+    from lengthwise.files import write_by_rename
+    from lengthwise.report.claims.base import CLAIMS
+    from lengthwise.report.claims.ledger import ledger_lines
+    from lengthwise.report.claims.page import claims_page, claims_table, verdict_sentence
+    from lengthwise.report.pages.terminal import print_table
+
+    if write is not None and paper is not None:
+        raise ValueError(
+            f"--write: expected no --paper next to it, as a page has all papers, got {paper}; leave it out"
+        )
+    console = Output()
+    evaluations = ledger_lines(docs, REPRODUCE, CLAIMS if paper is None else [paper])
+    if write is not None:
+        write_by_rename(write, claims_page(evaluations, WRITE_CLAIMS).encode())
+        console.print_line(f"wrote {write}")
+        return 0
+    for name, (described, lines) in evaluations.items():
+        print_table(console, f"{name}: {described.title}", claims_table(lines))
+        console.print_line(f"{name}: {verdict_sentence(lines)}\n")
+    return 0
+
+
+REPRODUCE, WRITE_CLAIMS = "lengthwise reproduce {name} --scale {scale}", "lengthwise claims --write docs/claims.md"
+"""What the page of claims says repeats an experiment, and makes the page."""
+
+COMMANDS = {"report": report, "claims": claims}

@@ -55,3 +55,40 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
     fewer, more = wilson_interval(round(mean * num_strings), num_strings)
     half = math.hypot((high - low) / 2, (more - fewer) / 2)
     return max(0.0, mean - half), min(1.0, mean + half)
+
+
+def difference_from_zero(values: Sequence[float]) -> float:
+    """p of Student's two-sided test that the mean which 2 values or more were drawn around is 0; NaN for fewer.
+
+    Example:
+        >>> f"{difference_from_zero([1.0, 3.0]):.4f}", difference_from_zero([0.0, 0.0])
+        ('0.2952', 1.0)
+    """
+    if len(values) < 2:
+        return math.nan
+    mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
+    if error == 0:
+        return 1.0 if mean == 0 else 0.0
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(len(values) - 1, -abs(mean) / error))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p corrected for the number of tests: the smallest of n times n, the next times n - 1, ..., never decreasing.
+
+    Whoever calls those of at most 0.05 different from 0 is wrong about any of them with a probability of at most 5 %.
+    NaN stays NaN, and is no test.
+
+    Example:
+        >>> holm([0.04, 0.01, math.nan, 0.03])
+        [0.06, 0.03, nan, 0.06]
+
+    Source: Holm, "A simple sequentially rejective multiple test procedure" (1979). Differs from the source: in nothing.
+    """
+    order = sorted((p, index) for index, p in enumerate(p_values) if not math.isnan(p))
+    corrected, highest = [math.nan] * len(p_values), 0.0
+    for rank, (p, index) in enumerate(order):
+        highest = max(highest, min(1.0, (len(order) - rank) * p))
+        corrected[index] = highest
+    return corrected

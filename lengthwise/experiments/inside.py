@@ -34,8 +34,14 @@ def inside(scale: Scale = "small") -> Experiment:
             "Chi et al. (2023) show the states of a net (Figure 3) and how far its gradients reach (Figure 4a). Here "
             "are the same for the first seed of two tasks of `regular-gpt/ours`, each with a check: whether clusters "
             "of states are the elements of the task's monoid, and whether the answer changes when a symbol does. For "
-            "a group every position matters alike; gradients need not say so. `lengthwise analyze RUN` makes an "
-            "interactive page of this kind of any run."
+            "a group every position matters alike; gradients need not say so. These nets are trained by preset `fast`, "
+            "whose noise on states and comparison of states pull states into points: clusters here are no evidence "
+            "that they emerge by themselves."
+        ),
+        notes=(
+            "The paper's own nets, trained without noise (preset `chi2023`, variants `paper` and `code`), are not "
+            "shown: whether their states cluster is not decided here.",
+            "`lengthwise analyze RUN` makes an interactive page of this kind of any run.",
         ),
         cells=cells,
         plan=experiment.plan,

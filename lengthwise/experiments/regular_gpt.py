@@ -35,9 +35,9 @@ def ours(scale: Scale = "small") -> Experiment:
             "for at most 300 CPU seconds; no string beyond 40 symbols has a part in that."
         ),
         notes=(
-            "Recognition tasks draw near misses. The paper's entries (max / mean over its three seeds) are for its own "
-            "strings, which are easier to distinguish for D_n and Tomita, and there for lengths 51-100: another "
-            "protocol, shown for orientation.",
+            "Recognition tasks draw near misses. The paper's entries (max / mean) are for its own strings, which are "
+            "easier to distinguish for D_n and Tomita, and there for lengths 51-100: another protocol, shown for "
+            "orientation. What shallow features score on both: `python benchmarks/shallow_features.py`.",
         ),
         cells=_languages(specs),
         plan=_our_plan(scale, certificate=True),
@@ -112,7 +112,7 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
         about=(
             "Preset `fast`, balanced lengths only. With C=4 a net has D=128 and takes 8,000 steps of 256 strings: on "
             "cycle navigation one with D=64 always mistakes the rarest windows, those whose four parts all say +2 or "
-            "all -2. Our protocol; the paper's column is max / mean over its three seeds."
+            "all -2. Our protocol; the paper's column is max / mean of its runs."
         ),
         cells=cells,
         plan=_our_plan(scale),
@@ -151,7 +151,7 @@ def modular_arithmetic(scale: Scale = "small") -> Experiment:
             "of 256 strings, balanced lengths that grow on success, rate 0.005 for the matrices, pads inside in 70 % "
             "of the batches and in front in 10 %, state noise 0.05 and then 0.2. With answers to all prefixes a batch "
             "has 64 strings, which cost about as much, and 10 % of the batches have pads inside. Our protocol; the "
-            "paper's column is max / mean over its three seeds, final answers only."
+            "paper's column is max / mean of its runs, final answers only."
         ),
         cells=[
             Cell("Modular Arithmetic", "final answer", specs("modular-arithmetic", settings), published),
@@ -177,6 +177,10 @@ def ablation(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Ablation of preset `fast`",
         about="even-pairs; the row says what is left out.",
+        notes=(
+            "Not left out here, so that nothing is known of what they bring: the merge layer, Muon, the activation, "
+            "the start of the heads, and states compared late in training.",
+        ),
         cells=[Cell(name, "C=2", specs("even-pairs", {"train": changes})) for name, changes in left_out.items()],
         plan=_our_plan(scale, certificate=True),
     )

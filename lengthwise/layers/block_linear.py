@@ -27,7 +27,8 @@ class BlockLinearLayer(nn.Module):
     largest column. The last three have a learned first state.
 
     Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"`), and the published code (`"rescaled"`, whose generators these
-    are). Differs from the source: `"stochastic"` is ours, `"reflected"` that of others (see `reflections`).
+    are). Differs from the source: v(e) is made by two maps and the first state is learned, as in the code, where eq.
+        (5) has B u_t and no first state; `"stochastic"` is ours, `"reflected"` that of others (see `reflections`).
     """
 
     temperature: Tensor

@@ -90,10 +90,10 @@ class LoopedTransformer(CausalTransformer):
     """x_r = layer_r(x_{r-1}), r = 1 ... R, where the layers share all weights but those that a loop's number decides.
 
     Variants: `"timestep"`, gains and gates are functions of the loop (`TimestepScales`); `"control"`, the same gains
-    and gates, learned, and the same in all loops, so that time is all that tells the two apart; `"code"` and
-    `"code-in-context"`, the plain loops of the published code, which have another norm (with a gain of its own) and
-    another activation than its timestep model. With timestep encoding or control, a loop does nothing at the start of
-    training, unless `gates` are `"open"`.
+    and gates, learned, and the same in all loops, so that the two differ in time, and in the parameters that make gains
+    of it (of width 64: 86,976 against 49,984); `"code"` and `"code-in-context"`, the plain loops of the published code,
+    which have another norm (with a gain of its own) and another activation than its timestep model. With timestep
+    encoding or control, a loop does nothing at the start of training, unless `gates` are `"open"`.
 
     With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is what was read and norm is the read-out's; the
     first loop sees z alone. All loops share one position encoding.

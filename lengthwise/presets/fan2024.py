@@ -12,6 +12,8 @@ class Fan2024(Preset):
     The rate is that for sum(5). For equal-ends and arithmetic the code has 2e-4, for the latter a weight decay of 1e-4.
 
     Source: Fan et al., "Advancing regular language reasoning in linear recurrent neural networks" (NAACL 2024), code.
+    Differs from the source: its baselines come from other code, with settings that it does not give; here they have
+        this one recipe, and residual connections and gates that `block-linear-rnn` of one layer has not.
     """
 
     source = "Fan et al. (2024), the published code"

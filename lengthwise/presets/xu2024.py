@@ -14,6 +14,8 @@ class Xu2024(Preset):
     The length is that of the problem and has to be given.
 
     Source: Xu and Sato (2024), Appendix C, for edit distance and longest common subsequence.
+    Differs from the source: all parameters decay, gains and biases included, and the rate warms up step by step; the
+        paper says neither.
     """
 
     source = "Xu and Sato (2024), Appendix C"

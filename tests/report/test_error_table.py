@@ -10,7 +10,13 @@ from rich.console import Console
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
-from lengthwise.evaluation.interval import accuracy_interval, mean_interval, wilson_interval
+from lengthwise.evaluation.interval import (
+    accuracy_interval,
+    difference_from_zero,
+    holm,
+    mean_interval,
+    wilson_interval,
+)
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments import Experiment
@@ -18,6 +24,7 @@ from lengthwise.experiments.base import Cell
 from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.pages.run import MeasuredRun, write_report
 from lengthwise.report.pages.terminal import print_results
+from lengthwise.report.tables.differences import compared_columns
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.experiment import cell_table
 from lengthwise.report.tables.numbers import percent
@@ -172,3 +179,36 @@ def test_an_interval_of_accuracies_is_students_with_many_strings_and_wilsons_wit
     low, high = wilson_interval(50, 100)
     assert accuracy_interval([0.5, 0.5], 100) == pytest.approx((low, high))
     assert all(math.isnan(limit) for limit in accuracy_interval([0.5], 100))
+
+
+def test_p_values_are_students_and_corrected_by_holm() -> None:
+    """Of two values Student's distribution is Cauchy's: p = 1 - 2 atan(t) / pi."""
+    assert difference_from_zero([1.0, 3.0]) == pytest.approx(1 - 2 * math.atan(2.0) / math.pi)
+    assert difference_from_zero([-1.0, -3.0]) == difference_from_zero([1.0, 3.0])
+    assert (difference_from_zero([0.0, 0.0]), difference_from_zero([2.0, 2.0])) == (1.0, 0.0)
+    assert math.isnan(difference_from_zero([1.0]))
+    low, _ = mean_interval(values := [0.2, 0.5, 0.3])
+    assert difference_from_zero([value - low for value in values]) == pytest.approx(0.05)
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_a_page_says_how_many_differences_are_decided_after_the_correction() -> None:
+    """Two differences of two seeds with p = 0.03, each decided alone, neither together."""
+    gap = 0.04 / 4
+    offsets = (gap * (1 + 1 / 20), gap * (1 - 1 / 20))
+    columns = {
+        f"R={loops}": [tree_outcome(seed, (1.2, 4 * (0.1 + rank * offsets[seed])), num_loops=loops) for seed in (0, 1)]
+        for rank, loops in enumerate((1, 2, 3))
+    }
+    cells = [Cell("trees", name, tuple(outcome.spec for outcome in outcomes)) for name, outcomes in columns.items()]
+    compared = [("R=2", "R=1"), ("R=3", "R=2")]
+    experiment = Experiment("Title", "About.", cells, TREE_PLAN, scored="error", compared=compared)
+    outcomes = [outcome for outcomes in columns.values() for outcome in outcomes]
+    p = 1 - 2 * math.atan(20.0) / math.pi
+    assert 0.025 < p < 0.05
+    lines = compared_columns(experiment, outcomes)
+    assert [line.p_value for line in lines] == pytest.approx([p, p])
+    assert [line.corrected for line in lines] == pytest.approx([2 * p, 2 * p])
+    page = markdown_page("x", "small", "lengthwise reproduce x", experiment, outcomes, TODAY)
+    assert "Of 2 differences, each of 2 seeds, 2 would be decided if taken alone, and none after the correction" in page

@@ -59,9 +59,9 @@ def memorize(
     """The smallest generator of ``(text)^+`` with W_x = 0: sets of frequencies in order of dimension, a program each.
 
     The generator has the widest margin of the first set that can be read out; with `robust`, the widest of all sets of
-    dimension d_min, or of all sets of dimension up to `max_dimension`. The restriction to W_h^p = 1 loses nothing:
-    averaging the logits of any other W_h over steps that are p apart leaves only frequencies k / p, and all
-    inequalities strict.
+    dimension d_min, or of all sets of dimension up to `max_dimension`. The restriction to W_h^p = 1 loses nothing, also
+    next to a W_h whose states grow, decay or tie: means over steps that are p apart, part by part in the order of
+    growth, leave only frequencies k / p and say the word, too (docs/memorization.md, "The smallest dimension").
 
     Raises:
         ValueError: the text is not a word (`parse_word`), its linear programs are too large, it needs more than

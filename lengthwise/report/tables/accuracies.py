@@ -30,7 +30,7 @@ COLUMNS = {
     "best test": (
         f"the mean over runs of the best of the tests that were taken every {TEST_EVERY:,} steps, each on "
         f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the longest that the task has below): the "
-        "paper's rule, which selects on test data"
+        "rule of Fan et al. (2024), which selects on test data"
     ),
     "guesses": "what that rule is expected to give a net that knows nothing but the most frequent answer",
 }

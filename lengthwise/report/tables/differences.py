@@ -3,38 +3,84 @@
 import math
 from collections.abc import Sequence
 from statistics import fmean
+from typing import NamedTuple
 
-from lengthwise.evaluation.interval import mean_interval
+from lengthwise.evaluation.interval import difference_from_zero, holm, mean_interval
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, last_error, results_of
 from lengthwise.report.tables.markdown import markdown_table
-from lengthwise.report.tables.numbers import NOTHING
+from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.runs.pool import Outcome
 
-HEADER = ("row", "first", "second", "difference", "95 % interval", "better")
+HEADER = ("row", "first", "second", "difference", "95 % interval", "better", "p, Holm")
+
+LEVEL = 0.05
+"""Of the intervals, and of the differences that count after Holm's correction."""
 
 
-def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Paragraphs of the page: in each row, first less second of all pairs of columns that the experiment compares."""
-    lines = []
+class Difference(NamedTuple):
+    """First less second column of a row: mean over seeds, Student's 95 % interval, p and p by Holm (NaN: too few).
+
+    p is corrected for all differences of the experiment.
+    """
+
+    row: str
+    first: str
+    second: str
+    num_seeds: int
+    mean: float
+    low: float
+    high: float
+    p_value: float
+    corrected: float
+
+
+def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Difference]:
+    """The differences of an experiment: in each row that has both, all pairs of columns that it compares."""
+    pairs: list[tuple[str, str, str, list[float]]] = []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
         cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
         for first, second in experiment.compared:
             if first in cells and second in cells:
                 scores = [_scores(cells[column], experiment, outcomes) for column in (first, second)]
                 gaps = [scores[0][seed] - scores[1][seed] for seed in scores[0].keys() & scores[1].keys()]
-                lines.append((row, first, second, *_difference(gaps, first, second, experiment.scored == "error")))
-    if not lines:
+                pairs.append((row, first, second, gaps))
+    p_values = [difference_from_zero(gaps) for *_, gaps in pairs]
+    return [
+        Difference(row, one, other, len(gaps), fmean(gaps) if gaps else math.nan, *mean_interval(gaps), p, corrected)
+        for (row, one, other, gaps), p, corrected in zip(pairs, p_values, holm(p_values), strict=True)
+    ]
+
+
+def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
+    """Paragraphs of an experiment's page: its differences, one by one and corrected for their number."""
+    compared = compared_columns(experiment, outcomes)
+    if not compared:
         return []
-    what = (
-        "errors, of which the lower is better" if experiment.scored == "error" else "accuracies, in percentage points"
-    )
+    errors = experiment.scored == "error"
+    what = "errors, of which the lower is better" if errors else "accuracies, in percentage points"
     return [
         "## Differences",
         f"*First* less *second*, of {what}: the mean over seeds, each of which gave both the same problems to learn "
-        "from. *95 % interval*: Student's, for other seeds, on the same test problems. *Better*: the column for which "
-        f"all of the interval speaks ({NOTHING}: it holds 0, or there are too few seeds for one).",
-        markdown_table(HEADER, lines),
+        "from. *95 % interval*: Student's, for other seeds, on the same test problems; not corrected for the number "
+        f"of intervals. *Better*: the column for which all of the interval speaks ({NOTHING}: it holds 0, or there are "
+        "too few seeds for one). *p, Holm*: of Student's test, corrected for the number of differences.",
+        *_multiplicity(compared),
+        markdown_table(HEADER, [_line(difference, errors) for difference in compared]),
+    ]
+
+
+def _multiplicity(compared: Sequence[Difference]) -> list[str]:
+    """How many differences were tested, and how many of them count."""
+    tested = [difference for difference in compared if not math.isnan(difference.p_value)]
+    if not tested:
+        return []
+    alone = sum(difference.p_value <= LEVEL for difference in tested)
+    together = sum(difference.corrected <= LEVEL for difference in tested)
+    seeds = span([difference.num_seeds for difference in tested])
+    return [
+        f"Of {len(tested)} differences, each of {seeds} seeds, {alone or 'none'} would be decided if taken alone, and "
+        f"{together or 'none'} after the correction (p at most {LEVEL})."
     ]
 
 
@@ -46,17 +92,23 @@ def _scores(cell: Cell, experiment: Experiment, outcomes: Sequence[Outcome]) -> 
     return {result.spec["seed"]: accuracies_scored(result, cell, experiment).mean() for result in results}
 
 
-def _difference(gaps: Sequence[float], first: str, second: str, errors: bool) -> tuple[str, str, str]:
-    """Mean, interval, and the column for which all of it speaks."""
-    if not gaps:
-        return NOTHING, NOTHING, NOTHING
-    low, high = mean_interval(gaps)
+def _line(difference: Difference, errors: bool) -> tuple[str, ...]:
+    row, first, second, num_seeds, mean, low, high, _, corrected = difference
+    if not num_seeds:
+        return row, first, second, *[NOTHING] * 4
     if math.isnan(low):
-        return _signed(fmean(gaps), errors), NOTHING, NOTHING
+        return row, first, second, signed(mean, errors), *[NOTHING] * 3
     if_above, if_below = (second, first) if errors else (first, second)
     better = if_above if low > 0 else if_below if high < 0 else NOTHING
-    return _signed(fmean(gaps), errors), f"{_signed(low, errors)} to {_signed(high, errors)}", better
+    interval = f"{signed(low, errors)} to {signed(high, errors)}"
+    return row, first, second, signed(mean, errors), interval, better, f"{corrected:.2g}"
 
 
-def _signed(gap: float, error: bool) -> str:
-    return f"{gap:+.2e}" if error else f"{100 * gap:+.2f}"
+def signed(gap: float, errors: bool) -> str:
+    """A difference of errors, or of accuracies in percentage points.
+
+    Example:
+        >>> signed(0.0123, errors=False), signed(0.0123, errors=True)
+        ('+1.23', '+1.23e-02')
+    """
+    return f"{gap:+.2e}" if errors else f"{100 * gap:+.2f}"

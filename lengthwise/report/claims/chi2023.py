@@ -1,0 +1,270 @@
+"""The claims of Chi et al. (2023)."""
+
+from collections.abc import Iterator
+from types import MappingProxyType
+
+from lengthwise.experiments.languages import LANGUAGES
+from lengthwise.experiments.regular_gpt_tables import PROBABILITIES
+from lengthwise.report.claims.base import (
+    CLAIMS,
+    Claim,
+    Contrast,
+    Entry,
+    Paper,
+    Parameters,
+    Rows,
+    Stated,
+    TableNumber,
+)
+
+_TABLE_1, _TABLE_2 = "regular-gpt/table-1", "regular-gpt/table-2"
+
+_COMPILED = "tests/constructions/test_compiled_regular_gpt.py"
+_TREE = "tests/ops/test_tree_attention.py"
+
+_OWN_ANSWERS = "With the net's own answers"
+
+
+def _scratchpad(net: str) -> TableNumber:
+    return TableNumber("results/regular-gpt-scratchpad.md", "500", ("Parity", net), _OWN_ANSWERS)
+
+
+@CLAIMS.register("chi2023")
+def chi2023() -> Paper:
+    """RegularGPT."""
+    smaller = "D=64 for 256, 5,000 steps (Transformer: 2,000) for 100,000, one seed at each of three rates for three"
+    return Paper(
+        "Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length "
+        "Extrapolation",
+        [*_BACKGROUND, *_ARCHITECTURE, *_table_1(), *_COMPARISONS, *_table_2(), *_LANGUAGE, *_ANALYSIS],
+        MappingProxyType({_TABLE_1: smaller, _TABLE_2: smaller}),
+    )
+
+
+_BACKGROUND = (
+    Claim(
+        "2.2",
+        "A Transformer learns parity at trained lengths by summing up, and is at chance beyond.",
+        Entry(
+            _TABLE_2,
+            "P(1) = 0.5",
+            "Transformer, extrapolation",
+            fails=True,
+            fits=("Transformer, same length", "mean"),
+        ),
+    ),
+    Claim(
+        "2.2",
+        "With a scratchpad and a recency bias a Transformer extrapolates on parity.",
+        Stated(
+            "reproduced",
+            "results/regular-gpt-scratchpad.md",
+            command="lengthwise reproduce regular-gpt/scratchpad",
+            numbers=(_scratchpad("scratchpad, window"),),
+            why="mean / lowest at 500 symbols, own answers",
+        ),
+    ),
+    Claim(
+        "2.2",
+        "Either alone does not.",
+        Stated(
+            "not decided",
+            "results/regular-gpt-scratchpad.md",
+            command="lengthwise reproduce regular-gpt/scratchpad",
+            numbers=(_scratchpad("window"),),
+            why="the bias alone, which is chance beyond its window; 300 steps decide nothing of the scratchpad alone",
+        ),
+    ),
+    Claim(
+        "2.2",
+        "The scratchpad costs as many passes as symbols, one after another; RegularGPT has log T levels.",
+        Stated("reproduced", "routing.md", test="tests/models/test_own_answers.py"),
+    ),
+)
+
+_ARCHITECTURE = (
+    Claim(
+        "2.3, Fig. 1",
+        "Divide and conquer answers parity in log_C T levels.",
+        Stated("reproduced", "constructions.md", _COMPILED),
+    ),
+    Claim("3", "All other details are GPT2's.", None),
+    Claim("3.1, eq. (1)", "The sliding dilated mask.", Stated("reproduced", "routing.md", _TREE)),
+    Claim("3.1", "Strings are padded to a multiple of C.", Stated("reproduced", "routing.md", _TREE)),
+    Claim(
+        "3.2",
+        "Depth follows the length, by layers that share weights.",
+        Stated("reproduced", "routing.md", "tests/models/test_regular_gpt.py"),
+    ),
+    Claim("3.2", "Thickness K makes up for shared weights."),
+    Claim(
+        "3.4",
+        "RegularGPT is likely to be cheaper than a Transformer of L layers if K < 3 L.",
+        Stated(
+            "contradicted",
+            "routing.md",
+            command="python benchmarks/depth_cost.py",
+            numbers=(
+                TableNumber("routing.md", "layers", ("512", "128")),
+                TableNumber("routing.md", "layers, measured", ("512", "128")),
+            ),
+            why="the K / L of equal cost at T=512, C=128, counted and measured; the paper counts attention alone",
+        ),
+        "3.11",
+    ),
+    Claim(
+        "4, Fig. 2",
+        "Its routing is that of the parallel scan of a linear RNN.",
+        Stated("reproduced", "routing.md", "tests/analysis/test_routing.py"),
+    ),
+    Claim(
+        "5.1",
+        "Even pairs, modular arithmetic, parity, cycle navigation.",
+        Stated("reproduced", "tasks-and-models.md", "tests/contracts/test_task_contract.py"),
+    ),
+    Claim(
+        "5.1",
+        "D_n and Tomita languages, recognized.",
+        Stated("reproduced", "tasks-and-models.md", "tests/tasks/test_recognition.py"),
+    ),
+    Claim("5.1", "The same as next-symbol prediction (Bhattamishra et al.)."),
+)
+
+
+def _table_1() -> Iterator[Claim]:
+    """An entry for each language and column; the paper's own nets at chance are claims of failure."""
+    for language in LANGUAGES:
+        for column, published in (
+            ("RNN", language.published.rnn),
+            ("Transformer", language.published.transformer),
+            ("C=2", language.published.chunks_of_2),
+            ("C=3", language.published.chunks_of_3),
+        ):
+            if published:
+                fails = column == "Transformer" or (column, language.row) == ("C=3", "Modular Arithmetic")
+                name = column if column in ("RNN", "Transformer") else f"RegularGPT, {column}"
+                entry = Entry(_TABLE_1, language.row, column, ("best run", "mean"), fails)
+                yield Claim("Table 1", f"{language.row}, {name}{': no more than printed' * fails}.", entry)
+
+
+_COMPARISONS = (
+    Claim(
+        "5.2",
+        "RegularGPT with C=2 does about as well as an RNN.",
+        Stated(
+            "not decided",
+            "results/regular-gpt-table-1.md",
+            command="lengthwise reproduce regular-gpt/table-1",
+            why="entry by entry above, by smaller nets",
+        ),
+    ),
+    Claim("5.2", "RegularGPT with C=2 outperforms a Transformer.", Rows(_TABLE_1, "C=2", "Transformer")),
+    Claim(
+        "5.3",
+        "A larger C makes modular arithmetic harder.",
+        Contrast(_TABLE_1, "Modular Arithmetic", "C=2", "C=3"),
+    ),
+)
+
+
+def _table_2() -> Iterator[Claim]:
+    """Two parts of three rows; a Transformer is said to fail beyond the training length, and at P(1) = 0.9 within."""
+    for part in ("same length", "extrapolation"):
+        for model in ("RegularGPT", "RNN", "Transformer"):
+            for probability in PROBABILITIES:
+                fails = model == "Transformer" and (part == "extrapolation" or probability == 0.9)
+                fits = ("Transformer, same length", "mean") if fails and part == "extrapolation" else None
+                entry = Entry(_TABLE_2, f"P(1) = {probability}", f"{model}, {part}", fails=fails, fits=fits)
+                claim = f"Parity, P(1) = {probability}, {part}, {model}{': no more than printed' * fails}."
+                yield Claim("Table 2", claim, entry)
+
+
+_LANGUAGE = (
+    Claim(
+        "6, Table 3",
+        "Language: 128/12 has about the same perplexity up to 16 times its training length.",
+        None,
+        "26.37 to 27.39",
+    ),
+    Claim(
+        "6, Table 3", "Language: 128/12 is close to KERPLE, T5 and ALiBi at 8,192.", None, "27.39; 24.74, 39.08, 25.08"
+    ),
+    Claim("6, Table 3", "Language: C=32 explodes from 2,048 on.", None, "791.74"),
+    Claim("6, Table 3", "Language: C=64 extrapolates up to 4,096 and not to 8,192.", None, "30.80; 1175.91"),
+    Claim("6, Table 3", "Language: C=256 deteriorates.", None, "27.90 to 35.42"),
+    Claim("6, Table 3", "Language: K=12 is better than K=6.", None, "26.37; 28.80"),
+    Claim("7.4, Fig. 4b", "On language the receptive field is a local window."),
+    Claim("Table 5", "Language nets have 81 and 123 million parameters.", None, "81M; 123M"),
+)
+
+_INSIDE = "lengthwise reproduce regular-gpt/inside"
+
+_NO_EVIDENCE = "on nets that were trained to contract, so that this is no evidence"
+
+_ANALYSIS = (
+    Claim(
+        "7.1, eq. (2)",
+        "Transitions as matrices of one-hot rows, composed by products.",
+        Stated("reproduced", "constructions.md", "tests/automata/test_representation.py"),
+    ),
+    Claim(
+        "7.2, Lemma 1, App. C",
+        "Two layers with ReLU multiply binary matrices.",
+        Stated("reproduced", "constructions.md", _COMPILED),
+    ),
+    Claim(
+        "7.2",
+        "Two heads concatenate two states, by positional scalars 0 and -infinity.",
+        Stated("reproduced", "constructions.md", _COMPILED),
+    ),
+    Claim(
+        "7.2",
+        "A linear map reads the answer off, after log_2 T levels.",
+        Stated("reproduced", "constructions.md", _COMPILED),
+    ),
+    Claim(
+        "7.3, Fig. 3",
+        "States of trained nets form 2 clusters on parity and 5 on cycle navigation.",
+        Stated(
+            "not decided",
+            "results/regular-gpt-inside.md",
+            command=_INSIDE,
+            numbers=tuple(
+                TableNumber("results/regular-gpt-inside.md", "clusters at 1", ("9",), heading)
+                for heading in ("Parity", "Cycle-navigation")
+            ),
+            why=_NO_EVIDENCE,
+        ),
+        "2; 5",
+    ),
+    Claim(
+        "7.4, Fig. 4a",
+        "Gradients reach all symbols of parity and cycle navigation.",
+        Stated(
+            "not decided",
+            "results/regular-gpt-inside.md",
+            command=_INSIDE,
+            numbers=tuple(
+                TableNumber("results/regular-gpt-inside.md", "symbols with 99 % of gradient", ("64",), heading)
+                for heading in ("Parity", "Cycle-navigation")
+            ),
+            why=f"of 500 symbols, {_NO_EVIDENCE}",
+        ),
+    ),
+    Claim(
+        "App. D", "The printed matrices W(1), W(2) and example.", Stated("reproduced", "constructions.md", _COMPILED)
+    ),
+    Claim(
+        "Table 4",
+        "Nets have 4.3 million parameters.",
+        Stated(
+            "contradicted",
+            "results/regular-gpt-table-1.md",
+            command="lengthwise claims",
+            numbers=(Parameters(_TABLE_1, "Parity", "C=2"), Parameters(_TABLE_1, "Parity", "Transformer")),
+            why="RegularGPT with C=2, and the Transformer, whose number the paper's is",
+        ),
+        "4.3 M",
+    ),
+    Claim("Limitations", "A C that follows the data might help on language."),
+)

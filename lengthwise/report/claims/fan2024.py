@@ -1,0 +1,214 @@
+"""The claims of Fan et al. (2024)."""
+
+from collections.abc import Iterator
+from types import MappingProxyType
+
+from lengthwise.report.claims.base import CLAIMS, Claim, Contrast, Entry, Paper, Stated, TableNumber
+
+_TABLE_2 = "linear-rnn/table-2"
+
+_TASKS = ("Sum(5)", "EvenPair(5)", "ModArith(5)")
+
+_BLOCKS, _STATE_SPACE, _RECURRENCE = (
+    "tests/models/test_block_linear_rnn.py",
+    "tests/layers/test_state_space.py",
+    "tests/ops/test_recurrence.py",
+)
+
+
+@CLAIMS.register("fan2024")
+def fan2024() -> Paper:
+    """Block-diagonal linear RNNs."""
+    return Paper(
+        "Fan et al. (2024), Advancing Regular Language Reasoning in Linear Recurrent Neural Networks",
+        [*_MODELS, *_METHOD, *_fits(), *_lags(), *_table_2(), *_REST],
+        MappingProxyType(
+            {
+                _TABLE_2: (
+                    "2,000 steps (ModArith: 1,000) for 40,000 at 5 to 10 times the rate, two seeds for five, Liquid-S4 "
+                    "with 8 numbers in a state for 64"
+                )
+            }
+        ),
+    )
+
+
+_MODELS = (
+    Claim(
+        "eq. (2)",
+        "S4, S5 and the LRU are x_k = A x_{k-1} + B u_k.",
+        Stated("reproduced", "propositions.md", _STATE_SPACE),
+    ),
+    Claim(
+        "2.1, Prop. 1",
+        "One matrix for all symbols: states cannot represent subtraction.",
+        Stated(
+            "reproduced",
+            "propositions.md",
+            "tests/test_examples.py",
+            why="for states; a read-out that is not linear may",
+        ),
+    ),
+    Claim(
+        "eq. (3)",
+        "The diagonal recurrence that depends on the input.",
+        Stated("reproduced", "propositions.md", "tests/models/test_stacked_rnn.py"),
+    ),
+    Claim(
+        "3.1, Prop. 2, App. A.1",
+        "Nor can diagonal ones that depend on the input.",
+        Stated("reproduced", "propositions.md", "tests/test_examples.py", why="for states"),
+    ),
+    Claim(
+        "3.2, eq. (4)",
+        "Proposition 2 does not hold of Liquid-S4.",
+        Stated("reproduced", "propositions.md", "tests/test_examples.py", why="if A is not diagonal"),
+    ),
+)
+
+_METHOD = (
+    Claim("3.3, eq. (5)", "The layer x_k = A_k x_{k-1} + B u_k, literally."),
+    Claim(
+        "3.3, eq. (5)-(6)",
+        "The layer as in the published code, blocks with columns in bounds.",
+        Stated("reproduced", "tasks-and-models.md", _BLOCKS),
+    ),
+    Claim(
+        "eq. (7)",
+        "With p = 1 products of such matrices stay in bounds.",
+        Stated("reproduced", "tasks-and-models.md", "tests/ops/test_column_norm.py"),
+    ),
+    Claim(
+        "3.3",
+        "p = 1.2 is small enough for good performance.",
+        Stated(
+            "not decided",
+            "results/linear-rnn-sensitivity.md",
+            command="lengthwise reproduce linear-rnn/sensitivity",
+            numbers=tuple(
+                TableNumber("results/linear-rnn-sensitivity.md", "mean", (f"S=8, p={p}", "paper"))
+                for p in ("1.0", "1.2", "2.0")
+            ),
+            why="means for p = 1, 1.2 and 2 on Sum(5), two seeds, a twentieth of the steps",
+        ),
+    ),
+    Claim(
+        "3.4, Fig. 1, App. A.2",
+        "The scan takes log_2 L steps and equals the sequential form.",
+        Stated("reproduced", "results/recurrence-speed.md", _RECURRENCE),
+    ),
+    Claim("3.4", "It costs O(b^3 h log T), at a fixed width quadratically in b."),
+    Claim(
+        "4.1",
+        "Sum(5), EvenPair(5), ModArith(5).",
+        Stated("reproduced", "tasks-and-models.md", "tests/contracts/test_task_contract.py"),
+    ),
+)
+
+
+def _fits() -> Iterator[Claim]:
+    """Section 4.2, for the models of Table 2."""
+    for model in ("Ours", "S4", "S4D", "Liquid-S4"):
+        for task in _TASKS:
+            entry = Entry(_TABLE_2, task, model, ("40",), expected=0.99)
+            yield Claim("4.2", f"{task}, {model}: near-perfect at the training length.", entry, "near-perfect")
+
+
+def _lags() -> Iterator[Claim]:
+    """Section 4.3, with means at 41 to 500 symbols in the absence of the paper's numbers."""
+    for model in ("RWKV", "Vanilla"):
+        for task in _TASKS:
+            yield Claim("4.3", f"{task}: {model} lags behind S4.", Contrast(_TABLE_2, task, "S4", model))
+
+
+def _table_2() -> Iterator[Claim]:
+    for task in _TASKS:
+        for model in ("Ours", "S4", "S4D", "Liquid-S4"):
+            fails = model != "Ours"
+            entry = Entry(_TABLE_2, task, model, ("best test",), fails, (model, "40") if fails else None)
+            yield Claim("Table 2", f"{task}, {model}{': no more than printed' * fails}.", entry)
+
+
+def _speed(column: str, what: str, blocks: str = "8 of 8 x 8") -> TableNumber:
+    return TableNumber("results/recurrence-speed.md", column, (blocks, what), "Section 4.5 of the paper")
+
+
+_ONLY = "*Ours* does not, either, and S4, S4D and Liquid-S4 do not fit the training length"
+
+_ON_A_CPU = "ms, scan and step by step, for a batch on one CPU core; the paper has a GPU"
+
+_REST = (
+    Claim(
+        "4.4",
+        "Ours is the only linear RNN that extrapolates.",
+        Stated(
+            "not decided",
+            "results/linear-rnn-table-2.md",
+            command="lengthwise reproduce linear-rnn/table-2",
+            why=_ONLY,
+        ),
+    ),
+    Claim(
+        "4.4",
+        "The inferior scores of S4 and S4D are what Proposition 1 predicts.",
+        Stated(
+            "not decided",
+            "propositions.md",
+            "tests/test_examples.py",
+            why="Sum and EvenPair have no subtraction, of which it speaks",
+        ),
+    ),
+    Claim(
+        "4.5",
+        "At T=40 the scan trains faster than step by step.",
+        Stated(
+            "not decided",
+            "results/recurrence-speed.md",
+            command="python benchmarks/recurrence.py",
+            numbers=(_speed("the paper's scan", "training"), _speed("sequential", "training")),
+            why=_ON_A_CPU,
+        ),
+        "21 ms; 33 ms",
+    ),
+    Claim(
+        "4.5",
+        "At T=500 both are as fast.",
+        Stated(
+            "not decided",
+            "results/recurrence-speed.md",
+            command="python benchmarks/recurrence.py",
+            numbers=(_speed("the paper's scan", "test"), _speed("sequential", "test")),
+            why=_ON_A_CPU,
+        ),
+        "30 ms; 30 ms",
+    ),
+    Claim(
+        "4.5",
+        "With b = 1 the scan is faster.",
+        Stated(
+            "not decided",
+            "results/recurrence-speed.md",
+            command="python benchmarks/recurrence.py",
+            numbers=(_speed("the paper's scan", "test", "64 of 1 x 1"), _speed("sequential", "test", "64 of 1 x 1")),
+            why=_ON_A_CPU,
+        ),
+        "0.8 ms; 2 ms",
+    ),
+    Claim("Limitations (a)", "Average over random regular languages."),
+    Claim("Limitations (b)", "At least as good on language as earlier linear RNNs."),
+    Claim("Limitations (c)", "Harder problems need larger blocks, or more layers of the same."),
+    Claim(
+        "Limitations (c)",
+        "Longer sequences need a smaller p.",
+        Stated(
+            "not decided",
+            "results/linear-rnn-sensitivity.md",
+            command="lengthwise reproduce linear-rnn/sensitivity",
+            numbers=tuple(
+                TableNumber("results/linear-rnn-sensitivity.md", "500", (f"S=8, p={p}", "code"))
+                for p in ("1.0", "1.2", "2.0")
+            ),
+            why="lowest at 500 symbols for p = 1, 1.2 and 2; one training length, two seeds",
+        ),
+    ),
+)

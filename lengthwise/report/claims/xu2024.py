@@ -1,0 +1,189 @@
+"""The claims of Xu and Sato (2024)."""
+
+from collections.abc import Iterator
+from types import MappingProxyType
+
+from lengthwise.experiments.base import EXPERIMENTS
+from lengthwise.report.claims.base import CLAIMS, Claim, Effect, Entry, Paper, Stated, TableNumber
+
+_TABLE_1, _TABLE_2 = "looped/table-1", "looped/table-2"
+
+_TREES = "depth 2, 5 dimensions, 26 points"
+
+_APPROXIMATION, _STEPS, _NETWORK, _MODULI, _MODEL = (
+    "tests/constructions/test_looped_approximation.py",
+    "tests/constructions/test_looped_steps.py",
+    "tests/constructions/test_looped_network.py",
+    "tests/analysis/test_continuity.py",
+    "tests/models/test_looped_transformer.py",
+)
+
+
+@CLAIMS.register("xu2024")
+def xu2024() -> Paper:
+    """Looped transformers."""
+    return Paper(
+        "Xu and Sato (2024), On Expressive Power of Looped Transformers",
+        [*_THEORY, *_ENCODING, *_entries(_TABLE_1, "Table 1"), *_EFFECTS, *_entries(_TABLE_2, "Table 2"), *_REST],
+        MappingProxyType(
+            {
+                _TABLE_1: (
+                    "strings of 12 of 4 letters for 60 and 100 of 26, width 64 for 256, 500 to 4,000 steps for 781,250"
+                ),
+                _TABLE_2: "trees of depth 2 in 5 dimensions for 4 in 20, width 64 for 256, 3,000 steps for 200,000",
+            }
+        ),
+    )
+
+
+def _built(section: str, claim: str, test: str, why: str = "", numbers: tuple[TableNumber, ...] = ()) -> Claim:
+    return Claim(section, claim, Stated("reproduced", "looped.md", test, numbers=numbers, why=why))
+
+
+def _error(network: str, column: str) -> TableNumber:
+    return TableNumber("results/looped-approximation.md", column, (network, "16"))
+
+
+_BENCHMARK = "python benchmarks/looped_approximation.py"
+
+_THEORY = (
+    _built("2, eq. (1)-(6)", "Attention, feed-forward layer, block and loop.", _NETWORK),
+    _built(
+        "Def. 3.1",
+        "Continuous functions that permute outputs as inputs are permuted.",
+        _APPROXIMATION,
+        "others are rejected",
+    ),
+    _built("Def. 3.2", "Contextual mappings.", _STEPS),
+    _built("Def. 3.3", "The L^p norm of a function.", _APPROXIMATION, "errors for p = 2 only"),
+    _built("Def. 3.4-3.6", "Moduli of sequence, contextual and token continuity.", _MODULI),
+    Claim(
+        "Theorem 3.7",
+        "One block of fixed size, looped, has an error within the bound.",
+        Stated(
+            "reproduced",
+            "results/looped-approximation.md",
+            command=_BENCHMARK,
+            numbers=(_error("one block", "L² error"), _error("one block", "bound")),
+            why="error and bound of one function at δ = 1/16; by a smaller network than the proof's",
+        ),
+    ),
+    Claim(
+        "Corollary 3.8",
+        "Looped transformers are dense.",
+        Stated(
+            "not decided",
+            "results/looped-approximation.md",
+            command=_BENCHMARK,
+            numbers=(_error("one block", "loops"), _error("one block", "L² error")),
+            why="the most loops that were run, and the error there; a limit is not run",
+        ),
+    ),
+    _built("3.3", "Parameters depend neither on loops nor on δ.", _APPROXIMATION),
+    Claim("3.3", "The exponential rate is unavoidable (Yarotsky, 2018)."),
+    _built("3.4", "A single block suffices for all steps.", _APPROXIMATION),
+    _built("Lemma A.4", "Quantization by one feed-forward layer in 1/δ - 1 loops.", _STEPS),
+    _built("Lemma A.5", "Contextual mapping by one head in T loops.", _STEPS),
+    _built("Corollary A.6", "The same with unused numbers left between.", _STEPS),
+    Claim("Prop. A.1", "Rectangular functions of four ReLUs; here thresholds take their part."),
+    _built("Prop. A.2", "Step functions of two ReLUs.", _NETWORK),
+    _built("Prop. A.3", "Impulse functions of four ReLUs.", _NETWORK),
+    Claim("Prop. A.7", "Bit extraction by two layers (Zhang et al.); here one layer does."),
+    _built("Lemma A.8", "Bit extraction by one layer.", _STEPS),
+    _built("Lemma 4.1", "Values are remembered up to their largest difference.", _STEPS),
+    Claim("Fig. 1, 3, 4", "Figures of the proof: perturbations, outline, quantizer."),
+)
+
+_ENCODING = (
+    _built("Theorem 4.2", "With a factor for each loop any values are remembered exactly.", _STEPS),
+    Claim(
+        "4.1",
+        "Factors remove the dependence on token and contextual continuity.",
+        Stated(
+            "reproduced",
+            "results/looped-approximation.md",
+            command=_BENCHMARK,
+            numbers=(_error("one block", "different tokens alone"), _error("with factors", "different tokens alone")),
+            why="error on different tokens at δ = 1/16, without and with; over all cubes they are worse up to 1/6",
+        ),
+    ),
+    _built("4.2", "Timestep encoding: gains and gates from the number of the loop.", _MODEL),
+    Claim("Fig. 2", "The architecture of timestep encoding, drawn."),
+)
+
+
+def _entries(experiment: str, section: str) -> Iterator[Claim]:
+    """The printed entries, at the paper's sizes."""
+    for cell in EXPERIMENTS[experiment]("paper").cells:
+        if cell.published:
+            figure = "error" if experiment == _TABLE_2 else "mean"
+            entry = Entry(experiment, cell.row, cell.column, (figure,), scale="paper")
+            yield Claim(section, f"{cell.row}, {cell.column}.", entry)
+
+
+_EFFECTS = (
+    Claim(
+        "5.1",
+        "More loops help on LCS.",
+        Effect(_TABLE_1, "LCS (12)", "timestep, R=10", "timestep, R=5", "timestep, R=10"),
+        "80.5; 68.5",
+    ),
+    Claim(
+        "5.1",
+        "More loops help on ED.",
+        Effect(_TABLE_1, "ED (12)", "timestep, R=10", "timestep, R=5", "timestep, R=10"),
+        "38.9; 26.6",
+    ),
+    Claim(
+        "5.1",
+        "Timestep encoding helps on ED, against the plain loop.",
+        Effect(_TABLE_1, "ED (12)", "timestep, R=5", "plain loop, R=5", "timestep, R=5"),
+        "26.6; 23.8",
+    ),
+    Claim(
+        "5.1",
+        "Loops solve what a Transformer does not, on ED.",
+        Effect(_TABLE_1, "ED (12)", "timestep, R=5", "transformer, L=5", "timestep, R=5"),
+        "88.3 (R=100); 41.4",
+    ),
+    Claim(
+        "5.1",
+        "Loops solve what a Transformer does not, on LCS.",
+        Effect(_TABLE_1, "LCS (12)", "timestep, R=5", "transformer, L=5", "timestep, R=5"),
+        "99.3 (R=50); 70.0",
+    ),
+    Claim("5.1, Fig. 5", "Accuracies on training and test problems of ED go together."),
+    Claim(
+        "5.2",
+        "Timestep encoding helps in context, against the plain loop.",
+        Effect(_TABLE_2, _TREES, "timestep, R=5", "plain loop, R=5", "timestep, R=5"),
+        "1.70e-03; 1.43e-02",
+    ),
+    Claim(
+        "5.2",
+        "It surpasses even a Transformer of 12 layers.",
+        Effect(_TABLE_2, _TREES, "timestep, R=5", "transformer, L=5", "timestep, R=5"),
+        "1.70e-03; 8.64e-03",
+    ),
+)
+
+_REST = (
+    Claim(
+        "5.2, Table 3",
+        "Language: timestep encoding lowers test perplexity at each number of loops.",
+        None,
+        "31.18, 23.45, 22.42; 33.11, 27.93, 28.16",
+    ),
+    Claim("5.2, Table 3", "Language: it lowers training perplexity below that of a Transformer.", None, "5.05; 5.11"),
+    Claim("5.2, Table 3", "Language: test perplexity falls short of a Transformer's.", None, "22.42; 19.6"),
+    Claim("C.1", "Subset sum.", Stated("reproduced", "looped.md", "tests/tasks/test_subset_sum.py")),
+    Claim("C.1", "Knapsack.", Stated("reproduced", "looped.md", "tests/tasks/test_knapsack.py")),
+    Claim(
+        "C.1",
+        "Longest common subsequence.",
+        Stated("reproduced", "looped.md", "tests/tasks/test_longest_common_subsequence.py"),
+    ),
+    Claim("C.1", "Edit distance.", Stated("reproduced", "looped.md", "tests/tasks/test_edit_distance.py")),
+    Claim("C.3", "Decision trees in context.", Stated("reproduced", "looped.md", "tests/tasks/test_decision_tree.py")),
+    Claim("C.3", "The curriculum over dimensions."),
+)
