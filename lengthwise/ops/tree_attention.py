@@ -161,7 +161,7 @@ def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M
     return layer.output(states.index_select(0, windows[-1]), attend(query, keys, values, layer.window_bias()))
 
 
-def _merge_of(layer: TreeLayer) -> Merge:
+def merge_of(layer: TreeLayer) -> Merge:
     """The layer's value in one piece, or else by its parts."""
     fused = layer.fused() if isinstance(layer, FusedLayer) else None
     return fused or partial(merge_by_parts, layer)
@@ -204,7 +204,7 @@ def prefix_states(
     chunk, levels = tree.chunk_size, num_levels(ids.shape[1], tree.chunk_size)
     skipped, num_tabled = _num_leading_pads(ids, tree), _num_tabled(tree, table_rows)
     rows, codes, answers, level = tree.leaves, ids[:, skipped:], [], 0
-    merge = _merge_of(tree.layers[-1])
+    merge = merge_of(tree.layers[-1])
     while level < levels and (level < num_tabled if perturb else _repeats(rows, [codes], tree, table_rows)):
         rows, (codes,) = _merge_distinct(rows, [_shifted(codes, chunk**level, chunk)], tree, merge)
         before, read = _read_after(level, chunk, skipped)
@@ -256,7 +256,7 @@ def last_states(
     depths = [num_levels(ids.shape[1], chunk) for ids in batches]
     # The trees that still grow; their nodes are codes as long as states are shared.
     growing = dict(enumerate(ids[:, _num_leading_pads(ids, tree) :] for ids in batches))
-    rows, level, merge = tree.leaves, 0, _merge_of(tree.layers[-1])
+    rows, level, merge = tree.leaves, 0, merge_of(tree.layers[-1])
     tops: dict[int, Tensor] = {}
     while growing and (level < num_tabled if perturb else _repeats(rows, growing.values(), tree, table_rows)):
         rows, growing = _merge_codes(rows, growing, tree, merge)

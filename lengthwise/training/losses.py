@@ -21,7 +21,7 @@ from lengthwise.training.augmentation import (
 )
 from lengthwise.training.contraction import excess_growth
 from lengthwise.training.recipe import Recipe
-from lengthwise.training.state_supervision import StateHead, draw_pieces, nodes_of
+from lengthwise.training.state_supervision import StateHead, combine, draw_pieces, nodes_of
 
 
 class StepLoss(NamedTuple):
@@ -66,7 +66,8 @@ def step_loss(
         assert isinstance(model, TreeModel), "check_model rejects others"
         pieces = draw_pieces(task, recipe.states, generator)
         pieces = _augmented(Batch(pieces, pieces), recipe, generator, block).inputs
-        learned = learned + recipe.states.weight * head.loss(*nodes_of(model, pieces, head.table), generator)
+        nodes = combine(model, *nodes_of(model, pieces, head.table), recipe.states, generator)
+        learned = learned + recipe.states.weight * head.loss(*nodes, generator)
     minimized = learned
     if contraction := recipe.contraction_at(scheduled):
         assert isinstance(model, RecurrentModel), "check_model rejects others"

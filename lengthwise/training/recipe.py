@@ -84,15 +84,18 @@ class ContractionRecipe(_Section):
 class StatesRecipe(_Section):
     """Supervision by states: every node of a tree says where its piece takes each state of the task's machine.
 
-    `weight` of that loss, next to the answers'. Besides the batch, a step reads `batch_size` pieces of a length that is
-    log-uniform up to `max_length`: a share `uniform` of them has uniform symbols, the others come from strings of the
-    task (`training.state_supervision`).
+    `weight` of that loss, next to the answers'. Besides the batch, a step reads `batch_size` pieces of strings of the
+    task (in a share `uniform` of the steps: of uniform symbols), of a length that is log-uniform up to `max_length`.
+    Then pieces are put together at random, as states, which need no longer string to be read: `rounds` times
+    `combined` new ones, of those of the round before (`training.state_supervision`).
     """
 
     weight: float = Field(1.0, gt=0)
     batch_size: int = Field(64, ge=1, le=1_000_000)
-    max_length: int = Field(500, ge=1, le=MAX_LENGTH)
+    max_length: int = Field(40, ge=1, le=MAX_LENGTH)
     uniform: float = Field(0.3, ge=0, le=1)
+    rounds: int = Field(3, ge=0, le=100)
+    combined: int = Field(512, ge=1, le=1_000_000)
 
 
 class PaceRecipe(_Section):

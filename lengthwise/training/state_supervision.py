@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.conventions import PAD
 from lengthwise.models.base import SequenceModel, TreeModel
-from lengthwise.models.capabilities import ShowsNodes
+from lengthwise.models.capabilities import AcceptsNoise, ShowsNodes
+from lengthwise.ops.tree_attention import merge_of
 from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.training.recipe import StatesRecipe
 
@@ -66,6 +67,34 @@ def nodes_of(
     return torch.cat(states), torch.cat(maps)
 
 
+def combine(
+    model: TreeModel,
+    states: Float[Tensor, "N D"],
+    maps: Int64[Tensor, "N Q"],
+    recipe: StatesRecipe,
+    generator: torch.Generator,
+) -> tuple[Float[Tensor, "M D"], Int64[Tensor, "M Q"]]:
+    """These nodes, and others that the model merges from them: any piece may follow any other.
+
+    Each round draws from the nodes of the one before, all maps that these have as often as one another.
+    """
+    merge, chunk_size = merge_of(model.tree.layers[0]), model.tree.chunk_size
+    all_states, all_maps = [states], [maps]
+    for _ in range(recipe.rounds):
+        _, which, counts = maps.unique(dim=0, return_inverse=True, return_counts=True)
+        odds = 1.0 / counts[which]
+        drawn = odds.multinomial(chunk_size * recipe.combined, replacement=True, generator=generator)
+        states = merge(states[drawn].unflatten(0, (chunk_size, -1)), None)
+        if isinstance(model, AcceptsNoise) and model.perturb:
+            states = model.perturb(states)
+        maps, *others = maps[drawn].unflatten(0, (chunk_size, -1))
+        for then in others:
+            maps = then.gather(1, maps)
+        all_states.append(states)
+        all_maps.append(maps)
+    return torch.cat(all_states), torch.cat(all_maps)
+
+
 def make_state_head(model: SequenceModel, task: Task | None) -> StateHead:
     """A head for the smallest machine of a task that has one, which starts at zero."""
     assert isinstance(task, RegularTask), "check_task rejects others"
@@ -96,13 +125,12 @@ def maps_of_nodes(
 
 
 def draw_pieces(task: RegularTask, recipe: StatesRecipe, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """Pieces of one length, log-uniform: of uniform symbols, or of the task's strings of up to twice the length."""
+    """Pieces of one length, log-uniform: of uniform symbols, or of strings of the task of at most `max_length`."""
     length = int((recipe.max_length + 1) ** float(torch.rand((), generator=generator)))
-    if float(torch.rand((), generator=generator)) < recipe.uniform:
+    longer = [n for n in range(length, recipe.max_length + 1) if task.is_legal_length(n)]
+    if not longer or float(torch.rand((), generator=generator)) < recipe.uniform:
         return torch.randint(len(task.symbols), (recipe.batch_size, length), generator=generator)
-    whole = length + int(torch.randint(length + 1, (), generator=generator))
-    while not task.is_balanced_length(whole):
-        whole += 1
+    whole = longer[int(torch.randint(len(longer), (), generator=generator))]
     strings = task.sample(recipe.batch_size, whole, generator).inputs
     starts = torch.randint(whole - length + 1, (recipe.batch_size, 1), generator=generator)
     return strings.gather(1, starts + torch.arange(length))
