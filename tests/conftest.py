@@ -5,9 +5,9 @@ import os
 import subprocess
 from collections.abc import Generator
 
-import jaxtyping
 import pytest
 import torch
+from checked_types import begin
 from cost import LIMIT, LONG, NOT_QUICK, cpu_seconds, deal, name_of, stop_fork_server
 from hypothesis import settings
 from one_renderer import OneRenderer
@@ -49,12 +49,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Shapes and types of all arguments are checked, except in tests marked `unchecked`."""
-    jaxtyping.config.update("jaxtyping_disable", item.get_closest_marker("unchecked") is not None)
+    """Shapes and types of arguments are checked in a test's first calls, except in tests marked `unchecked`."""
+    begin(is_checked=item.get_closest_marker("unchecked") is None)
     try:
         return (yield)
     finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
+        begin(is_checked=True)
 
 
 STARTED = pytest.StashKey[float]()

@@ -95,6 +95,7 @@ def test_python_about_nets_of_ones_own_runs(steps: int | None, tmp_path: Path) -
     assert levels == ["refuted", "refuted" if steps else "proved", "refuted"]
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_commands_of_the_page_about_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """In order, in one folder, on the file that its first Python writes; the search ends with its first machine."""
     monkeypatch.chdir(tmp_path)
@@ -150,6 +151,7 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
         assert sum(theirs) > sum(ours), "and looks better on the strings of the published code"
 
 
+@pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize(
     "page", ["command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines"]
 )
