@@ -110,10 +110,10 @@ def one_renderer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recognition tasks need seconds to draw strings of 10,000 symbols: 100 of 40 and of 500 are drawn instead."""
+    """Recognition tasks need seconds to draw strings of 10,000 symbols: 50 of 40 and of 500 are drawn instead."""
     for module, lengths, count in (
         (strings_module, "TESTED_LENGTHS", "NUM_STRINGS"),
         (verify_module, "MIN_LENGTHS", "MIN_STRINGS"),
     ):
         monkeypatch.setattr(module, lengths, (40, 500))
-        monkeypatch.setattr(module, count, 100)
+        monkeypatch.setattr(module, count, 50)
