@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-
 QUANTILE = 1.959963984540054
 """Below it lie 97.5 % of the standard normal distribution."""
 
@@ -25,8 +24,8 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
     """
     if not 0 <= num_correct <= num_strings or num_strings == 0:
         raise ValueError(
-            f"num_correct: expected 0 to num_strings, of which there is at least 1, got {num_correct} of {num_strings}; "
-            "count both on the same strings"
+            f"num_correct: expected 0 to num_strings, of which there is at least 1, got {num_correct} of {num_strings};"
+            " count both on the same strings"
         )
     share, square = num_correct / num_strings, QUANTILE**2
     denominator = 2 * (num_strings + square)
