@@ -20,10 +20,15 @@ _left_alone: list[Any] = []
 
 
 def first_calls(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Beartype's checks of a function; jaxtyping asks for two, of arguments alone and of what is returned, too."""
-    checked = beartype(function)
+    """Beartype's checks of a function; jaxtyping asks for two, of arguments alone and of what is returned, too.
+
+    They are made when they are first needed: most workers never call most functions.
+    """
+    checked = None
 
     def check(*arguments: Any, **named: Any) -> Any:
+        nonlocal checked
+        checked = checked or beartype(function)
         _counts[function] = _counts.get(function, 0) + 1
         if _counts[function] == NUM_CALLS:
             _leave_alone(function)
