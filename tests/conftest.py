@@ -5,9 +5,9 @@ import os
 import subprocess
 from collections.abc import Generator
 
-import jaxtyping
 import pytest
 import torch
+from checked_types import begin
 from cost import LIMIT, LONG, NOT_QUICK, cpu_seconds, deal, name_of, stop_fork_server
 from hypothesis import settings
 from one_renderer import OneRenderer
@@ -49,12 +49,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Shapes and types of all arguments are checked, except in tests marked `unchecked`."""
-    jaxtyping.config.update("jaxtyping_disable", item.get_closest_marker("unchecked") is not None)
+    """Shapes and types of arguments are checked in a test's first calls, except in tests marked `unchecked`."""
+    begin(is_checked=item.get_closest_marker("unchecked") is None)
     try:
         return (yield)
     finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
+        begin(is_checked=True)
 
 
 STARTED = pytest.StashKey[float]()
@@ -110,10 +110,10 @@ def one_renderer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recognition tasks need seconds to draw strings of 10,000 symbols: 100 of 40 and of 500 are drawn instead."""
+    """Recognition tasks need seconds to draw strings of 10,000 symbols: 50 of 40 and of 500 are drawn instead."""
     for module, lengths, count in (
         (strings_module, "TESTED_LENGTHS", "NUM_STRINGS"),
         (verify_module, "MIN_LENGTHS", "MIN_STRINGS"),
     ):
         monkeypatch.setattr(module, lengths, (40, 500))
-        monkeypatch.setattr(module, count, 100)
+        monkeypatch.setattr(module, count, 50)

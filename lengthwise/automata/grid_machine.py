@@ -89,15 +89,18 @@ class GridMachine:
                 raise ValueError(
                     f"strings: expected letters in 0..{len(self.symbols) - 1}, got {string.min()} to {string.max()}"
                 )
-        shape = (len(first), first.shape[1], second.shape[1])
+        rows, columns = first.T.copy(), second.T.copy()
+        num_left, num_letters = self.table.shape[1:3]
+        below, beside = (self.table[..., axis].ravel() for axis in (0, 1))
+        shape = (len(rows), len(columns), len(first))  # strings last, so that those of a cell lie next to one another
         down, right = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
-        for i in range(shape[1]):
-            for j in range(shape[2]):
-                above = down[:, i - 1, j] if i else self.top
-                before = right[:, i, j - 1] if j else self.left
-                both = self.table[above, before, first[:, i], second[:, j]]
-                down[:, i, j], right[:, i, j] = both.T
-        return down, right
+        for i in range(shape[0]):
+            for j in range(shape[1]):
+                above = down[i - 1, j] if i else self.top
+                before = right[i, j - 1] if j else self.left
+                cells = ((above * num_left + before) * num_letters + rows[i]) * num_letters + columns[j]
+                down[i, j], right[i, j] = below.take(cells), beside.take(cells)
+        return np.moveaxis(down, 2, 0), np.moveaxis(right, 2, 0)
 
     def run(self, first: Ids, second: Ids) -> Int64[np.ndarray, " B"]:
         """The number of each pair of strings, none of which is empty; errors as in `messages`."""

@@ -112,9 +112,9 @@ class MergeLayer(TreeAttentionLayer):
         """Linear weights N(0, 0.08^2), biases 0, g = 2, r = 8 for each head's own position in the window, else 0."""
         self.reset_shared_parameters()
         nn.init.constant_(self.gain, 2.0)
-        heads = torch.arange(self.num_heads)
         with torch.no_grad():
-            self.bias[heads, heads % self.bias.shape[1]] = 8.0
+            for head in range(self.num_heads):
+                self.bias[head, head % self.bias.shape[1]] = 8.0
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=0.08, generator=generator)
 

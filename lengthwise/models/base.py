@@ -1,7 +1,7 @@
 """The contract of a model, and how one is made from its name for a task's alphabet."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from lengthwise.models.capabilities import AcceptsVectors, check_symbols
 from lengthwise.ops.tree_attention import Tree
@@ -229,9 +230,21 @@ def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> Sequenc
 
 @lru_cache(maxsize=256)
 def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceModel:
-    with torch.device("meta"):
+    with torch.device("meta"), _NothingDrawn():
         made: SequenceModel = model(config, **sizes)
     return made
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """Where there are no numbers, none are drawn: for normal ones torch would import its compiler, in a second."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = kwargs or {}
+        if func in (nn.init.normal_, Tensor.normal_):
+            return args[0] if args else named["tensor"]
+        return func(*args, **named)
 
 
 def _sizes(model: type[SequenceModel], task: Alphabet | Vectors) -> dict[str, int]:

@@ -333,13 +333,15 @@ def test_ctrl_c_keeps_the_checkpoint(tmp_path: Path) -> None:
 
     command = [sys.executable, "-m", "lengthwise", "train", "parity", "regular-gpt", "--runs", str(tmp_path)]
     command += [*SMALL, "--set", "train.steps=100000"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("*/metrics.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.glob("*/metrics.jsonl")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, error = process.communicate(timeout=60)
+        finally:
+            process.kill()  # one that does not stop would train for hours
     assert process.returncode == 1
     assert "stopped at step" in error
     assert "Traceback" not in error

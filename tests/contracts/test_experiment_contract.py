@@ -11,7 +11,8 @@ from lengthwise.experiments import EXPERIMENTS, Experiment, Scale
 from lengthwise.registry import UnknownName
 from lengthwise.report.pages.results import write_page
 from lengthwise.report.pages.study import STUDY_PAGES
-from lengthwise.runs.pool import execute_all
+from lengthwise.runs.execute import execute
+from lengthwise.runs.pool import Outcome
 
 
 @pytest.fixture(params=list(EXPERIMENTS))
@@ -62,13 +63,15 @@ def runs(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("runs")
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_runs_at_smoke_scale_and_writes_its_page(name: str, runs: Path, tmp_path: Path) -> None:
-    """Of two cells, the first and the last, a run each; of all cells the specifications are made above."""
+    """Of two cells, the first and the last, a run each, in this process; all specifications are made above."""
     experiment = made(name, "smoke")
     cells = list(dict.fromkeys([*experiment.cells[:1], *experiment.cells[-1:]]))
     experiment = experiment._replace(cells=[cell._replace(specs=cell.specs[:1]) for cell in cells])
-    outcomes = execute_all(experiment.specs, runs, experiment.plans, lambda progress: None, num_workers=1)
-    assert [outcome.reason for outcome in outcomes] == [""] * len(experiment.specs)
+    outcomes = [
+        Outcome(spec, execute(spec, runs, plan)) for spec, plan in zip(experiment.specs, experiment.plans, strict=True)
+    ]
     *pictures, path = write_page(
         name, "smoke", f"lengthwise reproduce {name}", experiment, outcomes, runs, tmp_path / "page.md"
     )

@@ -202,6 +202,21 @@ def test_wilson_interval_solves_its_equation() -> None:
         assert abs(37 / 50 - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / 50))
 
 
+@pytest.mark.parametrize("num_strings", [1, 2, 64, 1_000])
+def test_wilson_interval_is_scipys(num_strings: int) -> None:
+    from scipy.stats import binomtest  # here, as importing it takes a second
+
+    for num_correct in {0, 1, num_strings // 3, num_strings - 1, num_strings}:
+        theirs = binomtest(num_correct, num_strings).proportion_ci(method="wilson")
+        assert wilson_interval(num_correct, num_strings) == pytest.approx((theirs.low, theirs.high), rel=1e-12)
+
+
+@pytest.mark.parametrize(("right", "count"), [(0, 0), (5, 4), (-1, 4)])
+def test_an_interval_of_no_share_is_refused(right: int, count: int) -> None:
+    with pytest.raises(ValueError, match=f"num_correct: expected 0 to num_strings, .* got {right} of {count}; count"):
+        wilson_interval(right, count)
+
+
 def test_an_empty_curve_has_no_mean() -> None:
     empty = LengthCurve(protocol="independent", points=())
     assert math.isnan(empty.mean())

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lengthwise.models import MODELS
-from lengthwise.models.base import MAX_PARAMETERS, make_model, outline
+from lengthwise.models.base import MAX_PARAMETERS, _outline, make_model, outline
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 
@@ -59,6 +59,18 @@ def test_an_outline_has_the_shapes_of_the_model_and_no_numbers(name: str) -> Non
     assert {key: parameter.shape for key, parameter in drawn.named_parameters()} == shapes
     assert {parameter.device for parameter in drawn.parameters()} == {torch.device("meta")}
     assert sum(shape.numel() for shape in shapes.values()) < MAX_PARAMETERS
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_an_outline_draws_no_normal_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing some on the device "meta" imports torch's compiler, in a second."""
+
+    def drawn(*given: object) -> None:
+        raise AssertionError("drawn")
+
+    monkeypatch.setattr(torch.nn.init, "_no_grad_normal_", drawn)
+    _outline.cache_clear()
+    outline(name, MODELS[name].Config(), make_task("parity"))
 
 
 @pytest.mark.parametrize(

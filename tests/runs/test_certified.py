@@ -19,6 +19,8 @@ from lengthwise.runs.compiled import load_compiled, save_compiled
 from lengthwise.tasks import make_task
 from lengthwise.validation import dump_named
 
+pytestmark = pytest.mark.usefixtures("fewer_strings")
+
 
 def verdict(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     code = exit_code("certify", *arguments)

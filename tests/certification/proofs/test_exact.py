@@ -66,8 +66,15 @@ def test_sums_that_grow_inside_a_merge_are_refused() -> None:
         ExactMerges(model.layers[0], points)(torch.tensor([[1, 2]]))
 
 
-@pytest.mark.parametrize(("name", "fields"), [("parity", {}), ("tomita", {"index": 5}), ("cycle-navigation", {})])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("name", "fields", "dtype"),
+    [
+        ("parity", {}, torch.float32),
+        ("parity", {}, torch.float64),
+        ("tomita", {"index": 5}, torch.float32),
+        ("cycle-navigation", {}, torch.float64),
+    ],
+)
 @pytest.mark.usefixtures("fewer_strings")
 def test_compiled_nets_are_proved(name: str, fields: dict, dtype: torch.dtype) -> None:
     task = make_task(name, **fields)

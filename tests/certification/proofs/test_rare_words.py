@@ -35,8 +35,9 @@ def check_never_proved(model: RecurrentModel) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", [*range(20), *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 60)]])
+@pytest.mark.parametrize("seed", [*range(6), *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60)]])
 def test_nets_that_err_on_one_word_are_never_proved(kind: str, seed: int) -> None:
+    """The first six words have 25, 32, 39, 46, 53 and 60 symbols."""
     word = random_word(25 + 7 * seed % 36, seed)
     model = rare_word_net(kind, word)
     check_errs_on(model, word)

@@ -1,0 +1,38 @@
+"""Wrong shapes are found in a function's first calls, in every test again; and after many calls time is saved."""
+
+import pytest
+import torch
+from checked_types import NUM_CALLS, begin
+from jaxtyping import TypeCheckError
+
+from lengthwise.ops.answers import answers_of
+from lengthwise.ops.intervals import Intervals
+
+LOGITS = torch.zeros(3, 2)
+
+
+def test_wrong_arguments_are_found_until_a_function_was_called_often() -> None:
+    for _ in range(NUM_CALLS - 1):
+        answers_of(LOGITS)
+    with pytest.raises(TypeCheckError, match="answers_of"):
+        answers_of(LOGITS.long())
+    answers_of(LOGITS)
+    assert answers_of(LOGITS.long()).tolist() == [0, 0, 0]
+    with pytest.raises(TypeCheckError, match="around"):
+        Intervals.around(0.0, 0.5)  # its calls are counted apart
+
+
+def test_they_are_found_again_in_the_next_test() -> None:
+    with pytest.raises(TypeCheckError, match="answers_of"):
+        answers_of(LOGITS.long())
+    begin(is_checked=False)
+    assert answers_of(LOGITS.long()).tolist() == [0, 0, 0]
+
+
+def test_methods_and_properties_are_left_alone_too() -> None:
+    box = Intervals.around(torch.zeros(2), 0.5)
+    for _ in range(2 * NUM_CALLS):
+        assert box.radius.shape == (2,)
+        Intervals.around(torch.zeros(2), 0.5)
+    assert Intervals.around.__func__.__wrapped__.__no_type_check__
+    assert Intervals.radius.fget.__wrapped__.__no_type_check__
