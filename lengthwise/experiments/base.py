@@ -39,6 +39,7 @@ class Experiment(NamedTuple):
     answers are numbers, their squared `"error"`; or what it cost to reach a level (`"until"`).
     `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
     `compared`: pairs of columns whose runs are compared seed by seed, in each row that has both.
+    `main`: the columns of the page's first table, where they are not the usual ones.
     `study`: what else is computed, from the folder that holds the runs, or from none where there are no cells. The page
     of a study (`lengthwise.report.pages.study`) shows what it returns.
     """
@@ -52,6 +53,7 @@ class Experiment(NamedTuple):
     best_test: bool = False
     compared: Sequence[tuple[str, str]] = ()
     study: Callable[[Path], object] | None = None
+    main: Sequence[str] = ()
 
     @property
     def specs(self) -> list[RunSpec]:

@@ -244,8 +244,8 @@ def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: boo
     if step.step % 10 == 0 or is_last:
         work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {step.loss:.4f}"))
     if pace is not None and state.solved_at == step.step:
-        sentence = f"solved by its loss, {state.loss:.2g}, after {step.step:,} steps: contracts its states"
-        work.decide(step.step, f"{sentence} in {pace.contract_steps:,} more")
+        sentence = f"solved by its loss, {state.loss:.2g}, after {step.step:,} steps: the rest of its schedule"
+        work.decide(step.step, f"{sentence} takes {pace.contract_steps:,} more")
 
 
 def _go_on(state: TrainingState, work: _Work, course: Course) -> None:
