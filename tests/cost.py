@@ -45,6 +45,9 @@ LONG = {
     "tests/contracts/test_format_contract.py::test_any_machine_it_holds_comes_back": "writes hundreds of machines",
     "tests/test_examples.py::test_python_of_the_readme_runs": "trains and certifies two nets",
     "tests/contracts/test_experiment_contract.py::test_one_cell_is_run_alone_and_once": STARTS_PROCESSES,
+    "tests/experiments/test_regular_gpt_chunks.py::test_the_page_and_its_choices_are_made_of_records_alone": (
+        "runs an experiment, then makes its page from records alone"
+    ),
     "tests/runs/test_records.py::test_a_page_is_made_of_records_alone_and_says_what_is_missing": (
         "runs an experiment, then makes its page twice from records alone"
     ),

@@ -29,7 +29,8 @@ class EvaluationPlan(BaseModel):
 
     The dense range is measured in one pass where the task is `prefix_exchangeable`, with independent strings
     otherwise; long lengths always with independent strings. Strings are drawn from `seed`, the same for every run.
-    With `certificate`, whoever runs the plan also certifies the model.
+    With `certificate`, whoever runs the plan also certifies the model; with `training_loss`, he also measures the loss
+    of the final weights at the lengths of training (`lengthwise.training.final_loss`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +40,7 @@ class EvaluationPlan(BaseModel):
     long: tuple[LongLength, ...] = ((1_000, 256), (10_000, 256), (100_000, 32))
     structured: tuple[LongLength, ...] = ((500, 32), (10_000, 16))
     certificate: bool = False
+    training_loss: bool = Field(False, exclude_if=lambda is_measured: not is_measured)
     seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")

@@ -22,6 +22,7 @@ from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
 from lengthwise.tasks.base import SymbolTask, VectorTask
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
+from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
 
 
@@ -326,6 +327,8 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
                     )
         if is_left_to_certify:
             certificate = write_certificate(state.model, spec.task, folder.certificate, run=spec.id)
+    if plan.training_loss:
+        measured["training_loss"] = final_loss(state, spec.task, spec.recipe, seed=spec.seed)
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),

@@ -70,7 +70,8 @@ NOT_MEASURED = LengthCurve(protocol="independent", points=())
 class RunResult(BaseModel):
     """What a finished run measured, and everything needed to grade the numbers.
 
-    Accuracies at lengths where answers are classes, `errors` where they are numbers.
+    Accuracies at lengths where answers are classes, `errors` where they are numbers. `training_loss` where the plan has
+    it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -84,6 +85,7 @@ class RunResult(BaseModel):
     long: LengthCurve = NOT_MEASURED
     structured: LengthCurve = NOT_MEASURED
     errors: ErrorCurve | None = Field(None, exclude_if=lambda errors: errors is None)
+    training_loss: float | None = Field(None, exclude_if=lambda loss: loss is None)
     certificate: Certificate | None = None
     probes: tuple[Probe, ...]
     training: RunStatus
