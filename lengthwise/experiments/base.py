@@ -9,6 +9,7 @@ from lengthwise.models.base import MODELS
 from lengthwise.registry import Registry, nearest
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 from lengthwise.runs.until import BUDGET
+from lengthwise.tasks.base import SymbolTask
 
 Scale = Literal["smoke", "small", "paper"]
 """`small`: what a laptop does. `smoke`: seconds; its numbers say nothing. `paper`: the paper's own sizes and steps,
@@ -20,7 +21,8 @@ SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (12
 class Cell(NamedTuple):
     """One entry of a table: the same configuration over several seeds, or seeds and rates.
 
-    `published` is the paper's entry, as printed; `window` the lengths scored, where they are not the whole dense range.
+    `published` is the paper's entry, as printed; `window` the lengths scored, where they are not the whole dense range;
+    `task` the one of its runs' `other_tasks` that is scored, where it is not the task that they learned.
     """
 
     row: str
@@ -28,6 +30,7 @@ class Cell(NamedTuple):
     specs: tuple[RunSpec, ...]
     published: str = ""
     window: tuple[int, int] | None = None
+    task: SymbolTask | None = None
 
 
 class Experiment(NamedTuple):
