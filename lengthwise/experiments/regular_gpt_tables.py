@@ -65,7 +65,8 @@ def specs_at_rates(
     )
 
 
-def _plan(scale: Scale, dense: tuple[int, int]) -> EvaluationPlan:
+def plan_of_lengths(scale: Scale, dense: tuple[int, int]) -> EvaluationPlan:
+    """A range of lengths, with as many strings of each as a scale takes."""
     strings = {"smoke": 4, "small": 64, "paper": 512}[scale]
     return EvaluationPlan(dense=dense, dense_strings=strings, long=(), structured=())
 
@@ -111,7 +112,7 @@ def table_1(scale: Scale = "small") -> Experiment:
             "Expressions of modular arithmetic begin with a +, as in the code.",
         ),
         cells=[cell for language in LANGUAGES if any(language.published) for cell in _cells(scale, language)],
-        plan=_plan(scale, (41, 60) if scale == "smoke" else (41, 500)),
+        plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),
         scored="legal",
     )
 
@@ -172,6 +173,6 @@ def table_2(scale: Scale = "small") -> Experiment:
             "Chance: a constant answer scores more than 50 % on short strings with few ones.",
         ),
         cells=cells,
-        plan=_plan(scale, (1, 60) if scale == "smoke" else (1, 500)),
+        plan=plan_of_lengths(scale, (1, 60) if scale == "smoke" else (1, 500)),
         scored="legal",
     )
