@@ -89,8 +89,8 @@ def chunks(scale: Scale = "small") -> Experiment:
             "size is chosen at equal steps, not equal seconds: longer chunks make cheaper steps. What counts is the "
             "loss of the final weights, without noise or pads, on a new batch of each training length "
             "(`training_loss` in the records); no string longer than 40 symbols plays a part.",
-            "Pilots must be long enough to have learned something: with 300 steps the losses of all sizes are within "
-            "two hundredths of a guess, and a choice would be noise.",
+            "Pilots must be long enough to have learned something: after 300 steps (seed 0) the losses of the three "
+            "sizes were within a hundredth of one another on each of the four tasks, and a choice would be noise.",
             "Where chunks differ, the levels share one layer as everywhere; a shorter window takes the first of its "
             "biases. No machine can be read off such a net, so that it has no certificate.",
             "The paper's column is max / mean over its three seeds, under its own protocol.",
