@@ -164,7 +164,7 @@ def table_2(scale: Scale = "small") -> Experiment:
         about=(
             "Preset `chi2023`. The paper does not say whether training was altered, too, so that its table has two "
             "readings: trained and measured with the same probability of a one, and *trained at 0.5*, measured with "
-            "another. Its entries are means over three seeds, and stand beside both."
+            "another. Its entries are means over three seeds, and stand next to both."
         ),
         notes=(
             "Scale `small`: a net has D=64 and takes 5,000 steps, a Transformer 2,000.",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
 from lengthwise.presets.base import PRESETS, Preset, Pursuit
 from lengthwise.registry import nearest
-from lengthwise.runs.until import BUDGET, Until, check_reachable, parse_goal
+from lengthwise.runs.until import BUDGET, Goal, Until, check_reachable, parse_goal
 from lengthwise.tasks.base import TASKS, SymbolTask, Task, VectorTask
 from lengthwise.training.loop import training_lengths
 from lengthwise.training.recipe import Recipe
@@ -129,14 +129,17 @@ def make_spec(
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
     if goal is not None:
-        given = settings.get("model", {}).keys()
-        models = tuple(dict(changes) for changes in pursuit.models if not given & changes.keys()) or ({},)
-        until_section = {"level": goal, "budget": budget, "models": models}
-        spec = spec._replace(until=validated(Until, until_section, path="until"))
+        spec = spec._replace(until=_until(goal, budget, pursuit, settings.get("model", {})))
     fields = _section(merged, "task")
     spec = spec._replace(other_tasks=tuple(_other_task(task_class, {**fields, **changes}) for changes in other_tasks))
     check(spec)
     return spec
+
+
+def _until(goal: Goal, budget: float, pursuit: Pursuit, given: Mapping[str, Any]) -> Until:
+    """A goal, with those models of a pursuit in turn that change no setting that is given."""
+    models = tuple(dict(changes) for changes in pursuit.models if not given.keys() & changes.keys()) or ({},)
+    return validated(Until, {"level": goal, "budget": budget, "models": models}, path="until")
 
 
 def _other_task(kind: type[Task], fields: Settings) -> SymbolTask:

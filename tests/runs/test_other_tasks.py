@@ -74,7 +74,7 @@ def test_tasks_of_other_symbols_or_classes_are_refused() -> None:
 
 
 @pytest.mark.parametrize("scale", ["small", "paper"])
-def test_both_readings_of_table_2_stand_in_each_row(scale: str) -> None:
+def test_table_2_is_read_in_two_ways_in_each_row(scale: str) -> None:
     cells = EXPERIMENTS["regular-gpt/table-2"](scale).cells
     for row in dict.fromkeys(cell.row for cell in cells):
         same, other = (

@@ -35,12 +35,12 @@ def task(request) -> NextSymbols:
 
 def members(task: NextSymbols, longest: int) -> set[tuple[int, ...]]:
     """All strings of the language up to a length, by the base task's own rule; the empty one is left out."""
-    found = set()
+    inside_all: set[tuple[int, ...]] = set()
     for length in range(1, longest + 1):
         strings = all_strings(len(task.symbols), length)
         inside = strings[task.base.solve(strings)[:, -1] == IN]
-        found |= set(map(tuple, inside.tolist()))
-    return found
+        inside_all |= set(map(tuple, inside.tolist()))
+    return inside_all
 
 
 def test_answers_are_what_the_members_of_the_language_say(task: NextSymbols) -> None:

@@ -22,7 +22,7 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
             [[column, *(f"{depths[length]}" for length in DEPTHS_AT)] for column, depths in study.depths.items()],
         ),
         "## The size that pilots choose",
-        f"![Training loss of pilots against chunk size]({file})",
+        f"![Training loss of pilots against chunk size]({file})\n\n*The chosen size is filled.*",
         markdown_table(
             [
                 "task",
@@ -87,7 +87,10 @@ def _chart(choices: tuple[Choice, ...]) -> alt.HConcatChart:
             if choice.row == row
             for size, loss in choice.losses.items()
         ]
-        x, y = alt.X("C:O", title="chunk size"), alt.Y("loss:Q", title="training loss", scale=alt.Scale(type="log"))
+        x, y = (
+            alt.X("C:O", title="chunk size", axis=alt.Axis(labelAngle=0)),
+            alt.Y("loss:Q", title="training loss", scale=alt.Scale(type="log")),
+        )
         color = alt.Color("seed:N", title="seed", scale=alt.Scale(range=PALETTE))
         data = alt.Chart(alt.InlineData(values=values))
         chosen = data.mark_point(filled=True, size=90).transform_filter("datum.chosen")

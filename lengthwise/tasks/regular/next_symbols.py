@@ -136,9 +136,9 @@ class _NextSets:
     def __init__(self, language: DFA, with_end: bool) -> None:
         table = language.semiautomaton.table
         is_live = live_states(language)
-        may_follow = is_live[table]
+        is_legal = is_live[table]
         may_end = language.accepting & with_end
-        keys = [(*follow.tolist(), bool(end)) for follow, end in zip(may_follow, may_end, strict=True)]
+        keys = [(*legal.tolist(), bool(end)) for legal, end in zip(is_legal, may_end, strict=True)]
         after_a_symbol = {int(state) for q in language.semiautomaton.reachable(language.start) for state in table[q]}
         occurring = sorted({keys[state] for state in after_a_symbol if is_live[state]}, reverse=True)
         self.names = tuple(_name(language.symbols, key) for key in occurring)
@@ -163,8 +163,8 @@ def live_states(language: DFA) -> Bool[np.ndarray, " Q"]:
 
 
 def _name(symbols: Sequence[str], key: tuple[bool, ...]) -> str:
-    *follow, end = key
-    legal = ", ".join(symbol for symbol, may_follow in zip(symbols, follow, strict=True) if may_follow)
+    *are_legal, end = key
+    legal = ", ".join(symbol for symbol, is_legal in zip(symbols, are_legal, strict=True) if is_legal)
     return (legal or "no symbol") + " or end" * end
 
 
