@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lengthwise.ops.tree_attention import Tree, num_levels
+from lengthwise.ops.tree import Tree, num_levels
 
 
 def dense_mask_states(ids: Tensor, tree: Tree) -> Tensor:

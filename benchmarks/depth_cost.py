@@ -20,7 +20,8 @@ from speed_page import parse_options
 
 from lengthwise.analysis.cost import attention_break_even, layer_break_even, published_break_even
 from lengthwise.layers.tree_layers import PreNormLayer
-from lengthwise.ops.tree_attention import attend_masked, num_levels
+from lengthwise.ops.tree import num_levels
+from lengthwise.ops.tree_attention import attend_masked
 
 D_MODEL, NUM_HEADS = 768, 12
 """As the language models of Chi et al. (2023), Table 5."""

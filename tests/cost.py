@@ -48,6 +48,12 @@ LONG = {
         "reads the recorded results of all papers' tables"
     ),
     "tests/contracts/test_experiment_contract.py::test_one_cell_is_run_alone_and_once": STARTS_PROCESSES,
+    "tests/experiments/test_regular_gpt_chunks.py::test_the_page_and_its_choices_are_made_of_records_alone": (
+        "runs an experiment, then makes its page from records alone"
+    ),
+    "tests/runs/test_other_tasks.py::test_table_2_is_made_of_records_alone": (
+        "runs an experiment, then makes its page from records alone"
+    ),
     "tests/runs/test_records.py::test_a_page_is_made_of_records_alone_and_says_what_is_missing": (
         "runs an experiment, then makes its page twice from records alone"
     ),

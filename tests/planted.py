@@ -7,7 +7,8 @@ from torch import nn
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.models.base import ModelConfig, SequenceModel, TreeModel
 from lengthwise.models.capabilities import AcceptsPads
-from lengthwise.ops.tree_attention import Tree, last_state, prefix_states
+from lengthwise.ops.tree import Tree
+from lengthwise.ops.tree_attention import last_state, prefix_states
 from lengthwise.tasks.regular.parity import Parity
 
 

@@ -9,7 +9,8 @@ from torch import nn
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
 from lengthwise.models.base import ModelConfig, TreeModel
 from lengthwise.models.capabilities import AcceptsPads
-from lengthwise.ops.tree_attention import Tree, last_state, prefix_states
+from lengthwise.ops.tree import Tree
+from lengthwise.ops.tree_attention import last_state, prefix_states
 from lengthwise.tasks.base import RegularTask
 
 

@@ -6,7 +6,7 @@ Transformer. The break-even ratio K / L is the thickness per Transformer layer a
 
 import math
 
-from lengthwise.ops.tree_attention import num_levels
+from lengthwise.ops.tree import num_levels
 
 
 def attention_pairs(length: int, chunk_size: int) -> int:

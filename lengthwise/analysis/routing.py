@@ -10,7 +10,7 @@ Source: Chi et al. (2023), Figures 1 and 2.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lengthwise.ops.tree_attention import num_levels
+from lengthwise.ops.tree import num_levels
 
 
 class Merge(NamedTuple):

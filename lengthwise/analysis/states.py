@@ -66,8 +66,9 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
     necessary, windows of the same element have equal states.
 
     Raises:
-        ValueError: the model has a thickness above 1, so that a state depends on more than its window; a symbol id is
-            outside the task's alphabet; or the monoid is too large (`transition_monoid`).
+        ValueError: the model has a thickness above 1, so that a state depends on more than its window, or chunk sizes
+            that differ from level to level; a symbol id is outside the task's alphabet; or the monoid is too large
+            (`transition_monoid`).
 
     Example:
         >>> from lengthwise.models import make_model
@@ -84,6 +85,11 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
         raise ValueError(
             f"model: expected thickness 1, where a state stands for one window, got {model.config.thickness}; train "
             "a model with model.thickness=1"
+        )
+    if model.config.lower_chunk_sizes:
+        raise ValueError(
+            f"model: expected one chunk size at all levels, got {model.config.lower_chunk_sizes} at the lowest ones; "
+            "train a model without model.lower_chunk_sizes"
         )
     monoid = transition_monoid(task.transducer.minimize().semiautomaton)
     elements = window_elements(monoid, inputs.numpy(), model.config.chunk_size)

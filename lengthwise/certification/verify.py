@@ -120,6 +120,11 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
             f"certificate: expected a machine with chunks of {chunk_size}, as its model has, got {machine.chunk_size}; "
             "certify again"
         )
+    if isinstance(machine, TreeMachine) and (lower := certificate.model.get("lower_chunk_sizes")):
+        raise ValueError(
+            f"certificate: expected a model whose chunks are those of its machine at every level, got {lower} at the "
+            "lowest ones; certify again"
+        )
     string = first_error(machine, task)
     if string is not None:
         raise ValueError(

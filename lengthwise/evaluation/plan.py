@@ -29,7 +29,8 @@ class EvaluationPlan(BaseModel):
 
     The dense range is measured in one pass where the task is `prefix_exchangeable`, with independent strings
     otherwise; long lengths always with independent strings. Strings are drawn from `seed`, the same for every run.
-    With `certificate`, whoever runs the plan also certifies the model.
+    With `certificate`, whoever runs the plan also certifies the model; with `training_loss`, he also measures the loss
+    of the final weights at the lengths of training (`lengthwise.training.final_loss`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +40,7 @@ class EvaluationPlan(BaseModel):
     long: tuple[LongLength, ...] = ((1_000, 256), (10_000, 256), (100_000, 32))
     structured: tuple[LongLength, ...] = ((500, 32), (10_000, 16))
     certificate: bool = False
+    training_loss: bool = Field(False, exclude_if=lambda is_measured: not is_measured)
     seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")
@@ -91,27 +93,32 @@ class EvaluationPlan(BaseModel):
         Where the task has none of the dense range, its longest length below stands for that. `set_progress` is called
         with the fraction of each part that is done.
         """
+        yield "dense", self.measure_dense(model, task, set_progress)
+        yield "long", self._at(self.long, model, task, "independent", set_progress)
+        structured = self.structured if isinstance(task, OracleTask) else ()
+        yield "structured", self._at(structured, model, task, "structured", set_progress)
+
+    def measure_dense(
+        self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None
+    ) -> LengthCurve:
+        """The first part of `measure` alone."""
         low, high = self.dense
         exchangeable = isinstance(task, RegularTask) and task.prefix_exchangeable
         protocol: Protocol = "one-pass" if exchangeable else "independent"
         lengths = [length for length in range(low, high + 1) if task.is_legal_length(length)]
         if not lengths and (longest := max_legal_length(task, low)):
             lengths = [longest]
-        dense = LengthCurve(protocol=protocol, points=())
-        if lengths:
-            dense = length_curve(
-                model,
-                task,
-                lengths,
-                num_strings=self.dense_strings,
-                seed=self.seed,
-                protocol=protocol,
-                set_progress=set_progress,
-            )
-        yield "dense", dense
-        yield "long", self._at(self.long, model, task, "independent", set_progress)
-        structured = self.structured if isinstance(task, OracleTask) else ()
-        yield "structured", self._at(structured, model, task, "structured", set_progress)
+        if not lengths:
+            return LengthCurve(protocol=protocol, points=())
+        return length_curve(
+            model,
+            task,
+            lengths,
+            num_strings=self.dense_strings,
+            seed=self.seed,
+            protocol=protocol,
+            set_progress=set_progress,
+        )
 
     def measure_errors(self, model: SequenceModel, task: VectorTask) -> ErrorCurve:
         """The errors on prompts of the longest length that the task has in the dense range or below."""

@@ -9,6 +9,7 @@ from lengthwise.models.base import MODELS
 from lengthwise.registry import Registry, nearest
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 from lengthwise.runs.until import BUDGET
+from lengthwise.tasks.base import SymbolTask
 
 Scale = Literal["smoke", "small", "paper"]
 """`small`: what a laptop does. `smoke`: seconds; its numbers say nothing. `paper`: the paper's own sizes and steps,
@@ -20,7 +21,8 @@ SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (12
 class Cell(NamedTuple):
     """One entry of a table: the same configuration over several seeds, or seeds and rates.
 
-    `published` is the paper's entry, as printed; `window` the lengths scored, where they are not the whole dense range.
+    `published` is the paper's entry, as printed; `window` the lengths scored, where they are not the whole dense range;
+    `task` the one of its runs' `other_tasks` that is scored, where it is not the task that they learned.
     """
 
     row: str
@@ -28,6 +30,7 @@ class Cell(NamedTuple):
     specs: tuple[RunSpec, ...]
     published: str = ""
     window: tuple[int, int] | None = None
+    task: SymbolTask | None = None
 
 
 class Experiment(NamedTuple):
@@ -39,6 +42,7 @@ class Experiment(NamedTuple):
     answers are numbers, their squared `"error"`; or what it cost to reach a level (`"until"`).
     `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
     `compared`: pairs of columns whose runs are compared seed by seed, in each row that has both.
+    `main`: the columns of the page's first table, where they are not the usual ones.
     `study`: what else is computed, from the folder that holds the runs, or from none where there are no cells. The page
     of a study (`lengthwise.report.pages.study`) shows what it returns.
     """
@@ -52,6 +56,7 @@ class Experiment(NamedTuple):
     best_test: bool = False
     compared: Sequence[tuple[str, str]] = ()
     study: Callable[[Path], object] | None = None
+    main: Sequence[str] = ()
 
     @property
     def specs(self) -> list[RunSpec]:

@@ -4,46 +4,83 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lengthwise.analysis.overview import Analysis, analyze
-from lengthwise.experiments.base import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale
+from lengthwise.experiments.languages import LANGUAGES
 from lengthwise.experiments.regular_gpt import ours
+from lengthwise.experiments.regular_gpt_tables import specs_at_rates
+from lengthwise.experiments.regular_gpt_variants import LAYERS
 from lengthwise.runs.folder import Run, load_run
 
 ROWS = ("Parity", "Cycle Navigation")
 
+OURS = "ours, preset fast"
+
+
+class Net(NamedTuple):
+    """A trained run of a row and column of the experiment, and its analysis."""
+
+    row: str
+    column: str
+    run: Run
+    analysis: Analysis
+
 
 class Inside(NamedTuple):
-    """Trained runs, and the analysis of each."""
+    """All nets of the page."""
 
-    runs: tuple[Run, ...]
-    analyses: tuple[Analysis, ...]
+    nets: tuple[Net, ...]
 
 
 @EXPERIMENTS.register("regular-gpt/inside")
 def inside(scale: Scale = "small") -> Experiment:
-    """Figures 3 and 4a: states of trained nets in clusters, and how far their gradients reach."""
+    """Figures 3 and 4a: states of trained nets in clusters, and how far their gradients reach; ours and the paper's."""
     experiment = ours(scale)
-    cells = [cell._replace(specs=cell.specs[:1]) for cell in experiment.cells if cell.row in ROWS]
+    cells = [
+        cell._replace(specs=cell.specs[:1], column=OURS) for cell in experiment.cells if cell.row in ROWS
+    ] + _published_layers(scale)
+    if scale == "smoke":
+        cells = [cells[0], cells[-1]]
 
     def study(root: Path) -> Inside:
-        runs = tuple(load_run(root / spec.id) for cell in cells for spec in cell.specs)
-        return Inside(runs, tuple(analyze(run.model, run.spec.task) for run in runs))
+        nets = []
+        for cell in cells:
+            for spec in cell.specs:
+                run = load_run(root / spec.id)
+                nets.append(Net(cell.row, cell.column, run, analyze(run.model, run.spec.task)))
+        return Inside(tuple(nets))
 
     return Experiment(
         title="Inside RegularGPT: Figures 3 and 4a",
         about=(
             "Chi et al. (2023) show the states of a net (Figure 3) and how far its gradients reach (Figure 4a). Here "
-            "are the same for the first seed of two tasks of `regular-gpt/ours`, each with a check: whether clusters "
-            "of states are the elements of the task's monoid, and whether the answer changes when a symbol does. For "
-            "a group every position matters alike; gradients need not say so. These nets are trained by preset `fast`, "
-            "whose noise on states and comparison of states pull states into points: clusters here are no evidence "
-            "that they emerge by themselves."
+            "are the same for the first seed of two tasks of `regular-gpt/ours`, and for nets with the paper's layers, "
+            "trained without noise or pads by its own preset; each with a check: whether clusters of states are the "
+            "elements of the task's monoid, and whether the answer changes when a symbol does. For a group every "
+            "position matters alike; gradients need not say so. `lengthwise analyze RUN` makes an interactive page of "
+            "this kind of any run."
         ),
         notes=(
-            "The paper's own nets, trained without noise (preset `chi2023`, variants `paper` and `code`), are not "
-            "shown: whether their states cluster is not decided here.",
-            "`lengthwise analyze RUN` makes an interactive page of this kind of any run.",
+            "Preset `fast` puts noise on states and compares those of a string with and without pads (consistency): "
+            "both encourage clusters, so that our own nets are no evidence that clusters emerge by themselves. Those "
+            "with the paper's layers have neither.",
+            "Nets with the paper's layers: preset `chi2023`, D=64, 5,000 steps at 3e-4, seed 0 (runs of "
+            "`regular-gpt/variants`).",
         ),
         cells=cells,
         plan=experiment.plan,
         study=study,
     )
+
+
+def _published_layers(scale: Scale) -> list[Cell]:
+    """Nets with the layer of the published code and with GPT-2's, the middle one of the paper's rates."""
+    cells = []
+    for language in LANGUAGES:
+        for variant in ("code", "paper"):
+            if language.row in ROWS:
+                model = {"chunk_size": 2, "variant": variant, "thickness": 1}
+                settings = {"task": language.fields, "model": model}
+                specs = specs_at_rates(scale, language.task, "regular-gpt", settings)
+                middle = specs[len(specs) // 2 :][:1]
+                cells.append(Cell(language.row, LAYERS[variant], middle, language.published.chunks_of_2))
+    return cells

@@ -1,6 +1,6 @@
 """Tables 1 and 2 of Chi et al. (2023) under the paper's own protocol, baselines included."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -8,6 +8,7 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale
 from lengthwise.experiments.languages import LANGUAGES, Language
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
+from lengthwise.tasks.regular.parity import Parity
 
 RATES = (1e-4, 3e-4, 5e-4)
 """Table 4."""
@@ -37,8 +38,13 @@ COLUMNS: Mapping[str, _Column] = MappingProxyType(
 """The paper's, and two more recurrences."""
 
 
-def _specs(scale: Scale, task: str, model: str, changes: Mapping[str, Any]) -> tuple[RunSpec, ...]:
-    """Preset `chi2023` at all three rates; at `small` one seed, D=64, fewer steps, at `paper` three, 256, 100,000."""
+def specs_at_rates(
+    scale: Scale, task: str, model: str, changes: Mapping[str, Any], *, other_tasks: Sequence[Settings] = ()
+) -> tuple[RunSpec, ...]:
+    """Preset `chi2023` at all three rates; at `small` one seed, D=64, fewer steps, at `paper` three, 256, 100,000.
+
+    `other_tasks` as in `make_spec`.
+    """
     if scale == "small":
         steps = SMALL_TRANSFORMER_STEPS if model == "transformer" else SMALL_STEPS
         changes = merge({"train": {"steps": steps}, "model": {"d_model": 64}}, changes)
@@ -52,13 +58,15 @@ def _specs(scale: Scale, task: str, model: str, changes: Mapping[str, Any]) -> t
             merge(changes, {"train": {"optimizer": {"learning_rate": rate}}}),
             preset="chi2023",
             seed=seed,
+            other_tasks=other_tasks,
         )
         for rate in rates
         for seed in range(3 if scale == "paper" else 1)
     )
 
 
-def _plan(scale: Scale, dense: tuple[int, int]) -> EvaluationPlan:
+def plan_of_lengths(scale: Scale, dense: tuple[int, int]) -> EvaluationPlan:
+    """A range of lengths, with as many strings of each as a scale takes."""
     strings = {"smoke": 4, "small": 64, "paper": 512}[scale]
     return EvaluationPlan(dense=dense, dense_strings=strings, long=(), structured=())
 
@@ -74,7 +82,7 @@ def _cells(scale: Scale, language: Language) -> list[Cell]:
         Cell(
             language.row,
             name,
-            _specs(scale, language.task, column.model, merge(settings, column.changes)),
+            specs_at_rates(scale, language.task, column.model, merge(settings, column.changes)),
             getattr(language.published, column.published) if column.published else "",
             window,
         )
@@ -112,7 +120,7 @@ def table_1(scale: Scale = "small") -> Experiment:
             "Expressions of modular arithmetic begin with a +, as in the code.",
         ),
         cells=[cell for language in LANGUAGES if any(language.published) for cell in _cells(scale, language)],
-        plan=_plan(scale, (41, 60) if scale == "smoke" else (41, 500)),
+        plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),
         scored="legal",
     )
 
@@ -132,28 +140,47 @@ _PUBLISHED_TABLE_2 = MappingProxyType(
 """By probability; all other entries of the paper are 100."""
 
 
+def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> list[Cell]:
+    """Parity measured at a probability of a one, by nets that were trained at the same or at another."""
+    is_other = trained_at != probability
+    other_tasks = [{"p": other} for other in PROBABILITIES if other != trained_at] if is_other else []
+    cells = []
+    for name, column in (("RNN", "RNN"), ("Transformer", "Transformer"), ("RegularGPT", "C=2")):
+        model, changes, _ = COLUMNS[column]
+        settings = merge({"task": {"p": trained_at}}, changes)
+        specs = specs_at_rates(scale, "parity", model, settings, other_tasks=other_tasks)
+        task = next((task for task in specs[0].other_tasks if task == Parity(p=probability)), None)
+        for part, window in WINDOWS.items():
+            entries = _PUBLISHED_TABLE_2.get(f"{name}, {part}", ("100",) * len(PROBABILITIES))
+            published = entries[PROBABILITIES.index(probability)]
+            title = f"{name}, trained at {trained_at}, {part}" if is_other else f"{name}, {part}"
+            cells.append(Cell(f"P(1) = {probability}", title, specs, published, window, task))
+    return cells
+
+
 @EXPERIMENTS.register("regular-gpt/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: parity over strings with more or fewer ones, at the training length and beyond."""
-    cells = []
-    for number, probability in enumerate(PROBABILITIES):
-        for name, column in (("RNN", "RNN"), ("Transformer", "Transformer"), ("RegularGPT", "C=2")):
-            model, changes, _ = COLUMNS[column]
-            specs = _specs(scale, "parity", model, merge({"task": {"p": probability}}, changes))
-            for part, window in WINDOWS.items():
-                published = _PUBLISHED_TABLE_2.get(f"{name}, {part}", ("100",) * len(PROBABILITIES))[number]
-                cells.append(Cell(f"P(1) = {probability}", f"{name}, {part}", specs, published, window))
+    """Table 2: parity over strings with more or fewer ones, at the training length and beyond, read in two ways."""
+    cells = [
+        cell
+        for probability in PROBABILITIES
+        for trained_at in dict.fromkeys((probability, 0.5))
+        for cell in _cells_of_table_2(scale, probability, trained_at)
+    ]
     return Experiment(
         title="Chi et al. (2023), Table 2: parity at other probabilities of a one",
         about=(
-            "Preset `chi2023`, trained and measured with the same probability (the paper does not say whether training "
-            "was altered too). Its entries are means over three seeds."
+            "Preset `chi2023`. The paper does not say whether training was altered, too, so that its table has two "
+            "readings: trained and measured with the same probability of a one, and *trained at 0.5*, measured with "
+            "another. Its entries are means over three seeds, and stand next to both."
         ),
         notes=(
             "Scale `small`: a net has D=64 and takes 5,000 steps, a Transformer 2,000.",
+            "At P(1) = 0.5 the two readings are one. A net that is trained there is measured at the other four "
+            "probabilities without being trained again.",
             "Chance: a constant answer scores more than 50 % on short strings with few ones.",
         ),
         cells=cells,
-        plan=_plan(scale, (1, 60) if scale == "smoke" else (1, 500)),
+        plan=plan_of_lengths(scale, (1, 60) if scale == "smoke" else (1, 500)),
         scored="legal",
     )

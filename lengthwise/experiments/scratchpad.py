@@ -16,7 +16,7 @@ from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, Sc
 from lengthwise.extraction.windows import window_machine
 from lengthwise.models.base import SequenceModel, make_model
 from lengthwise.models.own_answers import OwnAnswers
-from lengthwise.ops.tree_attention import num_levels
+from lengthwise.ops.tree import num_levels
 from lengthwise.randomness import generator_for
 from lengthwise.runs.folder import load_run
 from lengthwise.runs.spec import RunSpec, Settings, merge

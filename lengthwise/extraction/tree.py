@@ -10,7 +10,8 @@ from lengthwise.automata.tree_machine import MAX_MERGES, TreeMachine, window_blo
 from lengthwise.extraction.base import Extraction, extraction_of
 from lengthwise.extraction.prototypes import NotFinite, Prototypes
 from lengthwise.models.base import TreeModel
-from lengthwise.ops.tree_attention import Tree, merge_by_parts
+from lengthwise.ops.tree import Tree
+from lengthwise.ops.tree_attention import merge_by_parts
 
 MAX_MERGES_PER_CHUNK = 8192
 MAX_WINDOWS = 2_000_000
@@ -18,12 +19,18 @@ MAX_WINDOWS = 2_000_000
 
 
 def is_traceable(tree: Tree) -> bool:
-    """Whether a node is the value of one layer on its parts alone, pads among them."""
-    return len(tree.layers) == 1 and tree.pad_rule == "merged"
+    """Whether a node is the value of one layer on its parts alone, pads among them, and of C parts at every level."""
+    return len(tree.layers) == 1 and tree.pad_rule == "merged" and not tree.lower_chunk_sizes
 
 
 def check_tree(tree: Tree) -> None:
-    """Reject trees that apply more than one layer a level, or whose pads differ from level to level."""
+    """Reject trees that apply more than one layer a level, or whose pads or chunk sizes differ from level to level."""
+    if tree.lower_chunk_sizes:
+        raise ValueError(
+            "model: expected a tree of one chunk size, whose merges are one table, got chunks of "
+            f"{', '.join(map(str, tree.lower_chunk_sizes))} below those of {tree.chunk_size}; leave lower_chunk_sizes "
+            "out"
+        )
     if not is_traceable(tree):
         raise ValueError(
             f"model: expected a tree of thickness 1 whose pads are merged, got thickness {len(tree.layers)} and "
@@ -47,7 +54,7 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
     Raises:
         NotFinite: more than `max_classes` classes are founded, a level has more than 2,000,000 windows of them, or
             their table more than 20,000,000 entries.
-        ValueError: the model is not a tree of one layer a level (thickness 1) whose pads are merged.
+        ValueError: the model is not a tree of one layer a level (thickness 1) and one chunk size whose pads are merged.
     """
     check_tree(tree := model.tree)
     windows = _Windows(model, Prototypes(model, tree.leaves, radius=radius, maximum=max_classes))

@@ -14,7 +14,8 @@ from lengthwise.extraction.prototypes import largest_finite
 from lengthwise.extraction.tree import MAX_MERGES_PER_CHUNK, check_tree
 from lengthwise.models.base import TreeModel
 from lengthwise.ops.answers import answers_of
-from lengthwise.ops.tree_attention import merge_windows, num_levels
+from lengthwise.ops.tree import num_levels
+from lengthwise.ops.tree_attention import merge_windows
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 21
 """Trees are built over chunks of strings with no more symbols."""
@@ -114,7 +115,7 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
     """All nodes over some strings: about 25 MB for a million symbols, at width 64 and of an alphabet of two.
 
     Raises:
-        ValueError: the model is not a tree of one layer a level whose pads are merged.
+        ValueError: the model is not a tree of one layer a level and one chunk size whose pads are merged.
     """
     check_tree(tree := model.tree)
     known = known or KnownMerges(model)

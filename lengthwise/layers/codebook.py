@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.ops.tree_attention import TreeLayer
+from lengthwise.ops.tree import TreeLayer
 
 
 class Codebook(nn.Module):
@@ -69,7 +69,7 @@ class Codebook(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class QuantizingLayer:
-    """A tree layer (`lengthwise.ops.tree_attention.TreeLayer`) whose values are moved to the nearest code."""
+    """A tree layer (`lengthwise.ops.tree.TreeLayer`) whose values are moved to the nearest code."""
 
     layer: TreeLayer
     codebook: Codebook

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.ops.merge import EPSILON, merge
-from lengthwise.ops.tree_attention import Merge
+from lengthwise.ops.tree import Merge
 
 
 class FeedForward(nn.Module):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from lengthwise.models.capabilities import AcceptsVectors, check_symbols
-from lengthwise.ops.tree_attention import Tree
+from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry
 from lengthwise.validation import validated

@@ -9,7 +9,7 @@ from lengthwise.layers.codebook import Codebook, QuantizingLayer
 from lengthwise.models.base import MODELS
 from lengthwise.models.capabilities import QuantizesStates
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
-from lengthwise.ops.tree_attention import Tree
+from lengthwise.ops.tree import Tree
 
 MAX_ENTRIES = 300_000
 """Of the table of all merges of codes: closing states may have to enumerate it."""
@@ -26,6 +26,15 @@ class CodebookGPTConfig(RegularGPTConfig):
     thickness: Literal[1] = 1
     max_codes: int = Field(64, ge=1, le=MAX_ENTRIES)
     quantize_after: float = Field(0.9, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _merges_are_one_table(self) -> "CodebookGPTConfig":
+        if self.lower_chunk_sizes:
+            raise ValueError(
+                f"lower_chunk_sizes: expected none, as all merges of a codebook-gpt are one table, got "
+                f"{self.lower_chunk_sizes}; leave it out, or take a regular-gpt"
+            )
+        return self
 
     @model_validator(mode="after")
     def _table_of_merges_is_small(self) -> "CodebookGPTConfig":

@@ -1,7 +1,7 @@
 """RegularGPT: one attention layer applied log_C T times over a tree whose leaves are the symbols."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Int64
@@ -12,16 +12,20 @@ from lengthwise.conventions import PAD
 from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, TreeModel, Width, check_divides_width
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices, ShowsNodes
-from lengthwise.ops.tree_attention import PadRule, Tree, last_state, last_states, masked_states, prefix_states
+from lengthwise.ops.tree import PadRule, Tree, TreeLayer
+from lengthwise.ops.tree_attention import last_state, last_states, masked_states, prefix_states
 
 MAX_CHUNK = 4096
+MAX_LOWER_LEVELS = 16
+"""Levels with a chunk size of their own."""
 
 
 class RegularGPTConfig(ModelConfig):
     """Sizes of a RegularGPT: width D, heads H (a divisor of D), chunk size C, thickness K, and which layer it uses.
 
-    `hidden` counts the hidden units of a layer's feed-forward blocks together, by default 4 D. It is part of a run's
-    id only where it is given.
+    `hidden` counts the hidden units of a layer's feed-forward blocks together, by default 4 D. `lower_chunk_sizes` has
+    the chunk sizes of the lowest levels, from the symbols up, where they are not C: ``(4,)`` with C=2 merges four
+    symbols, and then two states at a time. Both are part of a run's id only where they are given.
     """
 
     d_model: Width = 64
@@ -30,6 +34,10 @@ class RegularGPTConfig(ModelConfig):
     thickness: Depth = 1
     variant: Literal["merge", "paper", "code", "bare"] = "merge"
     hidden: int | None = Field(None, ge=1, le=MAX_WIDTH, exclude_if=lambda hidden: hidden is None)
+
+    lower_chunk_sizes: tuple[Annotated[int, Field(ge=2, le=MAX_CHUNK)], ...] = Field(
+        (), max_length=MAX_LOWER_LEVELS, exclude_if=lambda sizes: not sizes
+    )
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "RegularGPTConfig":
@@ -70,11 +78,13 @@ class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeM
     read-out of prefix t sees the state after max(1, ceil(log_C t)) levels. Variants: `"merge"` (ours: no residual,
     normed output; the one that extrapolates), `"paper"` (GPT-2's layer), `"code"` (the authors' post-norm layer, whose
     pads are put in raw again at every level), `"bare"` (a layer without normalization and residual, whose weights
-    `lengthwise.constructions` writes down for any finite machine).
+    `lengthwise.constructions` writes down for any finite machine). Where `lower_chunk_sizes` are given, no machine can
+    be read off.
 
     Source: Chi et al. (2023), sections 3.1-3.2.
     Differs from the source: pads are a learned symbol that may also stand inside a string (training teaches the
-    net that it is the identity); the default layer is `MergeLayer`.
+    net that it is the identity); the default layer is `MergeLayer`; the lowest levels may have chunk sizes of their
+    own.
     """
 
     Config = RegularGPTConfig
@@ -93,7 +103,7 @@ class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeM
             self._variant.layer(
                 d_model=config.d_model,
                 num_heads=config.num_heads,
-                chunk_size=config.chunk_size,
+                chunk_size=max((config.chunk_size, *config.lower_chunk_sizes)),
                 hidden=config.hidden,
             )
             for _ in range(config.thickness)
@@ -131,13 +141,20 @@ class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeM
 
     @property
     def pad_block(self) -> int:
-        """The chunk size: pads keep the chunks of the lowest level whole."""
-        return self.config.chunk_size
+        """The chunk size of the lowest level: pads keep its chunks whole."""
+        return self.tree.chunk_size_at(0)
 
     @property
     def tree(self) -> Tree:
         """The function that the parameters stand for, as `lengthwise.ops.tree_attention` takes it."""
-        return Tree(self.embedding.weight, list(self.layers), self.config.chunk_size, self._variant.pad_rule)  # type: ignore[arg-type]
+        layers: list[TreeLayer] = list(self.layers)  # type: ignore[arg-type]  # ModuleList forgets the type of its modules
+        return Tree(
+            self.embedding.weight,
+            layers,
+            self.config.chunk_size,
+            self._variant.pad_rule,
+            self.config.lower_chunk_sizes,
+        )
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         logits: Tensor = self.readout(prefix_states(self._ids(inputs), self.tree, self.perturb))

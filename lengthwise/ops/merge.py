@@ -35,6 +35,7 @@ def merge(
 
     `weights` are g [D], W_q [D, D], W_kv [2 D, D] (keys, then values), W_o [D, D], r [H, C], and of each feed-forward
     block s, t [D], W [F, D], b [F], W' [D, F], b' [D].
+    Where r has more columns than a window has parts, the first count.
 
     Raises:
         ValueError: a second derivative is needed, of which there is none.
@@ -45,6 +46,10 @@ def merge(
         >>> merge(weights, torch.tensor([[[9.0, 0.0]], [[9.0, 0.0]]])).round().tolist()
         [[1.0, -1.0]]
     """
+    gain, query, key_value, output, bias, *blocks = weights
+    chunk = len(states if windows is None else windows)
+    if bias.shape[1] > chunk:
+        weights = [gain, query, key_value, output, bias[:, :chunk], *blocks]
     merged: Tensor = _Merge.apply(states, windows, *weights)  # type: ignore[no-untyped-call]
     return merged
 

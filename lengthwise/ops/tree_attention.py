@@ -5,7 +5,9 @@ With h_0[m] the leaf of symbol m (the pad for m < 0), a level computes
     h_{l+1}[m] = layer(h_l[m], h_l[m - C^l], ..., h_l[m - (C-1) C^l])
 
 with attention over these C states, biased by r_j for the one at distance j C^l. Prefix t is read at position t - 1
-after L(t) = max(1, least L with C^L >= t) levels. With thickness K, a level applies K layers at the same dilation.
+after L(t) = max(1, least L with C^L >= t) levels. With thickness K, a level applies K layers at the same dilation. The
+lowest levels may have chunk sizes of their own (`Tree`): with C_0, C_1, ..., level l has C_l parts at multiples of
+C_0 ... C_{l-1}, and each layer the biases r_j of the longest window, of which a shorter one takes the first.
 
 Positions before the start are pads. Under the pad rule `"merged"` they pass through the layers like everything else;
 under `"raw"` every level finds the same raw pad there again.
@@ -30,75 +32,19 @@ Masked away instead, one symbol and the same symbol twice would be indistinguish
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-PadRule = Literal["merged", "raw"]
+from lengthwise.ops.tree import FusedLayer, Merge, Tree, TreeLayer
 
 TABLE_ROWS = 1024
 """Noise acts above the levels that have no more possible windows than this, whatever the batch."""
 
 MAX_DISTINCT = 0.75
 """Windows are compared as long as the distinct states are no more than this part of the nodes."""
-
-
-@runtime_checkable
-class TreeLayer(Protocol):
-    """A transformer layer taken apart around its attention, so that each form can arrange the pieces.
-
-    Its value for the newest state y_0 and its window y_0 ... y_{C-1} is
-    ``output(y_0, attend(query(n_0), keys, values, bias))`` with ``n_j = normalize(y_j)`` and
-    ``keys[j], values[j] = key_value(n_j)``.
-    """
-
-    # Methods only: since Python 3.12, `isinstance` looks up the members of a protocol in the class and in the object's
-    # own dictionary, where a module's parameters and submodules are not.
-    def window_bias(self) -> Float[Tensor, "H C"]: ...
-    def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]: ...
-    def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]: ...
-    def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]: ...
-    def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]: ...
-
-
-Merge = Callable[[Tensor, Tensor | None], Tensor]
-"""A layer's value on windows, oldest part first: of states [R, D] by indices [C, M], or of parts [C, M, D] and None."""
-
-
-@runtime_checkable
-class FusedLayer(Protocol):
-    """A tree layer that has its value in one piece, for training; None where it is to be taken apart."""
-
-    def fused(self) -> Merge | None: ...
-
-
-class Tree(NamedTuple):
-    """What the three forms share: a leaf per symbol (row 0 is the pad), the K layers of a level, C, pad rule."""
-
-    leaves: Float[Tensor, "V D"]
-    layers: Sequence[TreeLayer]
-    chunk_size: int
-    pad_rule: PadRule = "merged"
-
-
-def num_levels(length: int, chunk_size: int) -> int:
-    """Depth of the tree over a prefix: the least L >= 1 with C^L >= length, in integers.
-
-    Example:
-        >>> num_levels(125, 5), num_levels(126, 5), num_levels(1, 2)
-        (3, 4, 1)
-    """
-    if length < 1:
-        raise ValueError(f"length: expected at least 1 symbol, got {length}; a string must not be empty")
-    if chunk_size < 2:
-        raise ValueError(f"chunk_size: expected at least 2, got {chunk_size}; one state alone cannot be merged")
-    levels, reach = 1, chunk_size
-    while reach < length:
-        levels, reach = levels + 1, reach * chunk_size
-    return levels
 
 
 def attend(
@@ -113,7 +59,7 @@ def attend(
     """
     scale = 1.0 / math.sqrt(query.shape[-1])
     scaled = query * scale
-    scores = torch.stack([(scaled * key).sum(-1) for key in keys]) + bias.T.reshape(
+    scores = torch.stack([(scaled * key).sum(-1) for key in keys]) + bias.T[: len(keys)].reshape(
         -1, *[1] * (query.ndim - 2), bias.shape[0]
     )
     weights = scores.softmax(0).unsqueeze(-1)
@@ -173,9 +119,8 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
     O(T^2) memory. The pads reach as far back as the widest window of a symbol; windows of pads cut off at the left edge
     are no loss, since attention over equal states gives their common value, however many there are.
     """
-    length, chunk = ids.shape[1], tree.chunk_size
-    levels = num_levels(length, chunk)
-    pads = (chunk - 1) * chunk ** (levels - 1)
+    levels = tree.num_levels(ids.shape[1])
+    pads = tree.reach(levels) - tree.reach(levels - 1)
     states = tree.leaves[torch.cat([ids.new_zeros(len(ids), pads), ids], 1)]
     raw = states[:, :pads]
     answers = []
@@ -184,9 +129,10 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
             states = torch.cat([raw, states[:, pads:]], 1)
         for layer in tree.layers:
             normed = layer.normalize(states)
-            attended = attend_masked(layer.query(normed), *layer.key_value(normed), layer.window_bias(), chunk**level)
+            bias = layer.window_bias()[:, : tree.chunk_size_at(level)]
+            attended = attend_masked(layer.query(normed), *layer.key_value(normed), bias, tree.reach(level))
             states = layer.output(states, attended)
-        answers.append(states[:, pads:][:, _read_after(level, chunk)[1]])
+        answers.append(states[:, pads:][:, _read_after(level, tree)[1]])
     return torch.cat(answers, 1)
 
 
@@ -201,26 +147,26 @@ def prefix_states(
     `perturb` is applied to the states of every level above the tabled ones, to that of the pads too. If it is random,
     the forms draw in different orders and differ.
     """
-    chunk, levels = tree.chunk_size, num_levels(ids.shape[1], tree.chunk_size)
+    levels = tree.num_levels(ids.shape[1])
     skipped, num_tabled = _num_leading_pads(ids, tree), _num_tabled(tree, table_rows)
     rows, codes, answers, level = tree.leaves, ids[:, skipped:], [], 0
     merge = merge_of(tree.layers[-1])
     while level < levels and (level < num_tabled if perturb else _repeats(rows, [codes], tree, table_rows)):
-        rows, (codes,) = _merge_distinct(rows, [_shifted(codes, chunk**level, chunk)], tree, merge)
-        before, read = _read_after(level, chunk, skipped)
+        rows, (codes,) = _merge_distinct(rows, [_shifted(codes, level, tree)], tree, merge)
+        before, read = _read_after(level, tree, skipped)
         answers += [rows[0].expand(len(ids), before, -1), _gathered(rows, codes[:, read])]
         level += 1
     states, pad = None if _repeats(rows, [codes], tree, table_rows) else _gathered(rows, codes), rows[0]
     for upper in range(level, levels):
         if states is None:
-            rows, (codes,) = _merge_distinct(rows, [_shifted(codes, chunk**upper, chunk)], tree, merge)
+            rows, (codes,) = _merge_distinct(rows, [_shifted(codes, upper, tree)], tree, merge)
             states, pad = _gathered(rows, codes), rows[0]
         else:
             for layer in tree.layers:
-                states = _slide(layer, states, pad, chunk**upper, chunk)
+                states = _slide(layer, states, pad, tree.reach(upper), tree.chunk_size_at(upper))
                 pad = _merge_pad(layer, pad)
         states, pad = (perturb(states), perturb(pad)) if perturb else (states, pad)
-        before, read = _read_after(upper, chunk, skipped)
+        before, read = _read_after(upper, tree, skipped)
         answers += [pad.expand(len(ids), before, -1), states[:, read]]
         pad = pad if tree.pad_rule == "merged" else tree.leaves[0]
     return torch.cat(answers, 1)
@@ -252,14 +198,14 @@ def last_states(
     The trees grow side by side, all merges of a level at once: small batches then cost little more than one of them.
     `observe` is told each level, from the first one on that shares no states, with the nodes [B, N, D] of each batch.
     """
-    chunk, num_tabled = tree.chunk_size, _num_tabled(tree, table_rows)
-    depths = [num_levels(ids.shape[1], chunk) for ids in batches]
+    num_tabled = _num_tabled(tree, table_rows)
+    depths = [tree.num_levels(ids.shape[1]) for ids in batches]
     # The trees that still grow; their nodes are codes as long as states are shared.
     growing = dict(enumerate(ids[:, _num_leading_pads(ids, tree) :] for ids in batches))
     rows, level, merge = tree.leaves, 0, merge_of(tree.layers[-1])
     tops: dict[int, Tensor] = {}
     while growing and (level < num_tabled if perturb else _repeats(rows, growing.values(), tree, table_rows)):
-        rows, growing = _merge_codes(rows, growing, tree, merge)
+        rows, growing = _merge_codes(rows, growing, level, tree, merge)
         level += 1
         tops |= {k: rows.index_select(0, growing.pop(k)[:, 0]) for k in list(growing) if depths[k] == level}
     pad = rows[0]
@@ -267,10 +213,10 @@ def last_states(
         growing = {k: _gathered(rows, codes) for k, codes in growing.items()}
     while growing:
         if all(nodes.ndim == 2 for nodes in growing.values()):
-            rows, codes = _merge_codes(rows, growing, tree, merge)
+            rows, codes = _merge_codes(rows, growing, level, tree, merge)
             growing, pad = {k: _gathered(rows, nodes) for k, nodes in codes.items()}, rows[0]
         else:
-            growing, pad = _merge_states(growing, pad, tree, merge)
+            growing, pad = _merge_states(growing, pad, level, tree, merge)
         level += 1
         if perturb:
             growing, pad = {k: perturb(states) for k, states in growing.items()}, perturb(pad)
@@ -282,23 +228,24 @@ def last_states(
 
 
 def _merge_codes(
-    rows: Float[Tensor, "R D"], growing: Mapping[int, Int64[Tensor, "_ _"]], tree: Tree, merge: Merge
+    rows: Float[Tensor, "R D"], growing: Mapping[int, Int64[Tensor, "_ _"]], level: int, tree: Tree, merge: Merge
 ) -> tuple[Float[Tensor, "S D"], dict[int, Int64[Tensor, "_ _"]]]:
     """The distinct states a level up, and which of them stands at each node."""
-    windows = [_chunked(codes, codes.new_zeros(()), tree.chunk_size) for codes in growing.values()]
+    windows = [_chunked(codes, codes.new_zeros(()), tree.chunk_size_at(level)) for codes in growing.values()]
     rows, codes = _merge_distinct(rows, windows, tree, merge)
     return rows, dict(zip(growing, codes, strict=True))
 
 
 def _merge_states(
-    growing: Mapping[int, Float[Tensor, "_ _ D"]], pad: Float[Tensor, " D"], tree: Tree, merge: Merge
+    growing: Mapping[int, Float[Tensor, "_ _ D"]], pad: Float[Tensor, " D"], level: int, tree: Tree, merge: Merge
 ) -> tuple[dict[int, Float[Tensor, "_ _ D"]], Float[Tensor, " D"]]:
     """The states a level up, and the pad's."""
+    chunk = tree.chunk_size_at(level)
     for layer in tree.layers[:-1]:
-        growing = {k: _slide(layer, states, pad, 1, tree.chunk_size) for k, states in growing.items()}
+        growing = {k: _slide(layer, states, pad, 1, chunk) for k, states in growing.items()}
         pad = _merge_pad(layer, pad)
-    windows = [_chunked(states, pad, tree.chunk_size) for states in growing.values()]
-    pads = pad.expand(tree.chunk_size, 1, -1)
+    windows = [_chunked(states, pad, chunk) for states in growing.values()]
+    pads = pad.expand(chunk, 1, -1)
     merged = merge(torch.cat([pads, *(w.flatten(0, 1).transpose(0, 1) for w in windows)], 1), None)
     above, *parts = merged.split([1, *(w.shape[0] * w.shape[1] for w in windows)])
     states = (part.unflatten(0, w.shape[:2]) for part, w in zip(parts, windows, strict=True))
@@ -318,12 +265,12 @@ def _gathered(rows: Float[Tensor, "R D"], codes: Int64[Tensor, "B N"]) -> Float[
     return rows.index_select(0, codes.flatten()).view(*codes.shape, rows.shape[1])
 
 
-def _read_after(level: int, chunk_size: int, skipped: int = 0) -> tuple[int, slice]:
+def _read_after(level: int, tree: Tree, skipped: int = 0) -> tuple[int, slice]:
     """The positions whose prefixes are read after this level: those that no lower level reached.
 
     Of a string whose first `skipped` columns are left out: how many of the positions are among these, and the others.
     """
-    start, stop = 0 if level == 0 else chunk_size**level, chunk_size ** (level + 1)
+    start, stop = 0 if level == 0 else tree.reach(level), tree.reach(level + 1)
     return max(0, min(stop, skipped) - start), slice(max(0, start - skipped), max(0, stop - skipped))
 
 
@@ -354,15 +301,17 @@ def _slide(
 
 def _num_tabled(tree: Tree, table_rows: int) -> int:
     """The number of levels that have no more than `table_rows` possible windows, whatever the strings."""
-    levels, count = 0, len(tree.leaves) ** tree.chunk_size
+    levels, count = 0, len(tree.leaves) ** tree.chunk_size_at(0)
     while len(tree.layers) == 1 and count <= table_rows:
-        levels, count = levels + 1, (count if tree.pad_rule == "merged" else count + 1) ** tree.chunk_size
+        levels += 1
+        count = (count if tree.pad_rule == "merged" else count + 1) ** tree.chunk_size_at(levels)
     return levels
 
 
 def _repeats(rows: Float[Tensor, "R D"], codes: Iterable[Int64[Tensor, "*_"]], tree: Tree, table_rows: int) -> bool:
     """Whether nodes share states enough to look for windows that repeat, and windows have codes that are integers."""
-    if len(tree.layers) > 1 or not table_rows or len(rows) ** tree.chunk_size >= 1 << 63:
+    longest = max((tree.chunk_size, *tree.lower_chunk_sizes))
+    if len(tree.layers) > 1 or not table_rows or len(rows) ** longest >= 1 << 63:
         return False
     return len(rows) <= MAX_DISTINCT * sum(nodes.numel() for nodes in codes)
 
@@ -375,7 +324,7 @@ def _merge_distinct(
     A window i_0 ... i_{C-1} has the code i_0 + i_1 R + i_2 R^2 + ... Under the merged pad rule the pad is the window of
     pads only, which has the least code; under the raw one it is the raw pad, and the states of windows follow it.
     """
-    powers = torch.tensor([len(rows) ** j for j in range(tree.chunk_size)], device=rows.device)
+    powers = torch.tensor([len(rows) ** j for j in range(windows[0].shape[-1])], device=rows.device)
     codes = [(window * powers).sum(-1) for window in windows]
     of_pads = codes[0].new_zeros(1)
     distinct, index = torch.cat([of_pads, *(code.flatten() for code in codes)]).unique(return_inverse=True)
@@ -393,8 +342,8 @@ def _num_leading_pads(ids: Int64[Tensor, "B T"], tree: Tree) -> int:
     return int((ids != 0).any(0).int().argmax())
 
 
-def _shifted(codes: Int64[Tensor, "B T"], stride: int, chunk_size: int) -> Int64[Tensor, "B T C"]:
-    """The codes at distances (C-1) stride, ... stride, 0 back from every position, pads (code 0) before the start."""
+def _shifted(codes: Int64[Tensor, "B T"], level: int, tree: Tree) -> Int64[Tensor, "B T C"]:
+    """The codes that a window of this level has back from every position, oldest first, pads (code 0) before all."""
     length = codes.shape[1]
-    distances = [min(j * stride, length) for j in reversed(range(chunk_size))]
+    distances = [min(j * tree.reach(level), length) for j in reversed(range(tree.chunk_size_at(level)))]
     return torch.stack([F.pad(codes, (distance, 0))[:, :length] for distance in distances], -1)

@@ -15,6 +15,7 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
 from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
+from lengthwise.runs.clock import Clock
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, takes_probes, versions
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.spec import RunSpec
@@ -22,6 +23,7 @@ from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
 from lengthwise.tasks.base import SymbolTask, VectorTask
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
+from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
 
 
@@ -76,7 +78,7 @@ def execute(
         if result is None:
             with folder.locked():
                 _set_unreadable_result_aside(folder)
-                work = _Work(spec, folder, _Clock(_earlier_status(folder)), listener, stop_requested)
+                work = _Work(spec, folder, Clock(_earlier_status(folder)), listener, stop_requested)
                 trained = _train_once(work) if spec.until is None else _pursue(work, spec.until)
                 result = _measure(work, plan, trained)
                 folder.write_result(result)
@@ -123,7 +125,7 @@ class _Work(NamedTuple):
 
     spec: RunSpec
     folder: RunFolder
-    clock: "_Clock"
+    clock: Clock
     listener: Listener
     stop_requested: StopRequested
 
@@ -244,8 +246,8 @@ def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: boo
     if step.step % 10 == 0 or is_last:
         work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {step.loss:.4f}"))
     if pace is not None and state.solved_at == step.step:
-        sentence = f"solved by its loss, {state.loss:.2g}, after {step.step:,} steps: contracts its states"
-        work.decide(step.step, f"{sentence} in {pace.contract_steps:,} more")
+        sentence = f"solved by its loss, {state.loss:.2g}, after {step.step:,} steps: the rest of its schedule"
+        work.decide(step.step, f"{sentence} takes {pace.contract_steps:,} more")
 
 
 def _go_on(state: TrainingState, work: _Work, course: Course) -> None:
@@ -286,7 +288,7 @@ class _Record(NamedTuple):
         return now
 
 
-def _probe(state: TrainingState, task: SymbolTask, clock: "_Clock") -> Probe:
+def _probe(state: TrainingState, task: SymbolTask, clock: Clock) -> Probe:
     """Measure what the final weights would be; the clock stands still meanwhile."""
     cost = clock.status("training", state.step).cpu_seconds
     with clock.stopped(), state.with_final_weights() as model:
@@ -324,8 +326,11 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
                     raise Interrupted(
                         f"stopped while measuring; {spec.id} is trained and saved, and the same command measures it"
                     )
+        measured["on_other_tasks"] = tuple(plan.measure_dense(state.model, task) for task in spec.other_tasks)
         if is_left_to_certify:
             certificate = write_certificate(state.model, spec.task, folder.certificate, run=spec.id)
+    if plan.training_loss:
+        measured["training_loss"] = final_loss(state, spec.task, spec.recipe, seed=spec.seed)
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),
@@ -340,31 +345,6 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
         process_peak_memory_mb=peak_megabytes(),
         versions=versions() | {"begun at commit": folder.read_begun_at()},
     )
-
-
-class _Clock:
-    """Wall and CPU seconds, going on from an earlier status."""
-
-    def __init__(self, before: RunStatus) -> None:
-        self._wall = time.perf_counter() - before.wall_seconds
-        self._cpu = time.process_time() - before.cpu_seconds
-
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Leave out what is done meanwhile."""
-        wall, cpu = time.perf_counter(), time.process_time()
-        yield
-        self._wall += time.perf_counter() - wall
-        self._cpu += time.process_time() - cpu
-
-    def status(self, status: str, step: int, message: str = "") -> RunStatus:
-        return RunStatus(
-            status=status,
-            step=step,
-            wall_seconds=round(time.perf_counter() - self._wall, 3),
-            cpu_seconds=round(time.process_time() - self._cpu, 3),
-            message=message,
-        )
 
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -70,7 +70,8 @@ NOT_MEASURED = LengthCurve(protocol="independent", points=())
 class RunResult(BaseModel):
     """What a finished run measured, and everything needed to grade the numbers.
 
-    Accuracies at lengths where answers are classes, `errors` where they are numbers.
+    Accuracies at lengths where answers are classes, `errors` where they are numbers. `training_loss` where the plan has
+    it; `on_other_tasks` has the dense range on each of the specification's `other_tasks`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -84,6 +85,8 @@ class RunResult(BaseModel):
     long: LengthCurve = NOT_MEASURED
     structured: LengthCurve = NOT_MEASURED
     errors: ErrorCurve | None = Field(None, exclude_if=lambda errors: errors is None)
+    on_other_tasks: tuple[LengthCurve, ...] = Field((), exclude_if=lambda curves: not curves)
+    training_loss: float | None = Field(None, exclude_if=lambda loss: loss is None)
     certificate: Certificate | None = None
     probes: tuple[Probe, ...]
     training: RunStatus
@@ -103,7 +106,7 @@ class RunResult(BaseModel):
 
     @property
     def curves(self) -> tuple[LengthCurve, LengthCurve, LengthCurve]:
-        """All that was measured; a part that the plan or the task leaves out is empty."""
+        """All that was measured on the task that was learned; a part that the plan or the task leaves out is empty."""
         return self.dense, self.long, self.structured
 
     @property

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
 from lengthwise.presets.base import PRESETS, Preset, Pursuit
 from lengthwise.registry import nearest
-from lengthwise.runs.until import BUDGET, Until, check_reachable, parse_goal
-from lengthwise.tasks.base import TASKS, SymbolTask, VectorTask
+from lengthwise.runs.until import BUDGET, Goal, Until, check_reachable, parse_goal
+from lengthwise.tasks.base import TASKS, SymbolTask, Task, VectorTask
 from lengthwise.training.loop import training_lengths
 from lengthwise.training.recipe import Recipe
 from lengthwise.training.requirements import check_memory, check_model, check_task
@@ -25,7 +25,11 @@ Settings = dict[str, Any]
 
 
 class RunSpec(NamedTuple):
-    """One cell of an experiment. Equal specifications have equal ids and are trained once."""
+    """One cell of an experiment. Equal specifications have equal ids and are trained once.
+
+    `other_tasks` are those that the run is measured on, too, without having learned them. They have the symbols and
+    classes of its task, and are part of its id.
+    """
 
     task: SymbolTask | VectorTask
     model_name: str
@@ -33,6 +37,7 @@ class RunSpec(NamedTuple):
     recipe: Recipe
     seed: int
     until: Until | None = None
+    other_tasks: tuple[SymbolTask, ...] = ()
 
     def to_json(self) -> Settings:
         """The complete specification, defaults included."""
@@ -42,6 +47,7 @@ class RunSpec(NamedTuple):
             "train": self.recipe.model_dump(mode="json"),
             "seed": self.seed,
             **({} if self.until is None else {"until": self.until.model_dump(mode="json")}),
+            **({"other_tasks": [dump_named(task.name, task) for task in self.other_tasks]} if self.other_tasks else {}),
         }
 
     @property
@@ -79,12 +85,14 @@ def make_spec(
     seed: int = 0,
     until: str | None = None,
     budget: float | int = BUDGET,
+    other_tasks: Sequence[Settings] = (),
 ) -> RunSpec:
     """Validate settings (sections `task`, `model`, `train`) over a preset, by default the model's own.
 
     With `until`, a level of certificates, the run trains until a certificate reaches it (`Until`), by default as the
-    first preset says that does so with this model; no attempt begins after `budget` CPU seconds. All problems come as
-    one ValueError.
+    first preset says that does so with this model; no attempt begins after `budget` CPU seconds. `other_tasks` has
+    changes of the section `task`, each of which makes a task that the run is measured on, too. All problems come as one
+    ValueError.
 
     Example:
         >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})
@@ -121,18 +129,37 @@ def make_spec(
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
     if goal is not None:
-        given = settings.get("model", {}).keys()
-        models = tuple(dict(changes) for changes in pursuit.models if not given & changes.keys()) or ({},)
-        until_section = {"level": goal, "budget": budget, "models": models}
-        spec = spec._replace(until=validated(Until, until_section, path="until"))
+        spec = spec._replace(until=_until(goal, budget, pursuit, settings.get("model", {})))
+    fields = _section(merged, "task")
+    spec = spec._replace(other_tasks=tuple(_other_task(task_class, {**fields, **changes}) for changes in other_tasks))
     check(spec)
     return spec
+
+
+def _until(goal: Goal, budget: float, pursuit: Pursuit, given: Mapping[str, Any]) -> Until:
+    """A goal, with those models of a pursuit in turn that change no setting that is given."""
+    models = tuple(dict(changes) for changes in pursuit.models if not given.keys() & changes.keys()) or ({},)
+    return validated(Until, {"level": goal, "budget": budget, "models": models}, path="until")
+
+
+def _other_task(kind: type[Task], fields: Settings) -> SymbolTask:
+    task = validated(kind, fields, path="other_tasks")
+    if not isinstance(task, SymbolTask):
+        raise ValueError(f"other_tasks: expected answers that are classes, got {task.name}, whose answers are numbers")
+    return task
 
 
 def check(spec: RunSpec) -> None:
     """Raise a ValueError where the parts of a specification, each of which is valid, do not fit one another."""
     check_task(spec.task, spec.recipe)
     training_lengths(spec.task, spec.recipe)
+    for task in spec.other_tasks:
+        own = (spec.task.symbols, spec.task.classes) if isinstance(spec.task, SymbolTask) else None
+        if own != (task.symbols, task.classes):
+            raise ValueError(
+                f"other_tasks: expected tasks of the symbols and classes of {spec.task.name}, got {task.symbols} and "
+                f"{task.classes}; change fields that leave both alone"
+            )
     for number in range(1 if spec.until is None else len(spec.until.models)):
         attempt = spec.attempt(number)
         check_model(MODELS[spec.model_name], spec.recipe)
@@ -158,7 +185,13 @@ def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
     spec = make_spec(sections["task"].pop("name"), sections["model"].pop("name"), sections, seed=settings["seed"])
     if "until" in settings:
         spec = spec._replace(until=validated(Until, settings["until"], path="until"))
-        check(spec)
+    if "other_tasks" in settings:
+        tasks = ((TASKS[fields["name"]], fields) for fields in settings["other_tasks"])
+        others = tuple(
+            _other_task(kind, {key: value for key, value in fields.items() if key != "name"}) for kind, fields in tasks
+        )
+        spec = spec._replace(other_tasks=others)
+    check(spec)
     return spec
 
 

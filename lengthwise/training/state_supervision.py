@@ -9,7 +9,7 @@ One answer says little of the pieces that it was made of; a third of the pairs o
 side may occur in no string of 40 symbols at all. The maps say all that there is to know, of every piece.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 import torch.nn.functional as F
@@ -52,7 +52,7 @@ def nodes_of(
     model: TreeModel, inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"]
 ) -> tuple[Float[Tensor, "N D"], Int64[Tensor, "N Q"]]:
     """The states of all nodes that have one of their own in trees over these strings, and the map of each."""
-    levels = maps_of_nodes(inputs, table, model.tree.chunk_size)
+    levels = maps_of_nodes(inputs, table, model.tree.chunk_size_at)
     states, maps = [], []
 
     def take_in(level: int, nodes: Mapping[int, Float[Tensor, "B N D"]]) -> None:
@@ -103,17 +103,17 @@ def make_state_head(model: SequenceModel, task: Task | None) -> StateHead:
 
 
 def maps_of_nodes(
-    inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"], chunk_size: int
+    inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"], chunk_size_at: Callable[[int], int]
 ) -> list[Int64[Tensor, "B N Q"]]:
     """The map of every node, level by level from the symbols up to a level with one node; a pad is the identity.
 
-    The symbols of a node at level l are the C^l that end N - n - 1 nodes before the end of the string.
+    The symbols of node n at a level are as many as its chunks hold, and end N - n - 1 nodes before the end.
     """
     identity = torch.arange(len(table))
     symbols = table.T[inputs.clamp(min=0)]
     levels = [torch.where((inputs == PAD)[..., None], identity, symbols)]
     while len(levels) == 1 or levels[-1].shape[1] > 1:
-        below = levels[-1]
+        below, chunk_size = levels[-1], chunk_size_at(len(levels) - 1)
         missing = -below.shape[1] % chunk_size
         if missing:
             below = torch.cat([identity.expand(len(below), missing, -1), below], 1)

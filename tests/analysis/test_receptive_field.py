@@ -94,12 +94,12 @@ def test_one_class_and_a_whole_share_are_refused() -> None:
         receptive_window(torch.ones(1, 2), 1.0)
 
 
-@pytest.mark.parametrize("thickness", [1, 2])
+@pytest.mark.parametrize("changes", [{}, {"thickness": 2}, {"lower_chunk_sizes": (3,)}])
 @pytest.mark.parametrize("variant", ["merge", "paper", "code"])
 @pytest.mark.parametrize("length", [1, 2, 27, 63])
-def test_a_tree_on_embeddings_is_the_model(variant: str, thickness: int, length: int) -> None:
+def test_a_tree_on_embeddings_is_the_model(variant: str, changes: dict, length: int) -> None:
     task = make_task("cycle-navigation")
-    model = make_model("regular-gpt", task, d_model=16, num_heads=2, variant=variant, thickness=thickness).double()
+    model = make_model("regular-gpt", task, d_model=16, num_heads=2, variant=variant, **changes).double()
     inputs = task.sample(4, length, torch.Generator().manual_seed(0)).inputs
     embedded = model.tree.leaves[inputs - PAD].detach().requires_grad_()
     logits = tree_answer(model)(embedded)

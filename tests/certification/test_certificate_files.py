@@ -277,6 +277,7 @@ EDITS = [
     ("extracted", left_out("tested", 1), "requires answers to strings of 500 symbols, got none"),
     ("extracted", set_to(0, "trace_agreement", 0, "num_nodes"), "requires 1,000 strings of 40 symbols"),
     ("extracted", set_to(1_000_000, "trace_agreement", 2, "num_nodes"), "requires 1,000 strings of 10,000 symbols"),
+    ("extracted", set_to([4], "model", "lower_chunk_sizes"), "machine at every level, got [4] at the lowest"),
     ("extracted", set_to(3, "model", "chunk_size"), "expected a machine with chunks of 3, as its model has, got 2"),
     ("extracted", one_entry_twice, "table: expected one entry for a window, got several"),
     ("proved", set_to(-1.0, "evidence", "radius"), "evidence.radius: Input should be greater than or equal to 0"),

@@ -155,7 +155,7 @@ def test_a_state_whose_answer_no_prototype_gives_is_in_no_class() -> None:
     assert seen.num_disagreements == 11
 
 
-@pytest.mark.parametrize("config", [{"thickness": 2}, {"variant": "code"}, {}])
+@pytest.mark.parametrize("config", [{"thickness": 2}, {"variant": "code"}, {"lower_chunk_sizes": (4,)}, {}])
 def test_answers_to_many_symbols_are_the_models_own(config, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read off trees where these are followed, and from the model where they are others than its own."""
     monkeypatch.setattr(strings_module, "MAX_SYMBOLS_READ", 1_000)
@@ -314,7 +314,10 @@ def test_the_reason_names_the_first_attempt_and_the_last(num_radii: int, monkeyp
     )
 
 
-@pytest.mark.parametrize("settings", [{"thickness": 2}, {"variant": "code"}, {"variant": "paper"}, {"chunk_size": 4}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"thickness": 2}, {"variant": "code"}, {"variant": "paper"}, {"chunk_size": 4}, {"lower_chunk_sizes": (3, 5)}],
+)
 def test_untrained_models_are_refuted_whatever_they_are(settings: dict) -> None:
     task = make_task("cycle-navigation")
     certificate = certify(make_model("regular-gpt", task, d_model=16, num_heads=2, **settings), task)

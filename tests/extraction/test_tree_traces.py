@@ -11,7 +11,8 @@ from lengthwise.extraction.tree import extract_tree
 from lengthwise.extraction.tree_traces import KnownMerges, Trees, build_trees, compare_traces, root_answers
 from lengthwise.models import make_model
 from lengthwise.models.base import SequenceModel, TreeModel
-from lengthwise.ops.tree_attention import TreeLayer, merge_windows
+from lengthwise.ops.tree import TreeLayer
+from lengthwise.ops.tree_attention import merge_windows
 from lengthwise.tasks import make_task
 
 TASK = make_task("tomita", index=3)

@@ -16,6 +16,9 @@ def make(**config) -> RegularGPT:
     ("config", "sentence"),
     [
         ({"chunk_size": 1}, "model.chunk_size: expected a number greater than or equal to 2, got 1"),
+        ({"lower_chunk_sizes": [4, 1]}, "lower_chunk_sizes.1: expected a number greater than or equal to 2, got 1"),
+        ({"lower_chunk_sizes": 4}, "lower_chunk_sizes: expected a valid tuple"),
+        ({"lower_chunk_sizes": [2] * 17}, "lower_chunk_sizes: .* at most 16 items"),
         ({"num_heads": 5}, r"num_heads: expected a divisor of d_model=64, got 5; choose from \[1, 2, 4"),
         ({"variant": "merged"}, "model.variant: expected 'merge', 'paper', 'code' or 'bare', got 'merged'"),
         ({"hidden": 3}, "hidden: expected an even number for variant merge, got 3"),
@@ -58,6 +61,8 @@ def test_hidden_units_are_part_of_a_configuration_only_where_given() -> None:
     """A setting that came later leaves the ids of earlier runs alone."""
     assert "hidden" not in RegularGPTConfig().model_dump(mode="json")
     assert RegularGPTConfig(hidden=6).model_dump(mode="json")["hidden"] == 6
+    assert "lower_chunk_sizes" not in RegularGPTConfig().model_dump(mode="json")
+    assert RegularGPTConfig(lower_chunk_sizes=(4,)).model_dump(mode="json")["lower_chunk_sizes"] == [4]
 
 
 def test_merged_states_have_one_scale_at_every_depth() -> None:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
-from lengthwise.ops.tree_attention import Tree, attend, attend_masked, last_state, num_levels, prefix_states
+from lengthwise.ops.tree import Tree, num_levels
+from lengthwise.ops.tree_attention import attend, attend_masked, last_state, merge_windows, prefix_states
 
 LENGTHS = (1, 2, 7, 16, 40, 63, 125, 200)
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-4}
@@ -74,15 +75,67 @@ def test_forms_are_equal_in_every_variant(variant: str, chunk_size: int, thickne
     assert_same(gradients(model, last, weight[:, -1]), expected, torch.float64)
 
 
+MIXED = [(2, (4,)), (2, (3, 2, 4)), (3, (2,)), (4, (2, 2, 2, 2, 2))]
+
+
+@pytest.mark.parametrize("length", [1, 2, 4, 5, 63, 125, 200])
+@pytest.mark.parametrize("thickness", [1, 2])
+@pytest.mark.parametrize(("chunk_size", "lower"), MIXED)
+@pytest.mark.parametrize("variant", ["merge", "code"])
+def test_forms_are_equal_where_lower_levels_have_chunks_of_their_own(
+    variant: str, chunk_size: int, lower: tuple[int, ...], thickness: int, length: int
+) -> None:
+    model = make_model(variant=variant, chunk_size=chunk_size, lower_chunk_sizes=lower, thickness=thickness)
+    inputs = draw_inputs(length, batch_size=2)
+    defined, passed, last = model.forward_by_definition(inputs), model(inputs), model.last(inputs)
+    weight = torch.randn(defined.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert_same([passed, last], [defined, defined[:, -1]], torch.float64)
+    expected = gradients(model, defined, weight)
+    assert_same(gradients(model, passed, weight), expected, torch.float64)
+    expected = gradients(model, model.forward_by_definition(inputs)[:, -1], weight[:, -1])
+    assert_same(gradients(model, last, weight[:, -1]), expected, torch.float64)
+    evaluated = model.eval().last(inputs)
+    assert_same([evaluated], [last], torch.float64)
+    assert_same(gradients(model, evaluated, weight[:, -1]), expected, torch.float64)
+
+
+@pytest.mark.parametrize(("chunk_size", "lower"), MIXED)
+@pytest.mark.parametrize("variant", ["merge", "paper", "bare"])
+@pytest.mark.parametrize("length", [1, 3, 4, 21, 50])
+def test_chunks_of_each_level_are_what_a_merge_of_its_parts_says(
+    variant: str, chunk_size: int, lower: tuple[int, ...], length: int
+) -> None:
+    """By hand, one node after another: chunks from the end, pads in front, a level's own number of parts."""
+    model = make_model(variant=variant, chunk_size=chunk_size, lower_chunk_sizes=lower)
+    (layer,), string = model.layers, draw_inputs(length, batch_size=1)
+    nodes, pad, level = list(model.tree.leaves[string[0] + 1]), model.tree.leaves[0], 0
+    while len(nodes) > 1 or level == 0:
+        size = (*lower, *[chunk_size] * 9)[level]
+        nodes = [pad] * (-len(nodes) % size) + nodes
+        nodes = [merge_windows(layer, torch.stack(nodes[start : start + size])) for start in range(0, len(nodes), size)]
+        pad, level = merge_windows(layer, torch.stack([pad] * size)), level + 1
+    assert level == model.tree.num_levels(length)
+    assert_same([model.last_state(string)], [nodes[0][None]], torch.float64)
+
+
+@pytest.mark.parametrize("length", [1, 7, 64, 125])
+@pytest.mark.parametrize("size", [2, 3])
+def test_equal_chunks_written_out_are_those_of_one_size(size: int, length: int) -> None:
+    model, spelled = make_model(chunk_size=size), make_model(chunk_size=size, lower_chunk_sizes=(size, size))
+    inputs = draw_inputs(length)
+    assert torch.equal(model(inputs), spelled(inputs))
+    assert torch.equal(model.last(inputs), spelled.last(inputs))
+
+
 @pytest.mark.parametrize("perturbed", [False, True])
 @pytest.mark.parametrize("thickness", [1, 2])
-@pytest.mark.parametrize("chunk_size", [2, 3])
+@pytest.mark.parametrize(("chunk_size", "lower"), [(2, ()), (3, ()), (2, (4, 3))])
 @pytest.mark.parametrize("variant", ["merge", "code"])
 def test_batches_read_side_by_side_are_read_alike(
-    variant: str, chunk_size: int, thickness: int, perturbed: bool
+    variant: str, chunk_size: int, lower: tuple[int, ...], thickness: int, perturbed: bool
 ) -> None:
     """The definition, one batch after another: lengths that end within the tables, above them and together."""
-    model = make_model(variant=variant, chunk_size=chunk_size, thickness=thickness)
+    model = make_model(variant=variant, chunk_size=chunk_size, lower_chunk_sizes=lower, thickness=thickness)
     batches = [draw_inputs(length, batch_size=size) for length, size in ((63, 2), (1, 3), (2, 1), (125, 1), (63, 4))]
     batches.append(torch.nn.functional.pad(batches[0], (200, 0), value=-1))
     if perturbed:
@@ -136,11 +189,16 @@ def test_windows_that_repeat_are_merged_once(length: int, variant: str, monkeypa
 
 
 @settings(max_examples=40)
-@given(st.integers(1, 40), st.integers(0, 90), st.sampled_from([2, 3, 5]), st.sampled_from(["merge", "code"]))
+@given(
+    st.integers(1, 40),
+    st.integers(0, 90),
+    st.sampled_from([(2, ()), (3, ()), (5, ()), (2, (5,)), (3, (2, 4))]),
+    st.sampled_from(["merge", "code"]),
+)
 def test_leading_pads_cost_nothing_and_change_nothing(
-    length: int, num_pads: int, chunk_size: int, variant: str
+    length: int, num_pads: int, chunks: tuple[int, tuple[int, ...]], variant: str
 ) -> None:
-    model = make_model(chunk_size=chunk_size, variant=variant)
+    model = make_model(chunk_size=chunks[0], lower_chunk_sizes=chunks[1], variant=variant)
     inputs = draw_inputs(length, batch_size=2)
     padded = torch.cat([inputs.new_full((2, num_pads), -1), inputs], 1)
     defined, passed, last = model.forward_by_definition(padded), model(padded), model.last(padded)
@@ -179,6 +237,15 @@ def test_num_levels_is_exact(length: int, chunk_size: int) -> None:
     levels = num_levels(length, chunk_size)
     assert chunk_size**levels >= length
     assert levels == 1 or chunk_size ** (levels - 1) < length
+
+
+@given(st.integers(1, 10**6), st.integers(2, 9), st.lists(st.integers(2, 9), max_size=5))
+def test_num_levels_counts_chunks_of_each_level(length: int, chunk_size: int, lower: list[int]) -> None:
+    levels = num_levels(length, chunk_size, lower)
+    tree = Tree(torch.zeros(2, 2), [], chunk_size, lower_chunk_sizes=tuple(lower))
+    assert levels == tree.num_levels(length)
+    assert tree.reach(levels) == math.prod(map(tree.chunk_size_at, range(levels))) >= length
+    assert levels == 1 or tree.reach(levels - 1) < length
 
 
 @pytest.mark.parametrize(("power", "chunk_size"), [(3, 5), (7, 8), (29, 2), (5, 128)])

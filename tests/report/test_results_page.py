@@ -45,6 +45,14 @@ def test_a_cell_shows_mean_extremes_and_how_many_seeds_are_solved() -> None:
     assert cells["paper"] == "100.0 / 88.7"
 
 
+def test_an_experiment_may_say_what_its_first_table_shows() -> None:
+    outcomes = [outcome(0), outcome(1)]
+    experiment = experiment_with(outcomes)._replace(main=("row", "steps", "CPU s", "paper"))
+    assert main_table(experiment, outcomes).header == ("row", "steps", "CPU s", "paper")
+    details = detail_table(experiment, outcomes)
+    assert "mean" in {*details.header, *dict(details.shared)}
+
+
 def test_a_solved_run_whose_last_probe_erred_has_no_step() -> None:
     one = outcome(0)
     probes = (*one.result.probes, Probe(1500, 0.9, 4.5))

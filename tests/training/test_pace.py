@@ -7,7 +7,7 @@ import torch
 
 from lengthwise.extraction.readers.one_hot import one_hot_columns
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
-from lengthwise.runs.spec import RunSpec, make_spec
+from lengthwise.runs.spec import RunSpec, make_spec, merge
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
 from lengthwise.training.loop import TrainingState, training_steps
 from lengthwise.training.recipe import PaceRecipe, Recipe
@@ -95,6 +95,23 @@ def test_a_checkpoint_keeps_where_training_is_and_what_was_noted(tmp_path: Path)
         assert rest == steps[stop:]
         for one, other in zip(whole.model.parameters(), second.model.parameters(), strict=True):
             assert torch.equal(one, other)
+
+
+def test_at_a_constant_rate_a_pace_decides_when_training_ends_and_nothing_else() -> None:
+    settings = {"model": {"d_model": 16, "num_heads": 2}, "train": {"batch_size": 16, "max_length": 6}}
+    pace = {"solved_loss": 1.2, "contract_steps": 7, "patience": 200}  # the running loss begins at 2
+    paced, free = (
+        make_spec("parity", "regular-gpt", merge(settings, {"train": train}), preset="chi2023")
+        for train in ({"steps": 200, "pace": pace}, {"steps": 200})
+    )
+    first, second = (TrainingState(spec.make_model(), spec.recipe) for spec in (paced, free))
+    records = list(training_steps(first, paced.task, paced.recipe, seed=0))
+    assert first.solved_at is not None
+    assert [record.step for record in records] == list(range(1, first.solved_at + 8))
+    others = training_steps(second, free.task, free.recipe, seed=0)
+    assert records == [next(others) for _ in records]
+    for one, other in zip(first.model.parameters(), second.model.parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_a_pace_without_steps_to_learn_in_is_refused() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lengthwise.conventions import PAD
 from lengthwise.models import make_model
-from lengthwise.ops.tree_attention import num_levels
+from lengthwise.ops.tree import num_levels
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
@@ -36,7 +36,7 @@ def test_the_map_of_a_node_is_what_its_symbols_do(seed: int, length: int, chunk:
     table, generator = table_of(dyck()), torch.Generator().manual_seed(seed)
     strings = torch.randint(2, (2, length), generator=generator)
     strings[torch.rand(strings.shape, generator=generator) < pads] = PAD
-    levels = maps_of_nodes(strings, table, chunk)
+    levels = maps_of_nodes(strings, table, lambda level: chunk)
     assert len(levels) == num_levels(length, chunk) + 1
     assert levels[-1].shape[1] == 1
     for level, maps in enumerate(levels):
@@ -62,7 +62,7 @@ def test_nodes_are_shown_with_their_own_maps(chunk_size: int, leading: int) -> N
     strings = torch.cat([strings.new_full((40, leading), PAD), strings], 1)
     table = table_of(task)
     states, maps = nodes_of(model, strings, table)
-    levels = maps_of_nodes(strings, table, chunk_size)
+    levels = maps_of_nodes(strings, table, model.tree.chunk_size_at)
     count = len(strings)
     torch.testing.assert_close(states[-count:], model.last_state(strings))
     assert torch.equal(maps[-count:], levels[-1][:, -1])
@@ -72,7 +72,7 @@ def test_nodes_are_shown_with_their_own_maps(chunk_size: int, leading: int) -> N
         piece = strings[row : row + 1, -size:]
         equal = states[:-count].isclose(model.last_state(piece)).all(1)
         assert equal.any()
-        assert (maps[:-count][equal] == maps_of_nodes(piece, table, chunk_size)[-1][0, 0]).all()
+        assert (maps[:-count][equal] == maps_of_nodes(piece, table, model.tree.chunk_size_at)[-1][0, 0]).all()
 
 
 def test_the_loss_is_the_mean_over_nodes_and_states() -> None:

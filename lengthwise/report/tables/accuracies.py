@@ -82,7 +82,8 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
     curves = [accuracies_scored(result, cell, experiment) for result in results]
     means = [curve.mean() for curve in curves]
     solved = [result for result, curve in zip(results, curves, strict=True) if curve.min() == 1.0]
-    solved_at = [probe for result in solved if (probe := result.flawless_from)]
+    # Probes are strings of the task that was learned.
+    solved_at = [probe for result in solved if cell.task is None and (probe := result.flawless_from)]
     return (
         *start,
         percent(sum(means) / len(means)),

@@ -22,7 +22,10 @@ def runs_text(cell: Cell, results: Sequence[RunResult]) -> str:
 
 def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> LengthCurve:
     """A run's accuracies at the lengths that count in its cell."""
-    curve = result.dense.between(*(cell.window or experiment.plan.dense))
+    measured = result.dense
+    if cell.task is not None:
+        measured = result.on_other_tasks[cell.specs[0].other_tasks.index(cell.task)]
+    curve = measured.between(*(cell.window or experiment.plan.dense))
     return curve.balanced() if experiment.scored == "balanced" else curve
 
 

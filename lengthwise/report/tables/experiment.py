@@ -21,9 +21,9 @@ def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: what a reader comes for, in at most eight columns."""
+    """One line for each cell: what a reader comes for, in at most eight columns, or as the experiment has it."""
     of_their_own = {"error": MAIN_ERROR_COLUMNS, "until": MAIN_PURSUIT_COLUMNS}
-    names = of_their_own.get(experiment.scored) or main_columns(experiment)
+    names = experiment.main or of_their_own.get(experiment.scored) or main_columns(experiment)
     return cell_table(experiment, outcomes).columns(names).without_empty().folded(["column"])
 
 

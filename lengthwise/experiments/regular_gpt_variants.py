@@ -1,0 +1,48 @@
+"""RegularGPT's layer three ways, and one or two of them a level (thickness K), under the protocol of Table 1."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale
+from lengthwise.experiments.languages import LANGUAGES
+from lengthwise.experiments.regular_gpt_tables import plan_of_lengths, specs_at_rates
+
+ROWS = ("Even Pairs", "Parity", "Cycle Navigation")
+
+LAYERS: Mapping[str, str] = MappingProxyType({"code": "the code's", "paper": "GPT-2's", "merge": "ours"})
+"""Variants of `regular-gpt`, and whose layer each has."""
+
+
+@EXPERIMENTS.register("regular-gpt/variants")
+def variants(scale: Scale = "small") -> Experiment:
+    """The published code's layer, GPT-2's as the paper has it, and ours; one or two a level; preset `chi2023`."""
+    cells = []
+    for language in LANGUAGES:
+        if language.row in ROWS:
+            for variant, whose in LAYERS.items():
+                for thickness in (1, 2):
+                    model = {"chunk_size": 2, "variant": variant, "thickness": thickness}
+                    specs = specs_at_rates(
+                        scale, language.task, "regular-gpt", {"task": language.fields, "model": model}
+                    )
+                    is_published = thickness == 1 and variant != "merge"
+                    published = language.published.chunks_of_2 if is_published else ""
+                    cells.append(Cell(language.row, f"{whose}, K={thickness}", specs, published))
+    return Experiment(
+        title="Chi et al. (2023): layers and thickness of RegularGPT",
+        about=(
+            "Preset `chi2023` and C=2, as in `regular-gpt/table-1`, with the layer of the published code (normalized "
+            "after its sums), with GPT-2's, of which the paper speaks (section 3), and with ours; K=1, which the paper "
+            "takes for regular languages, and K=2 layers a level (section 3.2)."
+        ),
+        notes=(
+            "Scale `small`: D=64, 5,000 steps, one seed at each of three rates: 1e-4, 3e-4 and 5e-4.",
+            "The paper's entries stand next to both layers that may be its own: GPT-2's, as its text says, and its code's.",
+            "Ours was made for preset `fast`, with pads, noise and Muon; here it has neither, and Adam.",
+            "K=2 costs more than twice as much: a state then depends on more than its window, so that equal windows "
+            "cannot share one merge, and the lower of two layers needs the states of all positions.",
+        ),
+        cells=cells,
+        plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),
+        scored="legal",
+    )

@@ -1,0 +1,87 @@
+"""What a tree over symbols is: its leaves, the layers that merge states, and how many of them each level merges."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor
+
+PadRule = Literal["merged", "raw"]
+
+
+@runtime_checkable
+class TreeLayer(Protocol):
+    """A transformer layer taken apart around its attention, so that each form can arrange the pieces.
+
+    Its value for the newest state y_0 and its window y_0 ... y_{C-1} is
+    ``output(y_0, attend(query(n_0), keys, values, bias))`` with ``n_j = normalize(y_j)`` and
+    ``keys[j], values[j] = key_value(n_j)``.
+    """
+
+    # Methods only: since Python 3.12, `isinstance` looks up the members of a protocol in the class and in the object's
+    # own dictionary, where a module's parameters and submodules are not.
+    def window_bias(self) -> Float[Tensor, "H C"]: ...
+    def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]: ...
+    def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]: ...
+    def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]: ...
+    def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]: ...
+
+
+Merge = Callable[[Tensor, Tensor | None], Tensor]
+"""A layer's value on windows, oldest part first: of states [R, D] by indices [C, M], or of parts [C, M, D] and None."""
+
+
+@runtime_checkable
+class FusedLayer(Protocol):
+    """A tree layer that has its value in one piece, for training; None where it is to be taken apart."""
+
+    def fused(self) -> Merge | None: ...
+
+
+class Tree(NamedTuple):
+    """What all forms of the function share: a leaf per symbol (row 0 is the pad), the K layers of a level, C, pad rule.
+
+    The lowest levels may have chunks of other sizes: level l, from 0 on, has the l-th of `lower_chunk_sizes`, and C
+    where there is none.
+    """
+
+    leaves: Float[Tensor, "V D"]
+    layers: Sequence[TreeLayer]
+    chunk_size: int
+    pad_rule: PadRule = "merged"
+    lower_chunk_sizes: tuple[int, ...] = ()
+
+    def chunk_size_at(self, level: int) -> int:
+        """How many states of level 0, 1, ... a state of the next one merges."""
+        return self.lower_chunk_sizes[level] if level < len(self.lower_chunk_sizes) else self.chunk_size
+
+    def reach(self, level: int) -> int:
+        """The symbols below a state after this many levels; at level 0, 1, ... the distance between states merged."""
+        return math.prod(self.chunk_size_at(below) for below in range(level))
+
+    def num_levels(self, length: int) -> int:
+        """Depth of the tree over a prefix (`num_levels`)."""
+        return num_levels(length, self.chunk_size, self.lower_chunk_sizes)
+
+
+def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = ()) -> int:
+    """Depth of the tree over a prefix: the least L >= 1 whose first L chunk sizes have a product >= length.
+
+    Where all chunks have C symbols, that is C^L >= length.
+
+    Example:
+        >>> num_levels(125, 5), num_levels(126, 5), num_levels(1, 2)
+        (3, 4, 1)
+        >>> num_levels(500, 2), num_levels(500, 2, lower_chunk_sizes=(4, 4))
+        (9, 7)
+    """
+    if length < 1:
+        raise ValueError(f"length: expected at least 1 symbol, got {length}; a string must not be empty")
+    if (smallest := min((chunk_size, *lower_chunk_sizes))) < 2:
+        raise ValueError(f"chunk_size: expected at least 2, got {smallest}; one state alone cannot be merged")
+    levels, reach = 0, 1
+    while reach < length or levels == 0:
+        reach *= lower_chunk_sizes[levels] if levels < len(lower_chunk_sizes) else chunk_size
+        levels += 1
+    return levels

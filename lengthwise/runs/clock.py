@@ -1,0 +1,32 @@
+"""The seconds that a run takes, over all interruptions."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lengthwise.runs.folder import RunStatus
+
+
+class Clock:
+    """Wall and CPU seconds, going on from an earlier status."""
+
+    def __init__(self, before: RunStatus) -> None:
+        self._wall = time.perf_counter() - before.wall_seconds
+        self._cpu = time.process_time() - before.cpu_seconds
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Leave out what is done meanwhile."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        self._wall += time.perf_counter() - wall
+        self._cpu += time.process_time() - cpu
+
+    def status(self, status: str, step: int, message: str = "") -> RunStatus:
+        return RunStatus(
+            status=status,
+            step=step,
+            wall_seconds=round(time.perf_counter() - self._wall, 3),
+            cpu_seconds=round(time.process_time() - self._cpu, 3),
+            message=message,
+        )

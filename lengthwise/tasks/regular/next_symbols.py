@@ -1,0 +1,220 @@
+"""Which symbols may come next: the other form in which formal languages are learned."""
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from lengthwise.automata import DFA, Transducer
+from lengthwise.automata.dfa import joint_sampler
+from lengthwise.automata.sampling import StringSampler
+from lengthwise.conventions import IGNORE
+from lengthwise.tasks.base import TASKS, Batch, RegularTask
+from lengthwise.tasks.regular.recognition import REPEAT_WEIGHT, RecognitionTask
+from lengthwise.tasks.regular.scratchpad import BaseTask
+
+WEIGHTS = (1.0, REPEAT_WEIGHT)
+"""What a repeated symbol multiplies the odds of a string by: half of the strings are uniform, half persistent."""
+
+
+@TASKS.register("next-symbols")
+class NextSymbols(RegularTask):
+    """The set of symbols that may come next in a string of a language, after every prefix.
+
+    After w, the symbol s may come next if some string of the language begins with w s; with `with_end`, the set also
+    says whether the string may end here, that is, whether w is in the language. Each set that occurs is a class.
+    `base` is a task of recognition (a name, or a name and fields), whose language is taken. Nothing is supervised after
+    a prefix with which no string of the language begins; samples have no such prefix.
+
+    A sample is a prefix of strings of the language; half of them are drawn uniformly among all of the length, and half
+    persistent: every symbol that repeats the one before multiplies the odds by `REPEAT_WEIGHT`. Lengths are balanced
+    where every set can be the answer; of D_2 and of D_n with an odd n none is.
+
+    Raises:
+        ValueError: the base task is unknown or recognizes no language, or the same set is the answer everywhere, as for
+            Tomita 5 and 6 without `with_end`: all symbols may always come next.
+
+    Example:
+        >>> task = NextSymbols(base={"name": "bounded-dyck", "depth": 2})
+        >>> task.classes
+        ('(, )', '(', ')')
+        >>> [task.classes[answer] for answer in task.solve(task.encode("(())")[None])[0]]
+        ['(, )', ')', '(, )', '(']
+
+    Source: Bhattamishra et al., "On the Ability and Limitations of Transformers to Recognize Formal Languages" (arXiv
+        2009.11264), section 4, after Gers and Schmidhuber (2001).
+    Differs from the source: a set is one class, and not a number for each of its symbols; a string counts by the answer
+        after its last symbol, and not only where all answers are right; strings are prefixes of any string of the
+        language, of one length, drawn uniformly or persistent, and not whole strings from a generator of each
+        language. The source has the end in no set; of Tomita 5 and 6 it has membership in place of the set, which is
+        what `with_end` gives.
+    """
+
+    prefix_exchangeable: ClassVar[bool] = False
+
+    base: BaseTask = Field("tomita", validate_default=True)
+    with_end: bool = False
+
+    @model_validator(mode="after")
+    def _has_different_answers(self) -> "NextSymbols":
+        if not isinstance(self.base, RecognitionTask):
+            raise ValueError(f"base: expected a task that recognizes a language, got {self.base.name}; take a tomita")
+        if len(self.classes) < 2:
+            way_out = "choose another language" if self.with_end else "set with_end=true, or choose another language"
+            raise ValueError(
+                f"base: expected a language after whose prefixes different symbols may come next, got one where it is "
+                f"always {self.classes[0]!r}; {way_out}"
+            )
+        return self
+
+    @property
+    def language(self) -> DFA:
+        """The language of the base task."""
+        assert isinstance(self.base, RecognitionTask)
+        return self.base.language
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Those of the language."""
+        return self.language.symbols
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The sets that occur after a symbol, named by what is in them."""
+        return _next_sets(self.language, self.with_end).names
+
+    @property
+    def transducer(self) -> Transducer:
+        """The automaton of the language, its states answering with their sets."""
+        sets = _next_sets(self.language, self.with_end)
+        return Transducer(self.language.semiautomaton, self.language.start, sets.outputs)
+
+    def is_legal_length(self, length: int) -> bool:
+        """Whether some string of the language has a prefix of this length."""
+        return length >= 1 and bool(self._prefixes.sampler.possible(length).any())
+
+    def is_balanced_length(self, length: int) -> bool:
+        """Whether each set can be the answer to a string of this length."""
+        return self.is_legal_length(length) and all(self._odds_of_answers(length) > 0)
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw prefixes of strings of the language; every prefix is supervised."""
+        self.check_length(length)
+        is_persistent = torch.randint(2, (batch_size,), generator=generator)
+        uniforms = torch.rand(batch_size, length, generator=generator, dtype=torch.float64)
+        strings = self._prefixes.sampler.sample(uniforms.numpy(), is_persistent.numpy())
+        inputs = torch.from_numpy(strings).contiguous()
+        return Batch(inputs, self.solve(inputs))
+
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """What the automaton says: a language is all that there is, and no formula."""
+        return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
+
+    def baseline(self, length: int) -> float:
+        """Probability of the likeliest set after a sample."""
+        self.check_length(length)
+        return float(self._odds_of_answers(length).max())
+
+    @property
+    def _prefixes(self) -> "_Prefixes":
+        return _prefixes_of(self.language)
+
+    def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
+        odds, outputs = self._prefixes.odds(length), self.transducer.outputs
+        is_possible = odds > 0  # the answer to the empty string, which is none, is never that to a sample
+        return np.bincount(outputs[is_possible], odds[is_possible], len(self.classes))
+
+
+class _NextSets:
+    """The sets of a language: the names of those that occur after a symbol, and the number of each state's."""
+
+    def __init__(self, language: DFA, with_end: bool) -> None:
+        table = language.semiautomaton.table
+        is_live = live_states(language)
+        is_legal = is_live[table]
+        may_end = language.accepting & with_end
+        keys = [(*legal.tolist(), bool(end)) for legal, end in zip(is_legal, may_end, strict=True)]
+        after_a_symbol = {int(state) for q in language.semiautomaton.reachable(language.start) for state in table[q]}
+        occurring = sorted({keys[state] for state in after_a_symbol if is_live[state]}, reverse=True)
+        self.names = tuple(_name(language.symbols, key) for key in occurring)
+        numbers = {key: number for number, key in enumerate(occurring)}
+        self.outputs = np.array(
+            [numbers.get(key, IGNORE) if live else IGNORE for key, live in zip(keys, is_live, strict=True)]
+        )
+
+
+def live_states(language: DFA) -> Bool[np.ndarray, " Q"]:
+    """The states from which an accepting one is reached, itself among them.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> live_states(library.tomita(1)).tolist()
+        [True, False]
+    """
+    table, live = language.semiautomaton.table, language.accepting.copy()
+    while not np.array_equal(wider := live | live[table].any(axis=1), live):
+        live = wider
+    return live
+
+
+def _name(symbols: Sequence[str], key: tuple[bool, ...]) -> str:
+    *are_legal, end = key
+    legal = ", ".join(symbol for symbol, is_legal in zip(symbols, are_legal, strict=True) if is_legal)
+    return (legal or "no symbol") + " or end" * end
+
+
+class _Prefixes:
+    """The prefixes of the strings of a language, and how likely each state is after one that was drawn."""
+
+    def __init__(self, language: DFA) -> None:
+        self.language = language
+        self.live = live_states(language)
+        self._odds: list[list[Float64[np.ndarray, "Q V"]]] = [[] for _ in WEIGHTS]
+
+    @cached_property
+    def sampler(self) -> StringSampler:
+        """Draws them uniformly (start 0) or persistent (start 1)."""
+        prefixes = DFA(self.language.semiautomaton, self.language.start, self.live)
+        return joint_sampler([prefixes], WEIGHTS)
+
+    def odds(self, length: int) -> Float64[np.ndarray, " Q"]:
+        """The probability of each state after a sample of this length of at least 1."""
+        while len(self._odds[0]) < length:
+            for weight, odds in zip(WEIGHTS, self._odds, strict=True):
+                odds.append(self._after_another_symbol(odds, weight))
+        uniform, persistent = (odds[length - 1].sum(axis=1) for odds in self._odds)
+        both: np.ndarray = (uniform + persistent) / 2
+        return both
+
+    def _after_another_symbol(
+        self, odds: list[Float64[np.ndarray, "Q V"]], weight: float
+    ) -> Float64[np.ndarray, "Q V"]:
+        """By state and last symbol; a prefix of a prefix is one, so that its odds are products along the string."""
+        table = self.language.semiautomaton.table
+        if odds:
+            before = odds[-1].sum(axis=1, keepdims=True) + (weight - 1) * odds[-1]
+        else:
+            before = np.zeros(table.shape)
+            before[self.language.start] = 1
+        after = np.zeros(table.shape)
+        for symbol in range(table.shape[1]):
+            np.add.at(after[:, symbol], table[:, symbol], before[:, symbol])
+        after[~self.live] = 0
+        total = after.sum()
+        scaled: np.ndarray = after / total if total else after
+        return scaled
+
+
+@lru_cache(maxsize=64)
+def _next_sets(language: DFA, with_end: bool) -> _NextSets:
+    return _NextSets(language, with_end)
+
+
+@lru_cache(maxsize=64)
+def _prefixes_of(language: DFA) -> _Prefixes:
+    return _Prefixes(language)

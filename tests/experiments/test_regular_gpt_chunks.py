@@ -1,0 +1,81 @@
+"""Chunk sizes chosen by pilots: what counts, and that records are enough."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from command import exit_code
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiments.regular_gpt_chunks import Choice, Chunks, chosen_size
+from lengthwise.models.base import eval_mode
+from lengthwise.report.pages.chunks import chunks_page
+from lengthwise.runs.execute import execute
+from lengthwise.runs.folder import load_run
+from lengthwise.runs.spec import make_spec
+from lengthwise.training.loop import training_lengths
+
+
+def reproduce(folder: Path, *more: str) -> int:
+    return exit_code("reproduce", "regular-gpt/chunks", "--scale", "smoke", "--pages", str(folder), *more)
+
+
+def test_the_page_and_its_choices_are_made_of_records_alone(tmp_path: Path) -> None:
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "runs"), "--workers", "1") == 0
+    page = tmp_path / "regular-gpt-chunks-smoke.md"
+    whole = page.read_text()
+    assert "| C=4, then 2 | 5 | 8 | 13 |" in whole
+    assert "| Even Pairs | 0 | 0." in whole
+    page.unlink()
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "other"), "--recorded", "--page-only") == 0
+    assert page.read_text() == whole
+
+
+def test_the_lowest_training_loss_chooses_and_the_accuracy_does_not() -> None:
+    choice = Choice("Parity", 3, {2: 0.5, 3: 0.01, 4: 0.02}, 6.0, {2: 1.0, 3: 0.5, 4: 0.75}, {2: 9.0, 3: 8.0, 4: 7.0})
+    assert choice.size == 3
+    assert chosen_size({4: 0.5, 2: 0.5}) == 2
+    page = chunks_page(Chunks({"C=2": {40: 6, 500: 9, 10_000: 14}}, (choice,)), "page")
+    text = "\n".join(page.sections).replace("\N{NO-BREAK SPACE}", " ")
+    assert "| Parity | 3 | 0.5 | 0.01 | 0.02 | C=3 | 50.00 % | 100 % | 8 | 6 |" in text
+    assert "50.00 % with the size that pilots choose, 100 % with C=2, 50.00 % with C=3, 75.00 % with C=4" in text
+
+
+def test_a_choice_without_its_net_shows_the_losses_only() -> None:
+    choice = Choice("Parity", 0, {3: 0.1}, 2.0, {}, {})
+    text = "\n".join(chunks_page(Chunks({}, (choice,)), "page").sections)
+    assert "| Parity | 0 | - | 0.1 | - | C=3 | - | - | - | 2 |" in text
+
+
+@pytest.mark.parametrize("scale", ["smoke", "small"])
+def test_pilots_differ_from_nets_in_their_steps_alone(scale: str) -> None:
+    cells = {(cell.row, cell.column): cell for cell in EXPERIMENTS["regular-gpt/chunks"](scale).cells}
+    pilots = [(row, column) for row, column in cells if column.startswith("pilot, ")]
+    assert len(pilots) == (3 if scale == "smoke" else 12)
+    for row, column in pilots:
+        nets = cells[row, column.removeprefix("pilot, ")].specs
+        for pilot, net in zip(cells[row, column].specs, nets, strict=True):
+            steps = {"steps": net.recipe.steps, "checkpoint_every": net.recipe.checkpoint_every}
+            assert pilot._replace(recipe=pilot.recipe.model_copy(update=steps)).id == net.id
+            assert scale == "smoke" or pilot.recipe.steps < net.recipe.steps / 5
+
+
+def test_the_training_loss_is_measured_where_the_plan_says_so(tmp_path: Path) -> None:
+    """By hand: the mean cross-entropy of the final weights over the lengths of training."""
+    settings = {
+        "model": {"d_model": 8, "num_heads": 2},
+        "train": {"steps": 3, "batch_size": 2_000, "max_length": 3, "lengths": "legal"},
+    }
+    spec = make_spec("parity", "regular-gpt", settings)
+    plan = EvaluationPlan(dense=(5, 6), dense_strings=2, long=(), structured=())
+    assert execute(spec, tmp_path, plan).training_loss is None
+    loss = execute(spec, tmp_path, plan.model_copy(update={"training_loss": True})).training_loss
+    assert "training_loss" not in plan.model_dump(mode="json")
+    model, losses = load_run(tmp_path / spec.id).model, []
+    with eval_mode(model):
+        for length in training_lengths(spec.task, spec.recipe)[0]:  # all strings, each of which is as likely
+            strings = torch.cartesian_prod(*[torch.arange(2)] * length).view(-1, length)
+            log_odds = model.last(strings).log_softmax(-1)
+            losses.append(float(-log_odds.gather(1, strings.sum(1, keepdim=True) % 2).mean()))
+    assert loss == pytest.approx(sum(losses) / 3, abs=0.1)

@@ -1,0 +1,48 @@
+"""Which runs the pages about layers have, and share."""
+
+from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiments.base import Cell
+from lengthwise.experiments.inside import OURS
+
+
+def cells_of(name: str, scale: str = "small") -> dict[tuple[str, str], Cell]:
+    return {(cell.row, cell.column): cell for cell in EXPERIMENTS[name](scale).cells}
+
+
+def test_thickness_one_with_the_layer_of_the_code_is_table_1() -> None:
+    table, variants = cells_of("regular-gpt/table-1"), cells_of("regular-gpt/variants")
+    for row in ("Even Pairs", "Parity", "Cycle Navigation"):
+        assert variants[row, "the code's, K=1"].specs == table[row, "C=2"].specs
+    assert EXPERIMENTS["regular-gpt/variants"]("small").plan == EXPERIMENTS["regular-gpt/table-1"]("small").plan
+
+
+def test_cells_differ_in_layer_and_thickness_alone() -> None:
+    variants = cells_of("regular-gpt/variants")
+    assert len(variants) == 18
+    for (row, _), cell in variants.items():
+        first = variants[row, "the code's, K=1"]
+        for spec, other in zip(cell.specs, first.specs, strict=True):
+            changes = {"variant": "code", "thickness": 1}
+            assert spec._replace(model_config=spec.model_config.model_copy(update=changes)) == other
+    assert len({spec.id for cell in variants.values() for spec in cell.specs}) == 54
+
+
+def test_nets_with_the_papers_layers_are_trained_without_what_encourages_clusters() -> None:
+    variants = cells_of("regular-gpt/variants")
+    inside = cells_of("regular-gpt/inside")
+    assert len(inside) == 6
+    for (row, column), cell in inside.items():
+        (spec,) = cell.specs
+        augmentation = spec.recipe.augmentation
+        noise = (
+            augmentation.state_noise,
+            augmentation.late_state_noise,
+            augmentation.padding,
+            spec.recipe.late_consistency,
+        )
+        if column == OURS:
+            assert all(noise)
+        else:
+            assert not any(noise)
+            assert spec in variants[row, f"{column}, K=1"].specs
+            assert spec.recipe.optimizer.learning_rate == 3e-4
