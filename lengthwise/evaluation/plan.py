@@ -73,7 +73,9 @@ class EvaluationPlan(BaseModel):
         return self if shared[0] > shared[1] else self.model_copy(update={"dense": shared})
 
     def covers(self, other: "EvaluationPlan") -> bool:
-        """Whether a result under this plan has all that one under the other would have; it may have more lengths.
+        """Whether a result under this plan has all that one under the other would have.
+
+        It may have more lengths, and a certificate that the other does not ask for.
 
         Example:
             >>> wide, narrow = EvaluationPlan(), EvaluationPlan(dense=(51, 100))
@@ -81,7 +83,8 @@ class EvaluationPlan(BaseModel):
             (True, False)
         """
         (low, high), (other_low, other_high) = self.dense, other.dense
-        return low <= other_low <= other_high <= high and self == other.model_copy(update={"dense": self.dense})
+        more = {"dense": self.dense, "certificate": self.certificate or other.certificate}
+        return low <= other_low <= other_high <= high and self == other.model_copy(update=more)
 
     def measure(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None

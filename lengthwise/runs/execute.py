@@ -1,5 +1,6 @@
 """Execute a run: train or continue, measure, write down."""
 
+import math
 import signal
 import threading
 import time
@@ -22,6 +23,7 @@ from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
 from lengthwise.tasks.base import SymbolTask, VectorTask
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
+from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
 
 
@@ -297,6 +299,7 @@ def _probe(state: TrainingState, task: SymbolTask, clock: "_Clock") -> Probe:
 def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     (spec, folder), (state, status, certificate) = work[:2], trained
     started = time.perf_counter()
+    loss = math.nan if spec.until is not None else final_loss(state, spec.task, spec.recipe, seed=spec.seed)
     state.load_final_weights()
 
     announced = ""
@@ -333,6 +336,7 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
         num_parameters=sum(p.numel() for p in state.model.parameters()),
         plan=plan,
         certificate=certificate,
+        final_loss=loss if math.isfinite(loss) else None,
         **measured,
         probes=tuple(folder.probes.read()),
         training=status,
