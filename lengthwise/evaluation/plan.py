@@ -29,8 +29,7 @@ class EvaluationPlan(BaseModel):
 
     The dense range is measured in one pass where the task is `prefix_exchangeable`, with independent strings
     otherwise; long lengths always with independent strings. Strings are drawn from `seed`, the same for every run.
-    With `certificate`, whoever runs the plan also certifies the model; with `training_loss`, he also measures the loss
-    of the final weights at the lengths of training (`lengthwise.training.final_loss`).
+    With `certificate`, whoever runs the plan also certifies the model.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,7 +39,6 @@ class EvaluationPlan(BaseModel):
     long: tuple[LongLength, ...] = ((1_000, 256), (10_000, 256), (100_000, 32))
     structured: tuple[LongLength, ...] = ((500, 32), (10_000, 16))
     certificate: bool = False
-    training_loss: bool = Field(False, exclude_if=lambda is_measured: not is_measured)
     seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")
@@ -75,7 +73,9 @@ class EvaluationPlan(BaseModel):
         return self if shared[0] > shared[1] else self.model_copy(update={"dense": shared})
 
     def covers(self, other: "EvaluationPlan") -> bool:
-        """Whether a result under this plan has all that one under the other would have; it may have more lengths.
+        """Whether a result under this plan has all that one under the other would have.
+
+        It may have more lengths, and a certificate that the other does not ask for.
 
         Example:
             >>> wide, narrow = EvaluationPlan(), EvaluationPlan(dense=(51, 100))
@@ -83,7 +83,8 @@ class EvaluationPlan(BaseModel):
             (True, False)
         """
         (low, high), (other_low, other_high) = self.dense, other.dense
-        return low <= other_low <= other_high <= high and self == other.model_copy(update={"dense": self.dense})
+        more = {"dense": self.dense, "certificate": self.certificate or other.certificate}
+        return low <= other_low <= other_high <= high and self == other.model_copy(update=more)
 
     def measure(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None

@@ -88,7 +88,7 @@ def chunks(scale: Scale = "small") -> Experiment:
             f"A pilot is a run of {PILOT_STEPS:,} steps, a sixth of a net's, with the whole schedule in them. The "
             "size is chosen at equal steps, not equal seconds: longer chunks make cheaper steps. What counts is the "
             "loss of the final weights, without noise or pads, on a new batch of each training length "
-            "(`training_loss` in the records); no string longer than 40 symbols plays a part.",
+            "(`final_loss` in the records); no string longer than 40 symbols plays a part.",
             "Pilots must be long enough to have learned something: after 300 steps (seed 0) the losses of the three "
             "sizes were within a hundredth of one another on each of the four tasks, and a choice would be noise.",
             "Where chunks differ, the levels share one layer as everywhere; a shorter window takes the first of its "
@@ -96,7 +96,7 @@ def chunks(scale: Scale = "small") -> Experiment:
             "The paper's column is max / mean over its three seeds, under its own protocol.",
         ),
         cells=cells,
-        plan=plan.model_copy(update={"training_loss": True}),
+        plan=plan,
         main=("row", "column", "mean", "lowest", "10,000", "solved", "CPU s", "paper"),
         study=lambda root: Chunks(_depths(), tuple(_choices(root, cells))),
     )
@@ -151,7 +151,7 @@ def _choice(row: str, seed: int, results: Mapping[str, RunResult]) -> Choice:
     return Choice(
         row,
         seed,
-        losses={size: pilot.training_loss for size, pilot in pilots.items() if pilot.training_loss is not None},
+        losses={size: pilot.final_loss for size, pilot in pilots.items() if pilot.final_loss is not None},
         pilot_seconds=sum(pilot.training.cpu_seconds for pilot in pilots.values()),
         accuracies={size: net.dense.balanced().mean() for size, net in nets.items()},
         seconds={size: net.training.cpu_seconds for size, net in nets.items()},

@@ -25,15 +25,28 @@ class BlockLinearLayer(nn.Module):
     `"reflected"`, each block the identity or a reflection, or between them at a `temperature` above 0 (`reflections`),
     v = 0; `"clamped"`, columns of p-norm at most 1; `"rescaled"`, columns less their mean, blocks divided by their
     largest column. The last three have a learned first state.
+    `input_map`: `"two-layer"`, as above, or `"linear"`, v(e) = B e without a bias. `first_state`: `"learned"`, or
+    `"zero"`, which is no parameter. Columns that are hardened have neither of the second.
 
-    Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"`), and the published code (`"rescaled"`, whose generators these
-    are). Differs from the source: v(e) is made by two maps and the first state is learned, as in the code, where eq.
-        (5) has B u_t and no first state; `"stochastic"` is ours, `"reflected"` that of others (see `reflections`).
+    Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"` columns, a `"linear"` input map, a first state of `"zero"`), and
+    the published code (`"rescaled"`, `"two-layer"`, `"learned"`, whose generators these are). Differs from the source:
+        eq. (5) names no first state; `"stochastic"` is ours, `"reflected"` that of others (see `reflections`).
     """
 
     temperature: Tensor
+    first_state: Tensor
 
-    def __init__(self, *, d_model: int, block_dim: int, columns: str, p: float, hidden: int) -> None:
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        block_dim: int,
+        columns: str,
+        p: float,
+        hidden: int,
+        input_map: str = "two-layer",
+        first_state: str = "learned",
+    ) -> None:
         super().__init__()
         self.blocks = (d_model // block_dim, block_dim)
         self.columns, self.p = columns, p
@@ -43,14 +56,21 @@ class BlockLinearLayer(nn.Module):
             self.transition_map.extend([nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, size)])
         self.input_map: nn.Sequential | None = None
         if columns not in HARDENED:
-            self.input_map = nn.Sequential(nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, d_model))
-        self.first_state = nn.Parameter(torch.empty(self.blocks))
+            maps = [nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, d_model)]
+            self.input_map = nn.Sequential(
+                *maps if input_map == "two-layer" else [nn.Linear(d_model, d_model, bias=False)]
+            )
+        if first_state == "zero":
+            self.register_buffer("first_state", torch.zeros(self.blocks), persistent=False)
+        else:
+            self.first_state = nn.Parameter(torch.empty(self.blocks))
         self.register_buffer("temperature", torch.tensor(1.0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Matrices and biases uniform up to 1 / sqrt(inputs), first state (or its logits) N(0, 1), temperature 1."""
         draw_linears(self, generator)
-        nn.init.normal_(self.first_state, generator=generator)
+        if isinstance(self.first_state, nn.Parameter):
+            nn.init.normal_(self.first_state, generator=generator)
         self.temperature.fill_(1.0)
 
     def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:

@@ -29,7 +29,8 @@ class BlockLinearRNNConfig(ModelConfig):
     `"reflected"` columns the temperature is 1 in the first 40 % of training, falls to `end_temperature` until 90 %
     (each step by the same factor), and is 0 in the last 10 %. Stochastic columns are one-hot vectors then, about which
     the first layer learns no more, and the net is a finite machine; blocks of reflected ones are the identity or a
-    reflection, which preserves all distances between states.
+    reflection, which preserves all distances between states. `input_map` and `first_state` as in `BlockLinearLayer`,
+    of all layers: `"linear"` and `"zero"` with `"clamped"` columns are eq. (5) and (6) of Fan et al. (2024), literally.
     """
 
     d_model: Width = 64
@@ -40,6 +41,8 @@ class BlockLinearRNNConfig(ModelConfig):
     hidden: int = Field(512, ge=0, le=MAX_WIDTH)
     read: Literal["all", "last", "mixture"] = "all"
     end_temperature: float = Field(0.001, gt=0, le=1)
+    input_map: Literal["two-layer", "linear"] = Field("two-layer", exclude_if=lambda name: name == "two-layer")
+    first_state: Literal["learned", "zero"] = Field("learned", exclude_if=lambda name: name == "learned")
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "BlockLinearRNNConfig":
@@ -54,6 +57,12 @@ class BlockLinearRNNConfig(ModelConfig):
                 "hidden: expected at least 1 unit unless one layer has columns 'stochastic' or 'reflected', which are "
                 f"made from a symbol's own numbers then, got 0 with {self.num_layers} of {self.columns!r}; give it some"
             )
+        if self.columns in HARDENED and (self.input_map, self.first_state) != ("two-layer", "learned"):
+            name = "input_map" if self.input_map == "linear" else "first_state"
+            raise ValueError(
+                f"{name}: expected its default with columns 'stochastic' or 'reflected', to whose states nothing is "
+                f"added and which cannot start at 0, got {getattr(self, name)!r}; choose columns='clamped'"
+            )
         mixed = (self.columns, self.num_layers, self.block_dim)
         if self.read == "mixture" and mixed != ("stochastic", 1, self.d_model):
             raise ValueError(
@@ -67,6 +76,8 @@ class BlockLinearRNNConfig(ModelConfig):
 @MODELS.register("block-linear-rnn")
 class BlockLinearRNN(FollowsTraining, RecurrentModel):
     """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
+
+    With a linear input map and a first state of zero, x_t = A(u_t) x_{t-1} + B u_t from x_0 = 0: eq. (5).
 
     The first layer reads the embedded symbols, normalized, or, without hidden units, as they are; each further one the
     normalized sum of the embedding and the states of all layers below. In the first layer transitions depend on the
@@ -101,7 +112,13 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         )
         self.layers = nn.ModuleList(
             BlockLinearLayer(
-                d_model=width, block_dim=config.block_dim, columns=config.columns, p=config.p, hidden=config.hidden
+                d_model=width,
+                block_dim=config.block_dim,
+                columns=config.columns,
+                p=config.p,
+                hidden=config.hidden,
+                input_map=config.input_map,
+                first_state=config.first_state,
             )
             for _ in range(config.num_layers)
         )

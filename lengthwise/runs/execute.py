@@ -1,5 +1,6 @@
 """Execute a run: train or continue, measure, write down."""
 
+import math
 import signal
 import threading
 import time
@@ -299,6 +300,7 @@ def _probe(state: TrainingState, task: SymbolTask, clock: Clock) -> Probe:
 def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     (spec, folder), (state, status, certificate) = work[:2], trained
     started = time.perf_counter()
+    loss = math.nan if spec.until is not None else final_loss(state, spec.task, spec.recipe, seed=spec.seed)
     state.load_final_weights()
 
     announced = ""
@@ -329,8 +331,6 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
         measured["on_other_tasks"] = tuple(plan.measure_dense(state.model, task) for task in spec.other_tasks)
         if is_left_to_certify:
             certificate = write_certificate(state.model, spec.task, folder.certificate, run=spec.id)
-    if plan.training_loss:
-        measured["training_loss"] = final_loss(state, spec.task, spec.recipe, seed=spec.seed)
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),
@@ -338,6 +338,7 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
         num_parameters=sum(p.numel() for p in state.model.parameters()),
         plan=plan,
         certificate=certificate,
+        final_loss=loss if math.isfinite(loss) else None,
         **measured,
         probes=tuple(folder.probes.read()),
         training=status,

@@ -70,8 +70,10 @@ NOT_MEASURED = LengthCurve(protocol="independent", points=())
 class RunResult(BaseModel):
     """What a finished run measured, and everything needed to grade the numbers.
 
-    Accuracies at lengths where answers are classes, `errors` where they are numbers. `training_loss` where the plan has
-    it; `on_other_tasks` has the dense range on each of the specification's `other_tasks`.
+    Accuracies at lengths where answers are classes, `errors` where they are numbers. `final_loss`: of the final
+    weights on new strings of the training lengths (`lengthwise.training.final_loss`); runs that train until a level is
+    reached have that of their attempts, and early versions recorded none. `on_other_tasks` has the dense range on each
+    of the specification's `other_tasks`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -86,8 +88,8 @@ class RunResult(BaseModel):
     structured: LengthCurve = NOT_MEASURED
     errors: ErrorCurve | None = Field(None, exclude_if=lambda errors: errors is None)
     on_other_tasks: tuple[LengthCurve, ...] = Field((), exclude_if=lambda curves: not curves)
-    training_loss: float | None = Field(None, exclude_if=lambda loss: loss is None)
     certificate: Certificate | None = None
+    final_loss: float | None = Field(None, exclude_if=lambda loss: loss is None)
     probes: tuple[Probe, ...]
     training: RunStatus
     evaluation_seconds: float

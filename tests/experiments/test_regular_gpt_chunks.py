@@ -3,18 +3,11 @@
 from pathlib import Path
 
 import pytest
-import torch
 from command import exit_code
 
-from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.experiments.regular_gpt_chunks import Choice, Chunks, chosen_size
-from lengthwise.models.base import eval_mode
 from lengthwise.report.pages.chunks import chunks_page
-from lengthwise.runs.execute import execute
-from lengthwise.runs.folder import load_run
-from lengthwise.runs.spec import make_spec
-from lengthwise.training.loop import training_lengths
 
 
 def reproduce(folder: Path, *more: str) -> int:
@@ -59,23 +52,3 @@ def test_pilots_differ_from_nets_in_their_steps_alone(scale: str) -> None:
             steps = {"steps": net.recipe.steps, "checkpoint_every": net.recipe.checkpoint_every}
             assert pilot._replace(recipe=pilot.recipe.model_copy(update=steps)).id == net.id
             assert scale == "smoke" or pilot.recipe.steps < net.recipe.steps / 5
-
-
-def test_the_training_loss_is_measured_where_the_plan_says_so(tmp_path: Path) -> None:
-    """By hand: the mean cross-entropy of the final weights over the lengths of training."""
-    settings = {
-        "model": {"d_model": 8, "num_heads": 2},
-        "train": {"steps": 3, "batch_size": 2_000, "max_length": 3, "lengths": "legal"},
-    }
-    spec = make_spec("parity", "regular-gpt", settings)
-    plan = EvaluationPlan(dense=(5, 6), dense_strings=2, long=(), structured=())
-    assert execute(spec, tmp_path, plan).training_loss is None
-    loss = execute(spec, tmp_path, plan.model_copy(update={"training_loss": True})).training_loss
-    assert "training_loss" not in plan.model_dump(mode="json")
-    model, losses = load_run(tmp_path / spec.id).model, []
-    with eval_mode(model):
-        for length in training_lengths(spec.task, spec.recipe)[0]:  # all strings, each of which is as likely
-            strings = torch.cartesian_prod(*[torch.arange(2)] * length).view(-1, length)
-            log_odds = model.last(strings).log_softmax(-1)
-            losses.append(float(-log_odds.gather(1, strings.sum(1, keepdim=True) % 2).mean()))
-    assert loss == pytest.approx(sum(losses) / 3, abs=0.1)

@@ -6,13 +6,16 @@ import math
 import pytest
 import torch
 
+from lengthwise.certification.certify import certify
 from lengthwise.models import block_linear_rnn, make_model
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
-from lengthwise.runs.spec import make_spec
+from lengthwise.runs.spec import make_spec, spec_from_json
 from lengthwise.tasks import make_task
 from lengthwise.training.loop import train
 
 COLUMNS = ["stochastic", "reflected", "clamped", "rescaled"]
+LITERAL = {"columns": "clamped", "input_map": "linear", "first_state": "zero"}
+"""Eq. (5) and (6) as the paper has them."""
 
 
 def make(**config) -> BlockLinearRNN:
@@ -37,9 +40,9 @@ def states_by_definition(model: BlockLinearRNN, inputs: torch.Tensor) -> torch.T
 
 
 @pytest.mark.parametrize("num_layers", [1, 3])
-@pytest.mark.parametrize("columns", COLUMNS)
-def test_states_are_those_of_the_equation(columns: str, num_layers: int) -> None:
-    model = make(columns=columns, num_layers=num_layers)
+@pytest.mark.parametrize("config", [*({"columns": name} for name in COLUMNS), LITERAL], ids=[*COLUMNS, "literal"])
+def test_states_are_those_of_the_equation(config: dict[str, str], num_layers: int) -> None:
+    model = make(**config, num_layers=num_layers)
     inputs = torch.randint(5, (3, 21), generator=torch.Generator().manual_seed(0))
     states, expected = torch.cat(list(model.states(inputs)), 1), states_by_definition(model, inputs)
     torch.testing.assert_close(states, expected)
@@ -47,6 +50,70 @@ def test_states_are_those_of_the_equation(columns: str, num_layers: int) -> None
         torch.autograd.grad(states.square().sum(), list(model.layers.parameters())) for states in (states, expected)
     ]
     torch.testing.assert_close(*gradients)
+
+
+def literal_states(model: BlockLinearRNN, inputs: torch.Tensor) -> torch.Tensor:
+    """x_k = A_k x_{k-1} + B u_k with x_0 = 0 and columns v / max(1, |v|_p), from the parameters alone; one layer."""
+    config, (layer,) = model.config, model.layers
+    assert [name for name, _ in layer.named_parameters()] == [
+        *(f"transition_map.{part}" for part in ("0.weight", "0.bias", "2.weight", "2.bias")),
+        "input_map.0.weight",
+    ]
+    state, states = torch.zeros(len(inputs), config.d_model, dtype=torch.float64), []
+    for token in inputs.unbind(1):
+        u = model.norms[0](model.embedding(token))
+        numbers = layer.transition_map(u).unflatten(1, (-1, config.block_dim, config.block_dim))
+        norms = numbers.abs().pow(config.p).sum(2, keepdim=True).pow(1 / config.p)
+        blocks = numbers / norms.clamp(min=1)
+        whole = torch.stack([torch.block_diag(*row) for row in blocks])
+        state = (whole @ state[..., None])[..., 0] + u @ layer.input_map[0].weight.T
+        states.append(state)
+    return torch.stack(states, 1)
+
+
+def test_the_layer_of_equations_5_and_6_taken_literally() -> None:
+    model = make(**LITERAL)
+    inputs = torch.randint(5, (3, 21), generator=torch.Generator().manual_seed(0))
+    states, expected = torch.cat(list(model.states(inputs)), 1), literal_states(model, inputs)
+    torch.testing.assert_close(states, expected)
+    torch.testing.assert_close(model.last_state(inputs), expected[:, -1])
+    parameters = [model.embedding.weight, *model.layers.parameters()]
+    gradients = [torch.autograd.grad(states.square().sum(), parameters) for states in (states, expected)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_every_parameter_of_the_literal_layer_is_drawn_and_has_a_gradient() -> None:
+    model = make(**LITERAL, num_layers=2)
+    assert not any("first_state" in name for name in model.state_dict())
+    assert not model.initial_state(2).any()
+    model(torch.tensor([[0, 1, 2, 3]])).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_settings_of_the_literal_layer_leave_other_ids_alone() -> None:
+    default = make_spec("sum", "block-linear-rnn", {"model": {"columns": "clamped"}}, preset="fan2024")
+    assert not {"input_map", "first_state"} & default.to_json()["model"].keys()
+    literal = make_spec("sum", "block-linear-rnn", {"model": LITERAL}, preset="fan2024")
+    assert spec_from_json(literal.to_json()) == literal
+    ids = {default.id, literal.id}
+    ids |= {
+        make_spec("sum", "block-linear-rnn", {"model": LITERAL | {name: value}}, preset="fan2024").id
+        for name, value in (("input_map", "two-layer"), ("first_state", "learned"))
+    }
+    assert len(ids) == 4
+
+
+@pytest.mark.parametrize("columns", ["stochastic", "reflected"])
+def test_hardened_columns_refuse_an_input_term_and_a_first_state_of_zero(columns: str) -> None:
+    for name, value in (("input_map", "linear"), ("first_state", "zero")):
+        with pytest.raises(ValueError, match=f"^model.{name}: expected its default with columns 'stochastic' or"):
+            make(columns=columns, **{name: value})
+
+
+def test_certificates_of_the_literal_layer_say_what_is_wrong() -> None:
+    model = make(**LITERAL).float()
+    certificate = certify(model, make_task("sum"))
+    assert certificate.level == "refuted"
 
 
 @pytest.mark.parametrize("length", [99, 100, 101])

@@ -8,9 +8,10 @@ import torch
 from safetensors.torch import load_file
 
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.randomness import generator_for
 from lengthwise.runs import execute as execute_module
 from lengthwise.runs.execute import Interrupted, Progress, execute
-from lengthwise.runs.folder import RunFolder, load_run
+from lengthwise.runs.folder import RunFolder, RunResult, load_run
 from lengthwise.runs.pool import execute_all, finished
 from lengthwise.runs.predict import predict_text
 from lengthwise.runs.spec import RunSpec, make_spec, merge, parse_assignments, read_settings, spec_from_json
@@ -115,6 +116,24 @@ def test_a_result_with_more_lengths_than_the_plan_serves(tmp_path: Path) -> None
     (outcome,) = finished([spec], tmp_path, [narrow])
     assert outcome.result == wide
     assert not PLAN.model_copy(update={"dense_strings": PLAN.dense_strings - 1}).covers(PLAN)
+
+
+def test_a_result_with_a_certificate_serves_a_plan_without() -> None:
+    certified = PLAN.model_copy(update={"certificate": True})
+    assert certified.covers(PLAN)
+    assert not PLAN.covers(certified)
+
+
+def test_a_result_has_the_loss_of_its_final_weights(tmp_path: Path) -> None:
+    spec = small_spec(min_length=8)
+    result = execute(spec, tmp_path, PLAN)
+    batch = spec.task.sample(spec.recipe.batch_size, 8, generator_for(spec.seed, "final loss", 8))
+    with torch.no_grad():
+        logits = load_run(tmp_path / spec.id).model.last(batch.inputs)
+    expected = torch.nn.functional.cross_entropy(logits, batch.targets[:, -1])
+    assert result.final_loss == pytest.approx(float(expected), rel=1e-4)
+    assert RunResult.model_validate_json(result.model_dump_json()) == result
+    assert "final_loss" not in result.model_copy(update={"final_loss": None}).model_dump()
 
 
 def test_another_plan_measures_again_without_training(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ _SCORED = {
     "legal": ["Final answers, at all lengths, also those at which only one answer can occur."],
     "error": [],
     "until": [],
+    "search": ["Final answers of the chosen runs, at lengths at which every class can occur."],
 }
 
 _SMOKE = "**A smoke run: it shows that everything works, and its numbers say nothing.**"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
-from lengthwise.report.tables.cells import accuracies_scored, results_of, runs_text
+from lengthwise.report.tables.cells import accuracies_scored, fit_text, results_of, runs_text
 from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.table import Table
@@ -32,6 +32,10 @@ COLUMNS = {
         f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the longest that the task has below): the "
         "rule of Fan et al. (2024), which selects on test data"
     ),
+    "fits": (
+        "whether every run is right on nearly all strings of the training length (see the notes): where it is not, in "
+        "brackets the lowest accuracy there, scores beyond say nothing of generalization and are not ranked"
+    ),
     "guesses": "what that rule is expected to give a net that knows nothing but the most frequent answer",
 }
 """What the columns say."""
@@ -44,10 +48,11 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
     """
     long = [f"{length:,}" for length, _ in experiment.plan.long]
     best = ("best test", "guesses") if experiment.best_test else ()
+    fits = ("fits",) if experiment.fit else ()
     header = (
         *("row", "column", "runs", "lengths", "mean", "best run", "lowest", "solved", "at step", "after CPU s"),
         *long,
-        *("structured", "chance", "steps", "CPU s", "attempts", *best, "paper"),
+        *("structured", "chance", "steps", "CPU s", "attempts", *fits, *best, "paper"),
     )
     lines = [_cell_line(cell, results_of(cell, outcomes), experiment) for cell in experiment.cells]
     return Table(header, tuple(lines))
@@ -55,6 +60,8 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
     """The columns that a reader comes for, eight at most; of the longest length, the best test or the best run one."""
+    if experiment.best_test and experiment.fit:
+        return ("row", "column", "fits", "mean", "best test", "guesses", "chance", "paper")
     if experiment.best_test:
         return ("row", "column", "mean", "solved", "best test", "guesses", "chance", "paper")
     if not experiment.plan.long:
@@ -76,7 +83,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
     low, high = cell.window or experiment.plan.dense
     start = (cell.row, cell.column, runs_text(cell, results), span([low, high]))
     if not results:
-        blanks = 11 + len(experiment.plan.long) + 2 * experiment.best_test
+        blanks = 11 + len(experiment.plan.long) + 2 * experiment.best_test + (experiment.fit is not None)
         return (*start, *[NOTHING] * blanks, cell.published)
     rows = run_rows(results)
     curves = [accuracies_scored(result, cell, experiment) for result in results]
@@ -98,6 +105,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         span([row.steps for row in rows]),
         span([round(result.training.cpu_seconds) for result in results]),
         span([len(result.training.attempts) for result in results if result.training.attempts]),
+        *([fit_text(results, experiment)] if experiment.fit else []),
         *(_best_tests(results) if experiment.best_test else ()),
         cell.published,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pool import Outcome
 
@@ -27,6 +28,31 @@ def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> 
         measured = result.on_other_tasks[cell.specs[0].other_tasks.index(cell.task)]
     curve = measured.between(*(cell.window or experiment.plan.dense))
     return curve.balanced() if experiment.scored == "balanced" else curve
+
+
+def long_accuracies(results: Sequence[RunResult], length: int) -> list[float]:
+    """The accuracy of each run at one of its long lengths or, where the task has no strings of it, a symbol less."""
+    points = [point for result in results for point in result.long.balanced().points]
+    return [point.accuracy for point in points if length - point.length in (0, 1)]
+
+
+def fit_text(results: Sequence[RunResult], experiment: Experiment) -> str:
+    """Whether all runs reach the accuracy that `experiment.fit` demands, or the lowest that one has."""
+    assert experiment.fit is not None
+    length, demanded = experiment.fit
+    accuracies = long_accuracies(results, length)
+    if not accuracies:
+        return NOTHING
+    return "yes" if min(accuracies) >= demanded else f"does not fit ({percent(min(accuracies))})"
+
+
+def best_by_loss(results: Sequence[RunResult]) -> RunResult | None:
+    """The run whose final training loss is lowest, the first of equals; None where none has a finite one.
+
+    Nothing measured at another length plays a part.
+    """
+    with_loss = [result for result in results if result.final_loss is not None]
+    return min(with_loss, key=lambda result: result.final_loss or 0.0, default=None)
 
 
 def last_error(curve: ErrorCurve) -> float:

@@ -1,0 +1,54 @@
+"""Cells that search a recipe: of each, the run whose final training loss is lowest."""
+
+from collections.abc import Sequence
+
+from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.tables.cells import accuracies_scored, best_by_loss, fit_text, results_of, runs_text
+from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.report.tables.runs import run_rows
+from lengthwise.report.tables.table import Table
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.pool import Outcome
+
+MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mean", "chance")
+"""The columns that a reader comes for."""
+
+COLUMNS = {
+    "recipes": "how many were tried, a net each",
+    "chosen": "what tells the run with the lowest final training loss, which alone counts, from the others of its cell",
+    "final loss": "its loss after training, on new strings of the training length",
+    "losses": "those of all recipes, in the order of *chosen*'s settings",
+    "fits": "whether it is right on nearly all strings of the training length, or else on how many",
+    "mean": "its mean over lengths of the accuracy of the final answer; where it does not fit, it says nothing",
+    "chance": "what the best constant answer scores, the mean over lengths",
+    "CPU s": "CPU seconds of training of all recipes together",
+}
+"""What the columns say."""
+
+
+def search_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """One line for each cell: the recipe that its search chose, by training loss alone, and how its net does."""
+    header = ("row", "column", "recipes", "chosen", "final loss", "losses", "fits", "mean", "chance", "CPU s", "paper")
+    lines = [_cell_line(cell, results_of(cell, outcomes), experiment) for cell in experiment.cells]
+    return Table(header, tuple(lines))
+
+
+def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -> tuple[str, ...]:
+    start = (cell.row, cell.column, runs_text(cell, results))
+    chosen = best_by_loss(results)
+    if chosen is None or chosen.final_loss is None:
+        return (*start, *[NOTHING] * 7, cell.published)
+    curve = accuracies_scored(chosen, cell, experiment)
+    points = curve.points
+    settings = {row.run_id: row.variation for row in run_rows(results)}
+    return (
+        *start,
+        settings[chosen.run_id] or NOTHING,
+        f"{chosen.final_loss:.4f}",
+        ", ".join(NOTHING if result.final_loss is None else f"{result.final_loss:.3f}" for result in results),
+        fit_text([chosen], experiment) if experiment.fit else NOTHING,
+        percent(curve.mean()),
+        percent(sum(point.baseline for point in points) / len(points)) if points else NOTHING,
+        f"{sum(result.training.cpu_seconds for result in results):,.0f}",
+        cell.published,
+    )
