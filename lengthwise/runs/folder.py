@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.error_curve import ErrorCurve
-from lengthwise.evaluation.length_curve import LengthCurve
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.files import read_json, write_json
@@ -70,7 +70,8 @@ NOT_MEASURED = LengthCurve(protocol="independent", points=())
 class RunResult(BaseModel):
     """What a finished run measured, and everything needed to grade the numbers.
 
-    Accuracies at lengths where answers are classes, `errors` where they are numbers.
+    Accuracies at lengths where answers are classes, `errors` where they are numbers. `examples`: accuracies on the
+    fixed training set, where the recipe has one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -84,6 +85,7 @@ class RunResult(BaseModel):
     long: LengthCurve = NOT_MEASURED
     structured: LengthCurve = NOT_MEASURED
     errors: ErrorCurve | None = Field(None, exclude_if=lambda errors: errors is None)
+    examples: tuple[LengthPoint, ...] = Field((), exclude_if=lambda points: not points)
     certificate: Certificate | None = None
     probes: tuple[Probe, ...]
     training: RunStatus
