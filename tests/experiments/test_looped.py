@@ -48,3 +48,13 @@ def test_the_wide_control_has_as_many_parameters_as_timestep(scale: str) -> None
     )
     assert wide == pytest.approx(timestep, rel=0.015)
     assert control < 0.7 * timestep
+
+
+def test_nets_of_figure_5_differ_in_what_they_are_trained_on_alone() -> None:
+    of = cells("looped/figure-5")
+    for kind in ("plain loop", "timestep"):
+        fixed, new = (of[row, f"{kind}, R=10"].specs for row in ("4,000 problems", "new problems"))
+        for spec, fresh in zip(fixed, new, strict=True):
+            assert spec.recipe.num_examples == 4_000
+            assert spec.recipe.model_copy(update={"num_examples": None}) == fresh.recipe
+            assert (spec.task, spec.model_config, spec.seed) == (fresh.task, fresh.model_config, fresh.seed)
