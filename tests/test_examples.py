@@ -41,6 +41,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         ("recurrence", "torch's associative_scan"),
         ("looped_approximation", "with factors | 3"),
         ("looped", "activations recomputed"),
+        ("cell_costs", "all: "),
         ("transformer", "torch.nn.TransformerEncoder"),
     ],
 )

@@ -208,6 +208,22 @@ def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"
     return torch.cat([prefix_answers(model, part) for part in parts]).gather(1, positions[:, None])[:, 0]
 
 
+def answered_point(model: SequenceModel, task: SymbolTask, batch: Batch, length: int) -> LengthPoint:
+    """How many of these strings of the task, all of a length, are answered rightly at their last supervised position.
+
+    Example:
+        >>> import torch
+        >>> from lengthwise.models import make_model
+        >>> from lengthwise.tasks import make_task
+        >>> task = make_task("parity")
+        >>> batch = task.sample(16, 4, torch.Generator().manual_seed(0))
+        >>> answered_point(make_model("gru", task), task, batch, 4).num_strings
+        16
+    """
+    targets = batch.targets.gather(1, batch.last_supervised[:, None])[:, 0]
+    return _point(task, length, supervised_answers(model, batch), targets)
+
+
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
     """The model's answers to all prefixes; -1 from where on its states overflow."""
     return answers_of(model(inputs))
@@ -225,8 +241,7 @@ def _independent(
     for length in lengths:
         task.check_length(length)
         batch = task.sample(num_strings, length, generator_for(seed, "evaluation", length))
-        targets = batch.targets.gather(1, batch.last_supervised[:, None])[:, 0]
-        points.append(_point(task, length, supervised_answers(model, batch), targets))
+        points.append(answered_point(model, task, batch, length))
         set_progress(sum(lengths[: len(points)]) / sum(lengths))
     return points
 

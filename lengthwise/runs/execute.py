@@ -23,6 +23,7 @@ from lengthwise.runs.spec import RunSpec
 from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
 from lengthwise.tasks.base import SymbolTask, VectorTask
 from lengthwise.threads import one_thread
+from lengthwise.training.batches import examples_answered
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
 from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
@@ -311,6 +312,9 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
         work.listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, what, fraction))
 
     measured: dict[str, Any] = {}
+    if spec.recipe.num_examples is not None and isinstance(spec.task, SymbolTask):
+        announce("training set")
+        measured["examples"] = examples_answered(state.model, spec.task, spec.recipe, seed=spec.seed)
     if isinstance(spec.task, VectorTask):
         announce("errors")
         measured["errors"] = plan.measure_errors(state.model, spec.task)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.error_curve import ErrorCurve
-from lengthwise.evaluation.length_curve import LengthCurve
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.files import read_json, write_json
@@ -73,7 +73,8 @@ class RunResult(BaseModel):
     Accuracies at lengths where answers are classes, `errors` where they are numbers. `final_loss`: of the final
     weights on new strings of the training lengths (`lengthwise.training.final_loss`); runs that train until a level is
     reached have that of their attempts, and early versions recorded none. `on_other_tasks` has the dense range on each
-    of the specification's `other_tasks`.
+    of the specification's `other_tasks`. `examples`: accuracies on the fixed training set,
+    where the recipe has one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -88,6 +89,7 @@ class RunResult(BaseModel):
     structured: LengthCurve = NOT_MEASURED
     errors: ErrorCurve | None = Field(None, exclude_if=lambda errors: errors is None)
     on_other_tasks: tuple[LengthCurve, ...] = Field((), exclude_if=lambda curves: not curves)
+    examples: tuple[LengthPoint, ...] = Field((), exclude_if=lambda points: not points)
     certificate: Certificate | None = None
     final_loss: float | None = Field(None, exclude_if=lambda loss: loss is None)
     probes: tuple[Probe, ...]

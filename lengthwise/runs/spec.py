@@ -12,7 +12,7 @@ from lengthwise.presets.base import PRESETS, Preset, Pursuit
 from lengthwise.registry import nearest
 from lengthwise.runs.until import BUDGET, Goal, Until, check_reachable, parse_goal
 from lengthwise.tasks.base import TASKS, SymbolTask, Task, VectorTask
-from lengthwise.training.loop import training_lengths
+from lengthwise.training.batches import training_lengths
 from lengthwise.training.recipe import Recipe
 from lengthwise.training.requirements import check_memory, check_model, check_task
 from lengthwise.validation import dump_named, quoted, truncate, validated

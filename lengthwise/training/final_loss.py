@@ -6,7 +6,8 @@ from lengthwise.models.base import eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Task
 from lengthwise.threads import one_thread
-from lengthwise.training.loop import TrainingState, training_lengths
+from lengthwise.training.batches import training_lengths
+from lengthwise.training.loop import TrainingState
 from lengthwise.training.losses import supervised_loss
 from lengthwise.training.recipe import Recipe
 

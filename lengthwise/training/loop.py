@@ -17,6 +17,7 @@ from lengthwise.models.capabilities import (
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import SymbolTask, Task
 from lengthwise.threads import one_thread
+from lengthwise.training.batches import Batches, training_lengths
 from lengthwise.training.losses import step_loss
 from lengthwise.training.muon import Muon
 from lengthwise.training.quantization import quantization_is_due, quantize_states
@@ -158,6 +159,7 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
     """
     lengths, others = training_lengths(task, recipe)
     check_task(task, recipe)
+    batches = Batches(task, recipe, seed=seed)
     state.model.train()
     while not state.is_over(recipe):
         scheduled = recipe.scheduled(state.step, state.solved_at)
@@ -167,7 +169,7 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
             state.model.set_progress(scheduled / recipe.steps)
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, scheduled, lengths, others, generator)
-        batch = task.sample(recipe.batch_size, length, generator)
+        batch = batches.draw(scheduled, length, generator)
         loss, learned = step_loss(state.model, state.state_head, batch, task, recipe, scheduled, generator)
         record = _update(state, recipe, scheduled, loss, length)
         _note_loss(state, recipe, float(learned.detach()), has_grown=state.growth.num_reached == len(lengths))
@@ -194,23 +196,6 @@ def _find_codes(state: TrainingState, task: Task, length: int, seed: int) -> Non
         has_codes = quantize_states(model, task, length=length, seed=seed)
     if has_codes:
         state.load_final_weights()
-
-
-def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
-    """The lengths that batches are drawn from by the recipe's odds, and those that come now and then besides.
-
-    A ValueError where there is none of the first kind.
-    """
-    legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
-    balanced = [n for n in legal if task.is_balanced_length(n)]
-    first = legal if recipe.lengths == "legal" else balanced
-    if not first:
-        raise ValueError(
-            f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
-            f"between {recipe.min_length} and {recipe.max_length}; raise it, or train on lengths 'legal'"
-        )
-    others = [n for n in legal if n not in balanced] if recipe.lengths == "mostly-balanced" else []
-    return first, others
 
 
 def _draw_length(

@@ -15,6 +15,9 @@ MAX_STEPS = 1_000_000_000
 MAX_LENGTH = 10_000
 """Of training strings; the lengths up to it are enumerated."""
 
+MAX_EXAMPLES = 1_000_000
+"""Of a fixed training set, at each length; all of them are kept in memory."""
+
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -65,6 +68,35 @@ class RiseRecipe(_Section):
 
     by: int = Field(5, ge=1, le=MAX_LENGTH)
     every: int = Field(5_000, ge=1, le=MAX_STEPS)
+
+
+class TaskRiseRecipe(_Section):
+    """A curriculum of the task itself: its field `field` is `start` at first, and `by` more after `every` steps.
+
+    It ends at `stop`. The task that is measured is the one of the run, whatever its field says.
+    """
+
+    field: str
+    start: int
+    stop: int
+    by: int = Field(1, ge=1)
+    every: int = Field(5_000, ge=1, le=MAX_STEPS)
+
+    @model_validator(mode="after")
+    def _rises(self) -> "TaskRiseRecipe":
+        if self.stop < self.start:
+            raise ValueError(f"stop: expected at least start={self.start}, got {self.stop}; raise it or lower start")
+        return self
+
+    def value_at(self, step: int) -> int:
+        """What the field is at a step.
+
+        Example:
+            >>> rise = TaskRiseRecipe(field="active_dims", start=5, stop=20, every=100)
+            >>> [rise.value_at(step) for step in (0, 99, 100, 5_000)]
+            [5, 5, 6, 20]
+        """
+        return min(self.stop, self.start + self.by * (step // self.every))
 
 
 class ContractionRecipe(_Section):
@@ -137,6 +169,9 @@ class Recipe(_Section):
       the longest so far, which is drawn three times as often as any other, is below 0.3. For tasks whose long strings
       are noise until short ones are understood.
     - `rise`: lengths follow a fixed curriculum instead.
+    - `task_rise`: an integer field of the task follows a fixed curriculum (`TaskRiseRecipe`).
+    - `num_examples`: training has a fixed set of that many strings of each length, made from the seed, and every string
+      of a batch is one of them, each as likely. Without it strings are drawn anew for each step.
     - `supervision="last"`, `"prefix"`: the loss is of the last supervised position of a string, or of all of them.
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
       training, where h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no
@@ -154,6 +189,8 @@ class Recipe(_Section):
     lengths: Literal["mostly-balanced", "balanced", "legal"] = "mostly-balanced"
     length_sampling: Literal["short-first", "log-uniform", "uniform", "growing"] = "short-first"
     rise: RiseRecipe | None = Field(None, exclude_if=lambda rise: rise is None)
+    task_rise: TaskRiseRecipe | None = Field(None, exclude_if=lambda rise: rise is None)
+    num_examples: int | None = Field(None, ge=1, le=MAX_EXAMPLES, exclude_if=lambda count: count is None)
     supervision: Literal["last", "prefix"] = "last"
     late_consistency: float = Field(1.0, ge=0)
     optimizer: OptimizerRecipe = OptimizerRecipe()
@@ -175,6 +212,11 @@ class Recipe(_Section):
             raise ValueError(
                 f"pace.contract_steps: expected fewer than steps={self.steps}, got {self.pace.contract_steps}; "
                 "lower it or raise steps"
+            )
+        if self.num_examples is not None and self.states:
+            raise ValueError(
+                f"num_examples: expected none with states, whose pieces come from other strings, got "
+                f"{self.num_examples}; leave one of the two out"
             )
         return self
 

@@ -2,15 +2,17 @@
 
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices, ShowsNodes
-from lengthwise.tasks.base import RegularTask, Task, VectorTask
-from lengthwise.training.recipe import Recipe
+from lengthwise.registry import nearest
+from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
+from lengthwise.training.recipe import Recipe, TaskRiseRecipe
+from lengthwise.validation import quoted, validated
 
 MAX_ACTIVATIONS = 1 << 31
 """Numbers that a training step may compute, by the estimate of `check_memory`: 8 GB in float32."""
 
 
 def check_task(task: Task, recipe: Recipe) -> None:
-    """Raise a ValueError where the recipe inserts pads or supervises states of a machine, and the task has none."""
+    """Raise a ValueError where the recipe needs what the task lacks: pads, states of a machine, a field that rises."""
     augmentation = recipe.augmentation
     if isinstance(task, VectorTask) and (
         augmentation.padding or augmentation.leading_padding or recipe.late_consistency
@@ -25,6 +27,39 @@ def check_task(task: Task, recipe: Recipe) -> None:
             f"train.states: expected a task that a finite machine solves, got {task.name}, which has no machine whose "
             "states could be supervised; leave states out"
         )
+    if recipe.task_rise is not None:
+        _check_task_rise(task, recipe.task_rise)
+
+
+def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
+    """Raise a ValueError where the task lacks the field, its values are not all legal, or they change its shapes."""
+    fields = {name: getattr(task, name) for name in type(task).model_fields}
+    numbers = [name for name, value in fields.items() if value is None or type(value) is int]
+    if rise.field not in numbers:
+        raise ValueError(
+            f"train.task_rise.field: expected a field of {task.name} that takes integers, got {quoted(rise.field)}"
+            f"{nearest(rise.field, numbers)} (known: {', '.join(numbers) or 'none'})"
+        )
+    for name in ("start", "stop"):
+        value = getattr(rise, name)
+        try:
+            changed = validated(type(task), {**fields, rise.field: value}, path="task")
+        except ValueError as error:
+            raise ValueError(
+                f"train.task_rise.{name}: expected a value that {task.name} allows, got {value} ({error})"
+            ) from None
+        if _shapes(changed) != _shapes(task):
+            raise ValueError(
+                f"train.task_rise.field: expected one that leaves inputs and answers as they are, got "
+                f"{quoted(rise.field)}, which changes them; choose another, as active_dims of decision-tree"
+            )
+
+
+def _shapes(task: Task) -> object:
+    """All of a task that decides a model's shapes."""
+    if isinstance(task, VectorTask):
+        return task.input_dim
+    return (task.symbols, task.classes) if isinstance(task, SymbolTask) else None
 
 
 def check_model(model: type[SequenceModel], recipe: Recipe) -> None:

@@ -9,7 +9,7 @@ from task_strings import all_strings, check_against_transducer, seeded
 
 from lengthwise.tasks import make_task
 from lengthwise.tasks.regular.word_problem import WordProblem
-from lengthwise.training.loop import training_lengths
+from lengthwise.training.batches import training_lengths
 from lengthwise.training.recipe import Recipe
 
 TRANSPOSITIONS = [[1, 0, 2, 3], [0, 2, 1, 3], [0, 1, 3, 2]]

@@ -1,0 +1,121 @@
+"""What a step trains on: strings drawn for it alone, or some of a fixed training set."""
+
+from itertools import chain
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.conventions import PAD
+from lengthwise.evaluation.length_curve import LengthPoint, answered_point
+from lengthwise.models.base import SequenceModel, eval_mode
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import Batch, SymbolTask, Task
+from lengthwise.threads import one_thread
+from lengthwise.training.recipe import Recipe
+from lengthwise.validation import validated
+
+MAX_SCORED = 4_000
+"""Strings of a training set whose answers are counted, at each length."""
+
+
+def task_at(task: Task, recipe: Recipe, step: int) -> Task:
+    """The task at a step of a curriculum of its own (`TaskRiseRecipe`); without one, the task.
+
+    Example:
+        >>> from lengthwise.tasks import make_task
+        >>> rise = {"field": "active_dims", "start": 2, "stop": 5, "every": 10}
+        >>> task_at(make_task("decision-tree", dims=5), Recipe(task_rise=rise), 20).active_dims
+        4
+    """
+    if recipe.task_rise is None:
+        return task
+    fields = {name: getattr(task, name) for name in type(task).model_fields}
+    changed = {**fields, recipe.task_rise.field: recipe.task_rise.value_at(step)}
+    return validated(type(task), changed, path="task")
+
+
+def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
+    """The lengths that batches are drawn from by the recipe's odds, and those that come now and then besides.
+
+    A ValueError where there is none of the first kind.
+    """
+    legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
+    balanced = [n for n in legal if task.is_balanced_length(n)]
+    first = legal if recipe.lengths == "legal" else balanced
+    if not first:
+        raise ValueError(
+            f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
+            f"between {recipe.min_length} and {recipe.max_length}; raise it, or train on lengths 'legal'"
+        )
+    others = [n for n in legal if n not in balanced] if recipe.lengths == "mostly-balanced" else []
+    return first, others
+
+
+def training_set(task: Task, count: int, length: int, *, seed: int) -> Batch:
+    """The fixed strings of a length that a recipe with `num_examples` = `count` trains on, made from the seed alone.
+
+    Example:
+        >>> from lengthwise.tasks import make_task
+        >>> strings, again = (training_set(make_task("parity"), 100, 5, seed=0) for _ in range(2))
+        >>> strings.inputs.shape, torch.equal(strings.inputs, again.inputs)
+        (torch.Size([100, 5]), True)
+    """
+    return task.sample(count, length, generator_for(seed, "training set", length))
+
+
+class Batches:
+    """The batch of each step: it depends on the seed, the step and the recipe alone.
+
+    Differs from the source (Xu and Sato (2024), Appendix C, where a million strings are gone through 100 times): with
+        `num_examples` every string of a batch is drawn with replacement, so that the batch of a step needs no count of
+        those before it.
+    """
+
+    def __init__(self, task: Task, recipe: Recipe, *, seed: int) -> None:
+        self.task, self.recipe, self.seed = task, recipe, seed
+        self._sets: dict[tuple[Task, int], Batch] = {}
+
+    def draw(self, step: int, length: int, generator: torch.Generator) -> Batch:
+        """The strings of a step, all of a length; `generator` is the step's own."""
+        task, count = task_at(self.task, self.recipe, step), self.recipe.num_examples
+        if count is None:
+            return task.sample(self.recipe.batch_size, length, generator)
+        if (task, length) not in self._sets:
+            self._sets[task, length] = training_set(task, count, length, seed=self.seed)
+        return _chosen(self._sets[task, length], torch.randint(count, (self.recipe.batch_size,), generator=generator))
+
+
+@one_thread()
+def examples_answered(model: SequenceModel, task: SymbolTask, recipe: Recipe, *, seed: int) -> tuple[LengthPoint, ...]:
+    """Final answers on the fixed training set, at each training length: of the first `MAX_SCORED` strings of each.
+
+    Raises:
+        ValueError: the recipe has no fixed training set.
+
+    Example:
+        >>> from lengthwise.models import make_model
+        >>> from lengthwise.tasks import make_task
+        >>> task, recipe = make_task("parity"), Recipe(max_length=2, num_examples=8)
+        >>> points = examples_answered(make_model("gru", task), task, recipe, seed=0)
+        >>> [(point.length, point.num_strings) for point in points]
+        [(1, 8), (2, 8)]
+    """
+    if recipe.num_examples is None:
+        raise ValueError("recipe: expected one with num_examples, got none; its strings are drawn anew for each step")
+    points = []
+    with eval_mode(model):
+        for length in sorted(chain(*training_lengths(task, recipe))):
+            strings = training_set(task, recipe.num_examples, length, seed=seed)
+            scored = Batch(strings.inputs[:MAX_SCORED], strings.targets[:MAX_SCORED])
+            points.append(answered_point(model, task, scored, length))
+    return tuple(points)
+
+
+def _chosen(strings: Batch, rows: Int64[Tensor, " B"]) -> Batch:
+    """Some of the strings, without the columns at the end that are pads in all of them."""
+    inputs, targets = strings.inputs[rows], strings.targets[rows]
+    if inputs.is_floating_point():
+        return Batch(inputs, targets)
+    width = int((inputs != PAD).sum(1).max())
+    return Batch(inputs[:, :width].contiguous(), targets[:, :width].contiguous())

@@ -1,0 +1,60 @@
+"""The experiments on looped transformers: which cells there are, and that recorded runs are still theirs."""
+
+from pathlib import Path
+
+import pytest
+
+from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiments.base import Cell
+from lengthwise.runs.records import read_records
+
+RECORDS = Path(__file__).parents[2] / "docs/results/records"
+
+
+def cells(name: str, scale: str = "small") -> dict[tuple[str, str], Cell]:
+    return {(cell.row, cell.column): cell for cell in EXPERIMENTS[name](scale).cells}
+
+
+def layer_parameters(cell: Cell) -> int:
+    named = cell.specs[0].make_model().named_parameters()
+    return sum(parameter.numel() for name, parameter in named if not name.startswith("read"))
+
+
+@pytest.mark.parametrize("name", ["looped/table-1", "looped/table-2"])
+def test_recorded_runs_are_still_runs_of_the_experiment(name: str) -> None:
+    known = {result.run_id for result in read_records(RECORDS / f"{name.replace('/', '-')}.jsonl.gz")}
+    assert known <= {spec.id for spec in EXPERIMENTS[name]("small").specs}
+
+
+def test_every_row_has_every_kind_of_loop_at_every_number_of_loops() -> None:
+    loops: dict[str, dict[str, list[int]]] = {}
+    for row, column in cells("looped/table-1"):
+        kind, _, count = column.partition(", R=")
+        if count:
+            loops.setdefault(row, {}).setdefault(kind, []).append(int(count))
+    for row, kinds in loops.items():
+        assert kinds["plain loop"] == kinds["control"] == kinds["timestep"], row
+        assert set(kinds["wide control"]) <= set(kinds["timestep"])
+    assert "Knapsack (8)" in loops
+    assert max(max(kinds["timestep"]) for kinds in loops.values()) == 100
+
+
+@pytest.mark.parametrize("scale", ["small", "paper"])
+def test_the_wide_control_has_as_many_parameters_as_timestep(scale: str) -> None:
+    of = cells("looped/table-1", scale)
+    row = next(iter(of))[0]
+    wide, timestep, control = (
+        layer_parameters(of[row, f"{kind}, R=5"]) for kind in ("wide control", "timestep", "control")
+    )
+    assert wide == pytest.approx(timestep, rel=0.015)
+    assert control < 0.7 * timestep
+
+
+def test_nets_of_figure_5_differ_in_what_they_are_trained_on_alone() -> None:
+    of = cells("looped/figure-5")
+    for kind in ("plain loop", "timestep"):
+        fixed, new = (of[row, f"{kind}, R=10"].specs for row in ("4,000 problems", "new problems"))
+        for spec, fresh in zip(fixed, new, strict=True):
+            assert spec.recipe.num_examples == 4_000
+            assert spec.recipe.model_copy(update={"num_examples": None}) == fresh.recipe
+            assert (spec.task, spec.model_config, spec.seed) == (fresh.task, fresh.model_config, fresh.seed)

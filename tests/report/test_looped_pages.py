@@ -1,0 +1,72 @@
+"""Pages of studies of looped transformers, from numbers that are known."""
+
+from pathlib import Path
+
+import pytest
+
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiments.looped_figure_5 import TrainTest, accuracies
+from lengthwise.report.pages.looped_figure_5 import accuracy_chart, figure_5_page
+from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
+
+POINTS = [
+    TrainTest("4 problems", "timestep", 2, 0, 0.5, 0.25, 4),
+    TrainTest("4 problems", "timestep", 2, 1, 0.75, 0.5, 4),
+    TrainTest("4 problems", "timestep", 5, 0, 1.0, 0.75, 4),
+    TrainTest("new problems", "timestep", 2, 0, None, 0.5, 0),
+    TrainTest("4 problems", "plain loop", 2, 0, 0.5, 0.5, 4),
+]
+
+
+def test_accuracies_on_training_problems_stand_next_to_those_on_others() -> None:
+    page = figure_5_page(POINTS, "figure")
+    text = "\n".join(page.sections).replace("\N{NO-BREAK SPACE}", " ")
+    assert "| 4 problems | timestep, R=2 | 62.50 % | 37.50 % | -25.00 | 2 |" in text
+    assert "| new problems | timestep, R=2 | - | 50.00 % | - | 1 |" in text
+    assert "timestep 1.000 (3 runs), plain loop - (1 runs)" in text, "three points on a line, and one point alone"
+    assert list(page.pictures) == ["figure.svg"]
+
+
+def test_the_chart_has_each_accuracy_as_a_line_of_its_own() -> None:
+    timestep, plain = accuracy_chart(POINTS).hconcat
+    values = {(value["line"], value["loops"]): value["accuracy"] for value in timestep.data.values}
+    assert values == {
+        ("training problems", 2): 0.625,
+        ("test problems", 2): 0.375,
+        ("training problems", 5): 1.0,
+        ("test problems", 5): 0.75,
+        ("test problems, none seen twice", 2): 0.5,
+    }
+    assert plain.title == "plain loop"
+
+
+def test_the_study_needs_nothing_but_results(tmp_path: Path) -> None:
+    """As when a page is made of records alone."""
+    experiment = EXPERIMENTS["looped/figure-5"]("smoke")
+    cell = experiment.cells[0]
+    (spec,) = cell.specs
+
+    def point(correct: int) -> LengthPoint:
+        return LengthPoint(length=8, num_strings=16, num_correct=correct, baseline=0.1)
+
+    result = RunResult(
+        run_id=spec.id,
+        spec=spec.to_json(),
+        weights="final weights",
+        num_parameters=1,
+        plan=experiment.plan,
+        dense=LengthCurve(protocol="independent", points=(point(4),)),
+        examples=(point(12),),
+        probes=(),
+        training=RunStatus(status="trained"),
+        evaluation_seconds=0.0,
+        process_peak_memory_mb=0.0,
+        versions={},
+    )
+    folder = RunFolder(tmp_path / spec.id)
+    folder.create(spec)
+    folder.write_result(result)
+    (only,) = accuracies(tmp_path, experiment.cells)
+    assert (only.row, only.kind, only.num_loops, only.seed) == (cell.row, "plain loop", 2, 0)
+    assert (only.train, only.test, only.num_scored) == (pytest.approx(0.75), pytest.approx(0.25), 16)
