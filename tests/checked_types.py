@@ -40,19 +40,19 @@ def first_calls(function: Callable[..., Any]) -> Callable[..., Any]:
 def begin(*, is_checked: bool) -> None:
     """Begin a test, whose calls are checked or not."""
     _counts.clear()
-    for found in _left_alone:
-        found.__no_type_check__ = False
+    for current in _left_alone:
+        current.__no_type_check__ = False
     _left_alone.clear()
     jaxtyping.config.update("jaxtyping_disable", not is_checked)
 
 
 def _leave_alone(function: Callable[..., Any]) -> None:
     """Check no more calls of the function that stands in this one's module under its name; one inside another stays."""
-    found: Any = sys.modules[function.__module__]
+    current: Any = sys.modules[function.__module__]
     for name in function.__qualname__.split("."):
-        found = getattr_static(found, name, None)
-    while isinstance(found, property | staticmethod | classmethod) or hasattr(found, "__wrapped__"):
-        found = found.fget if isinstance(found, property) else found.__wrapped__
-    if callable(found):
-        found.__no_type_check__ = True  # that of `typing.no_type_check`, which jaxtyping asks for at each call
-        _left_alone.append(found)
+        current = getattr_static(current, name, None)
+    while isinstance(current, property | staticmethod | classmethod) or hasattr(current, "__wrapped__"):
+        current = current.fget if isinstance(current, property) else current.__wrapped__
+    if callable(current):
+        current.__no_type_check__ = True  # that of `typing.no_type_check`, which jaxtyping asks for at each call
+        _left_alone.append(current)

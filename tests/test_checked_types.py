@@ -30,9 +30,9 @@ def test_they_are_found_again_in_the_next_test() -> None:
 
 
 def test_methods_and_properties_are_left_alone_too() -> None:
-    box = Intervals.around(torch.zeros(2), 0.5)
+    enclosure = Intervals.around(torch.zeros(2), 0.5)
     for _ in range(2 * NUM_CALLS):
-        assert box.radius.shape == (2,)
+        assert enclosure.radius.shape == (2,)
         Intervals.around(torch.zeros(2), 0.5)
     assert Intervals.around.__func__.__wrapped__.__no_type_check__
     assert Intervals.radius.fget.__wrapped__.__no_type_check__

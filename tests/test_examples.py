@@ -105,12 +105,12 @@ def test_commands_of_the_page_about_examples_run(tmp_path: Path, monkeypatch: py
     The page shows one command twice, on the same file: what its search found is remembered.
     """
     monkeypatch.chdir(tmp_path)
-    found: list[SearchResult] = []
+    results: list[SearchResult] = []
 
     def search_once(*given, **options) -> SearchResult:
-        if not found:
-            found.append(search(*given, **options))
-        return found[0]
+        if not results:
+            results.append(search(*given, **options))
+        return results[0]
 
     monkeypatch.setattr(learned_module, "search", search_once)
     text = (DOCS / "learn.md").read_text(encoding="utf-8")

@@ -91,7 +91,7 @@ class GridMachine:
                 )
         rows, columns = first.T.copy(), second.T.copy()
         num_left, num_letters = self.table.shape[1:3]
-        below, beside = (self.table[..., axis].ravel() for axis in (0, 1))
+        to_below, to_right = (self.table[..., axis].ravel() for axis in (0, 1))
         shape = (len(rows), len(columns), len(first))  # strings last, so that those of a cell lie next to one another
         down, right = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
         for i in range(shape[0]):
@@ -99,7 +99,7 @@ class GridMachine:
                 above = down[i - 1, j] if i else self.top
                 before = right[i, j - 1] if j else self.left
                 cells = ((above * num_left + before) * num_letters + rows[i]) * num_letters + columns[j]
-                down[i, j], right[i, j] = below.take(cells), beside.take(cells)
+                down[i, j], right[i, j] = to_below.take(cells), to_right.take(cells)
         return np.moveaxis(down, 2, 0), np.moveaxis(right, 2, 0)
 
     def run(self, first: Ids, second: Ids) -> Int64[np.ndarray, " B"]:

@@ -37,7 +37,7 @@ _OURS: dict[str, tuple[str, Settings]] = {
     "Ours, eq. (5)-(6)": ("block-linear-rnn", LITERAL),
 }
 
-RIVALS: dict[str, tuple[str, Settings]] = {
+BASELINES: dict[str, tuple[str, Settings]] = {
     "S4": ("s4", {}),
     "S4D": ("s4d", {}),
     "Liquid-S4": ("liquid-s4", {}),
@@ -125,7 +125,7 @@ _SMALL_NOTES = (
     "Baselines: the paper does not give their settings, so they have the same recipe, embedding, norms and read-out. "
     "(The code base that the paper took them from trains their recurrences at a rate of 0.001 without weight decay.) "
     "They are written again here. They have a residual connection around every layer, S4 and its variants, S5 and the "
-    "LRU a gate, RWKV channel mixing; *Ours* has none of these in one layer. `linear-rnn/rivals-search` looks for "
+    "LRU a gate, RWKV channel mixing; *Ours* has none of these in one layer. `linear-rnn/baselines-search` looks for "
     "recipes by which they fit.",
     "*LRU* is `diagonal-linear-rnn` with constant transitions, *Diagonal, eq. (3)* the same model with transitions "
     "tanh(f(u_t)).",
@@ -146,7 +146,7 @@ _PAPER_NOTES = (
 @EXPERIMENTS.register("linear-rnn/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
     """Table 2: block-diagonal transitions next to S4 and its kin, by the best test and by final weights."""
-    models = {**_OURS, **RIVALS, "LSTM": ("lstm", {})}
+    models = {**_OURS, **BASELINES, "LSTM": ("lstm", {})}
     cells = [
         Cell(column, row, _specs(scale, task, model, settings), task.published.get(row, ""))
         for column, task in TASKS.items()

@@ -136,7 +136,7 @@ def make_spec(
     return spec
 
 
-def _until(goal: Goal, budget: float, pursuit: Pursuit, given: Mapping[str, Any]) -> Until:
+def _until(goal: Goal, budget: float | int, pursuit: Pursuit, given: Mapping[str, Any]) -> Until:
     """A goal, with those models of a pursuit in turn that change no setting that is given."""
     models = tuple(dict(changes) for changes in pursuit.models if not given.keys() & changes.keys()) or ({},)
     return validated(Until, {"level": goal, "budget": budget, "models": models}, path="until")

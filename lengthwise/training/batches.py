@@ -67,7 +67,7 @@ def training_set(task: Task, count: int, length: int, *, seed: int) -> Batch:
 class Batches:
     """The batch of each step: it depends on the seed, the step and the recipe alone.
 
-    Differs from the source (Xu and Sato (2024), Appendix C, where a million strings are gone through 100 times): with
+    Differs from the source (Xu and Sato (2024), Appendix C, where each of a million strings is read 100 times): with
         `num_examples` every string of a batch is drawn with replacement, so that the batch of a step needs no count of
         those before it.
     """

@@ -171,7 +171,7 @@ class Recipe(_Section):
     - `rise`: lengths follow a fixed curriculum instead.
     - `task_rise`: an integer field of the task follows a fixed curriculum (`TaskRiseRecipe`).
     - `num_examples`: training has a fixed set of that many strings of each length, made from the seed, and every string
-      of a batch is one of them, each as likely. Without it strings are drawn anew for each step.
+      of a batch is one of them, each as likely. Without it strings are drawn for each step.
     - `supervision="last"`, `"prefix"`: the loss is of the last supervised position of a string, or of all of them.
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
       training, where h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no

@@ -41,19 +41,19 @@ def test_every_row_has_every_kind_of_loop_at_every_number_of_loops() -> None:
 
 @pytest.mark.parametrize("scale", ["small", "paper"])
 def test_the_wide_control_has_as_many_parameters_as_timestep(scale: str) -> None:
-    of = cells("looped/table-1", scale)
-    row = next(iter(of))[0]
+    table = cells("looped/table-1", scale)
+    row = next(iter(table))[0]
     wide, timestep, control = (
-        layer_parameters(of[row, f"{kind}, R=5"]) for kind in ("wide control", "timestep", "control")
+        layer_parameters(table[row, f"{kind}, R=5"]) for kind in ("wide control", "timestep", "control")
     )
     assert wide == pytest.approx(timestep, rel=0.015)
     assert control < 0.7 * timestep
 
 
 def test_nets_of_figure_5_differ_in_what_they_are_trained_on_alone() -> None:
-    of = cells("looped/figure-5")
+    table = cells("looped/figure-5")
     for kind in ("plain loop", "timestep"):
-        fixed, new = (of[row, f"{kind}, R=10"].specs for row in ("4,000 problems", "new problems"))
+        fixed, new = (table[row, f"{kind}, R=10"].specs for row in ("4,000 problems", "new problems"))
         for spec, fresh in zip(fixed, new, strict=True):
             assert spec.recipe.num_examples == 4_000
             assert spec.recipe.model_copy(update={"num_examples": None}) == fresh.recipe

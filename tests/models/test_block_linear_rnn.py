@@ -104,7 +104,7 @@ def test_settings_of_the_literal_layer_leave_other_ids_alone() -> None:
 
 
 @pytest.mark.parametrize("columns", ["stochastic", "reflected"])
-def test_hardened_columns_refuse_an_input_term_and_a_first_state_of_zero(columns: str) -> None:
+def test_hardened_columns_reject_an_input_term_and_a_first_state_of_zero(columns: str) -> None:
     for name, value in (("input_map", "linear"), ("first_state", "zero")):
         with pytest.raises(ValueError, match=f"^model.{name}: expected its default with columns 'stochastic' or"):
             make(columns=columns, **{name: value})

@@ -70,9 +70,9 @@ PLAN = EvaluationPlan(dense=(2, 4), dense_strings=8, long=(), structured=())
 def test_an_interrupted_run_goes_on_with_the_same_batches(tmp_path: Path) -> None:
     spec = spec_of(num_examples=7)
     whole = execute(spec, tmp_path / "whole", PLAN)
-    asked = iter([False] * 3 + [True])
+    requests = iter([False] * 3 + [True])
     with pytest.raises(Interrupted):
-        execute(spec, tmp_path / "parts", PLAN, stop_requested=lambda: next(asked))
+        execute(spec, tmp_path / "parts", PLAN, stop_requested=lambda: next(requests))
     parts = execute(spec, tmp_path / "parts", PLAN)
     assert (parts.dense, parts.examples) == (whole.dense, whole.examples)
     losses = [

@@ -1,8 +1,8 @@
-"""Rivals of Fan et al. (2024) have to fit the training length first: a search of recipes by training loss alone."""
+"""Baselines of Fan et al. (2024) have to fit the training length first: a search of recipes by training loss alone."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
-from lengthwise.experiments.linear_rnn import FIT, RIVALS, TASKS, at_fan_rate
+from lengthwise.experiments.linear_rnn import BASELINES, FIT, TASKS, at_fan_rate
 from lengthwise.runs.spec import RunSpec, Settings, merge
 
 STEPS = 1_000
@@ -17,19 +17,19 @@ GRID: tuple[tuple[float, int, int], ...] = (
 """Rates, steps of warm-up, and numbers of layers."""
 
 
-@EXPERIMENTS.register("linear-rnn/rivals-search")
-def rivals_search(scale: Scale = "small") -> Experiment:
-    """The recipe of each rival on Sum and EvenPair that its final training loss chooses, and whether it fits."""
+@EXPERIMENTS.register("linear-rnn/baselines-search")
+def baselines_search(scale: Scale = "small") -> Experiment:
+    """The recipe of each baseline on Sum and EvenPair that its final training loss chooses, and whether it fits."""
     cells = [
         Cell(row, column, tuple(spec for point in GRID for spec in _point(scale, row, column, point)))
         for row in ("Sum(5)", "EvenPair(5)")
-        for column in RIVALS
+        for column in BASELINES
     ]
     return Experiment(
-        title="Rivals of the block-diagonal RNN: first they have to fit",
+        title="Baselines of the block-diagonal RNN: first they have to fit",
         about=(
             "A net that does not learn its training length says nothing of generalization, and by the recipe of *Ours* "
-            "the rivals of Table 2 of Fan et al. (2024) do not. Each has the same five recipes here: rates, warm-up "
+            "the baselines of Table 2 of Fan et al. (2024) do not. Each has the same five recipes here: rates, warm-up "
             f"and one or two layers, {STEPS:,} steps of 128 strings of 40 symbols with the answers to all prefixes, "
             "one seed. The loss at the end of training chooses; nothing measured beyond 40 symbols does. What does not "
             "reach 99 % at 40 symbols is marked, and not ranked."
@@ -52,7 +52,7 @@ def rivals_search(scale: Scale = "small") -> Experiment:
 
 def _point(scale: Scale, row: str, column: str, point: tuple[float, int, int]) -> tuple[RunSpec, ...]:
     """One recipe of the grid."""
-    (rate, warmup, layers), (model, settings), task = point, RIVALS[column], TASKS[row]
+    (rate, warmup, layers), (model, settings), task = point, BASELINES[column], TASKS[row]
     small: Settings = {"d_state": 8} if model == "liquid-s4" else {}
     optimizer: Settings = {"learning_rate": rate, "warmup_steps": warmup, "weight_decay": 0.0}
     given: Settings = {
