@@ -102,7 +102,7 @@ def examples_answered(model: SequenceModel, task: SymbolTask, recipe: Recipe, *,
         [(1, 8), (2, 8)]
     """
     if recipe.num_examples is None:
-        raise ValueError("recipe: expected one with num_examples, got none; its strings are drawn anew for each step")
+        raise ValueError("recipe: expected one with num_examples, got none; its strings are drawn again for each step")
     points = []
     with eval_mode(model):
         for length in sorted(chain(*training_lengths(task, recipe))):
