@@ -20,14 +20,14 @@ def _model(positions: str) -> Settings:
 def positions(scale: Scale = "small") -> Experiment:
     """Seventeen regular tasks by transformers of two layers, each position encoding, three seeds, certificates."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="transformer")
-    settings: Settings = {"train": {"steps": 2_000, "batch_size": 64}}
+    settings: Settings = {"train": {"steps": 1_000, "batch_size": 64}}
     plan = EvaluationPlan(
         dense=(41, 60), dense_strings=32, long=((100, 128), (200, 128), (500, 128)), structured=((500, 32),)
     )
     return Experiment(
         title="Transformers by position encoding, our protocol",
         about=(
-            "Causal transformers of two layers (D=64), preset `plain`: 2,000 steps on final answers of strings of at "
+            "Causal transformers of two layers (D=64), preset `plain`: 1,000 steps on final answers of strings of at "
             "most 40 symbols, three seeds, final weights. A certificate below *extracted* is all that they can have; "
             "one that says *refuted* names the shortest string that was found."
         ),
