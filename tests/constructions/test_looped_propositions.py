@@ -175,7 +175,8 @@ def test_errors_stay_below_the_bound_in_every_norm_and_fall_below_any_number() -
     for p in NORMS:
         errors = [error(one, p, resolution=48) for one in made]
         assert all(0 < e <= bound(one.grid.num_bins, p) for e, one in zip(errors, made, strict=True))
-        assert errors[2] < min(errors[:2])
+        if p <= 2:  # above, cubes with equal tokens decide, whose share falls as delta^(1/p)
+            assert errors[0] > errors[1] > errors[2]
         for wanted in (1.0, 0.1, 0.001):
             # Half is left to the terms that fall as delta, whose slopes add up to less than 21 (3 pi + 2 (pi + pi /
             # sqrt 2) for p = 1), and half to the last one, 1.5 (2 delta)^(1/p).
