@@ -8,8 +8,12 @@ from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.experiments.looped_figure_5 import TrainTest, accuracies
+from lengthwise.experiments.looped_moduli import SIZES, Moduli
+from lengthwise.experiments.looped_moduli import Study as ModuliStudy
+from lengthwise.experiments.looped_moduli import study as moduli_study
 from lengthwise.experiments.looped_trees import TreeErrors
 from lengthwise.report.pages.looped_figure_5 import accuracy_chart, figure_5_page
+from lengthwise.report.pages.looped_moduli import moduli_page, moduli_panels
 from lengthwise.report.pages.looped_trees import error_chart, trees_page
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
 
@@ -92,3 +96,23 @@ def test_errors_of_trees_stand_next_to_those_of_simple_learners() -> None:
     assert "| mean so far | 0.750 | 0.750 |" in text
     values = error_chart(study).data.values
     assert [v["error"] for v in values if v["answers by"] == "timestep, R=5"] == [*errors[:5], 0.375]
+
+
+def test_moduli_of_a_net_stand_in_a_line_each() -> None:
+    found = {"sequence": {0.5: 3.0, 1.0: 4.0}, "contextual": {0.5: 1.0, 1.0: 2.0}, "token": {0.5: 0.25, 1.0: 0.5}}
+    study = ModuliStudy(SIZES["smoke"], [Moduli("timestep", True, 0.75, found)])
+    text = "\n".join(moduli_page(study, "moduli").sections).replace("\N{NO-BREAK SPACE}", " ")
+    assert "| net | accuracy | modulus | t = 0.5 | t = 1 |" in text
+    assert "| timestep, trained | 75.00 % | contextual | 1.000 | 2.000 |" in text
+    (panel,) = moduli_panels(study)
+    assert [v["change"] for v in panel.data.values if v["modulus"] == "token"] == [0.25, 0.5]
+
+
+def test_moduli_of_a_net_obey_what_moduli_obey() -> None:
+    """Sequence continuity is the weakest demand of the three: its modulus is the largest."""
+    for one in moduli_study(SIZES["smoke"]._replace(num_starts=8, num_steps=10)).moduli:
+        for distance in (0.5, 1.0):
+            assert one.found["token"][distance] >= 0
+            assert one.found["token"][0.5] <= one.found["token"][1.0] <= 2 * one.found["token"][0.5] * (1 + 1e-5)
+        assert set(one.found) == {"sequence", "contextual", "token"}
+        assert 0 <= one.accuracy <= 1
