@@ -46,9 +46,9 @@ def counter(zeros: int) -> LinearGenerator:
 def digits(word: Word) -> LinearGenerator:
     """Any word of two symbols or more with d = 1, in integers: its letters are the digits of one number.
 
-    With n symbols and M = n^p - 1, the state h is the number whose digits in base n are the next p letters. The first of
-    them, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit; then h' = n h - M j, in which
-    the digits are turned by one. As d = 0 repeats one symbol, no word needs more than d = 1, and none less.
+    With n symbols and M = n^p - 1, the state h is the number whose digits in base n are the next p letters. The first
+    of them, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit; then h' = n h - M j, in
+    which the digits are turned by one. As d = 0 repeats one symbol, no word needs more than d = 1, and none less.
 
     W_h = n expands: an error of h grows n-fold in every step. Integers up to n M have none, in float64 for p <= 51 in
     base 2.
