@@ -2,14 +2,14 @@
 
 python benchmarks/cell_costs.py looped/table-1 [--scale small] [--steps 4] [--records FILE] [--quick]
 
-With the records of an experiment, only cells with runs that they lack. A cell's estimate is the median CPU time of its
-steps, the first one left out, times the steps and the number of its runs; measuring is not included.
+With the records of an experiment, only cells with runs that they lack. A cell's estimate is the mean CPU time of a few
+steps, spread over its training, times the steps and the number of its runs; measuring is not included.
 """
 
 import argparse
 import time
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 
 from lengthwise.experiments import EXPERIMENTS, Scale
 from lengthwise.experiments.base import parse_scale
@@ -48,16 +48,17 @@ def cost(experiment: str, scale: Scale, steps: int, known: set[str]) -> list[flo
 
 @one_thread()
 def step_seconds(spec: RunSpec, steps: int) -> float:
-    """The median CPU time of steps after the first."""
+    """The mean CPU time of steps spread over training, whose batches may grow; one before them is not counted."""
     state = TrainingState(spec.make_model(), spec.recipe, spec.task)
     records = training_steps(state, spec.task, spec.recipe, seed=spec.seed)
     next(records)
     times = []
-    for _ in range(steps):
+    for index in range(steps):
+        state.step = (2 * index + 1) * spec.recipe.steps // (2 * steps)
         started = time.process_time()
         next(records)
         times.append(time.process_time() - started)
-    return median(times)
+    return fmean(times)
 
 
 if __name__ == "__main__":

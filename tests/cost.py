@@ -11,6 +11,7 @@ LIMIT = 5.0
 
 STARTS_PROCESSES = "each of its processes imports torch"
 LONG = {
+    "tests/training/test_state_supervision.py::test_what_pieces_do_is_learned": "trains a net",
     "tests/faults/test_kills.py::test_a_run_killed_often_equals_an_undisturbed_one": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_a_sweep_killed_often_loses_no_finished_run": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_a_signal_to_stop_says_how_to_go_on": STARTS_PROCESSES,

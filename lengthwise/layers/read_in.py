@@ -1,7 +1,6 @@
 """What a transformer makes of its inputs before its first layer: symbols or vectors, with their positions."""
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
@@ -29,7 +28,7 @@ class SymbolReadIn(nn.Module):
         self.norm.reset_parameters()
 
     def forward(self, inputs: Int64[Tensor, "B T"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
-        embedded = F.embedding(inputs.clamp(min=0), self.embedding.weight)
+        embedded = self.embedding(inputs.clamp(min=0))
         embedded = embedded.masked_fill(inputs[..., None] == PAD, 0.0)
         states: Tensor = self.norm(self.positions.add(embedded, generator))
         return states

@@ -1,8 +1,8 @@
-"""Linear RNNs that learn to repeat words by gradient descent: many of one size side by side."""
+"""RNNs, linear or with tanh, that learn to repeat words by gradient descent: many of one size side by side."""
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -11,11 +11,15 @@ from torch import Tensor
 
 from lengthwise.threads import one_thread
 
+Activation = Literal["identity", "tanh"]
+"""Of states: that of linear RNNs, or of standard ones."""
+
 
 class Stack(NamedTuple):
     """R generators of one dimension: W_h, W_x (zeros where it is not learned), h_1, W_y and b_y of each.
 
-    h_1 = first, h_i = W_h h_{i-1} + W_x x_i, where x_i is the symbol before the one that is answered from h_i.
+    h_1 = first, h_i = W_h h_{i-1} + W_x x_i, where x_i is the symbol before the one that is answered from h_i; with
+    tanh, h_i is that of it, from i = 2 on.
     """
 
     hidden: Float[Tensor, "R d d"]
@@ -66,11 +70,26 @@ def states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Flo
     return added
 
 
-def logits(stack: Stack, letters: Int64[Tensor, "R T"]) -> Float[Tensor, "R T n"]:
+def tanh_states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Float[Tensor, "R d T"]:
+    """h_1 = v_1, then h_i = tanh(W_h h_{i-1} + v_i), one after another.
+
+    Example:
+        >>> tanh_states(torch.zeros(1, 1, 1), torch.tensor([[[2.0, 0.0]]])).flatten().tolist()
+        [2.0, 0.0]
+    """
+    first, *others = added.unbind(2)
+    computed = [first]
+    for v in others:
+        computed.append(torch.tanh((hidden @ computed[-1][:, :, None])[:, :, 0] + v))
+    return torch.stack(computed, 2)
+
+
+def logits(stack: Stack, letters: Int64[Tensor, "R T"], activation: Activation = "identity") -> Float[Tensor, "R T n"]:
     """What is answered at every step when the letters before it are given."""
     one_hot = F.one_hot(letters[:, :-1], stack.inputs.shape[2]).to(stack.inputs.dtype)
     added = torch.cat([stack.first[:, :, None], stack.inputs @ one_hot.mT], 2)
-    return (stack.readout @ states(stack.hidden, added)).mT + stack.bias[:, None]
+    computed = (tanh_states if activation == "tanh" else states)(stack.hidden, added)
+    return (stack.readout @ computed).mT + stack.bias[:, None]
 
 
 class Descent(NamedTuple):
@@ -83,7 +102,12 @@ class Descent(NamedTuple):
 
 @one_thread()
 def descend(
-    stack: Stack, letters: Int64[Tensor, "R T"], descent: Descent, *, learns_inputs: bool
+    stack: Stack,
+    letters: Int64[Tensor, "R T"],
+    descent: Descent,
+    *,
+    learns_inputs: bool,
+    activation: Activation = "identity",
 ) -> tuple[Stack, Float[Tensor, " R"]]:
     """Train each net on its own letters, by cross-entropy; the nets and their last losses.
 
@@ -97,7 +121,7 @@ def descend(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, descent.steps)
     losses = torch.zeros(len(letters))
     for _ in range(descent.steps):
-        losses = _losses(logits(Stack(*parameters), letters), letters)
+        losses = _losses(logits(Stack(*parameters), letters, activation), letters)
         optimizer.zero_grad()
         losses.sum().backward()
         _clip(learned, descent.clip)
@@ -125,7 +149,7 @@ def _clip(parameters: Sequence[Tensor], maximum: float) -> None:
 
 
 @torch.no_grad()
-def generate(stack: Stack, count: int) -> Int64[Tensor, "R T"]:
+def generate(stack: Stack, count: int, activation: Activation = "identity") -> Int64[Tensor, "R T"]:
     """What each net says when it reads its own answers."""
     state, symbols = stack.first, []
     for _ in range(count):
@@ -134,4 +158,5 @@ def generate(stack: Stack, count: int) -> Int64[Tensor, "R T"]:
         state = (stack.hidden @ state[:, :, None])[:, :, 0] + stack.inputs.gather(
             2, letter[:, None, None].expand(-1, stack.inputs.shape[1], 1)
         )[:, :, 0]
+        state = torch.tanh(state) if activation == "tanh" else state
     return torch.stack(symbols, 1)

@@ -104,13 +104,16 @@ def test_pairs_and_estimates_keep_what_is_promised(kind: str, seed: int, p: floa
     assert_estimates_are_those_of_a_modulus(points)
 
 
-@pytest.mark.parametrize("name", ["s4d", "lstm"])
-def test_a_model_is_a_function_of_its_embeddings(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [("s4d", {}), ("lstm", {}), ("transformer", {}), ("looped-transformer", {"num_loops": 2, "gates": "open"})],
+)
+def test_a_model_is_a_function_of_its_embeddings(name: str, config: dict[str, object]) -> None:
     task = make_task("parity")
-    model = make_model(name, task)
+    model = make_model(name, task, **config)
     function, domain = on_embeddings(model)
     tokens = task.encode("abbab")[None]
-    embedding = model.get_submodule("embedding")
+    (embedding,) = (module for module in model.modules() if isinstance(module, torch.nn.Embedding))
     with torch.no_grad():
         torch.testing.assert_close(function(embedding(tokens)), model(tokens))
     low, high = domain(5)

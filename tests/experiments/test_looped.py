@@ -6,7 +6,9 @@ import pytest
 
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.experiments.base import Cell
+from lengthwise.experiments.looped_trees import tree_errors
 from lengthwise.runs.records import read_records
+from lengthwise.training.batches import task_at
 
 RECORDS = Path(__file__).parents[2] / "docs/results/records"
 
@@ -58,3 +60,31 @@ def test_nets_of_figure_5_differ_in_what_they_are_trained_on_alone() -> None:
             assert spec.recipe.num_examples == 4_000
             assert spec.recipe.model_copy(update={"num_examples": None}) == fresh.recipe
             assert (spec.task, spec.model_config, spec.seed) == (fresh.task, fresh.model_config, fresh.seed)
+
+
+def test_curricula_of_trees_end_at_the_papers_size_after_the_same_share_of_steps() -> None:
+    for scale, steps in (("small", 3_000), ("paper", 75_000)):
+        (row, _), *_ = trees = cells("looped/trees", scale)
+        assert row == "depth 4, 20 dimensions, 101 points"
+        for (_, column), cell in trees.items():
+            recipe, task = cell.specs[0].recipe, cell.specs[0].task
+            assert steps == 0.375 * recipe.steps
+            reached = [
+                (recipe.length_odds_at(step, range(1, 102)).index(1.0) + 1, task_at(task, recipe, step).active_dims)
+                for step in (0, steps - 1, steps)
+                if recipe.rise
+            ]
+            dims = (5, 19, 20) if recipe.task_rise else (None, None, None)
+            if "no curriculum" in column:
+                assert (recipe.min_length, recipe.rise, recipe.task_rise) == (101, None, None)
+            else:
+                assert reached == list(zip((26, 96, 101), dims, strict=True))
+                assert bool(recipe.task_rise) == ("points alone" not in column)
+
+
+def test_simple_learners_start_from_the_variance_of_a_leaf(tmp_path: Path) -> None:
+    study = tree_errors(tmp_path, EXPERIMENTS["looped/trees"]("smoke").cells, 2_000)
+    assert set(map(tuple, study.runs.values())) == {()}, "no run is there"
+    for errors in study.learners.values():
+        assert errors[0] == pytest.approx(1.0, abs=0.15)  # 2,000 leaves: a standard error of sqrt(2 / 2,000), 0.03
+    assert study.learners["mean so far"][-1] < errors[0]

@@ -4,10 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.experiments.looped_figure_5 import TrainTest, accuracies
+from lengthwise.experiments.looped_moduli import SIZES, Moduli
+from lengthwise.experiments.looped_moduli import Study as ModuliStudy
+from lengthwise.experiments.looped_moduli import study as moduli_study
+from lengthwise.experiments.looped_trees import TreeErrors
 from lengthwise.report.pages.looped_figure_5 import accuracy_chart, figure_5_page
+from lengthwise.report.pages.looped_moduli import moduli_page, moduli_panels
+from lengthwise.report.pages.looped_trees import error_chart, trees_page
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
 
 POINTS = [
@@ -70,3 +77,42 @@ def test_the_study_needs_nothing_but_results(tmp_path: Path) -> None:
     (only,) = accuracies(tmp_path, experiment.cells)
     assert (only.row, only.kind, only.num_loops, only.seed) == (cell.row, "plain loop", 2, 0)
     assert (only.train, only.test, only.num_scored) == (pytest.approx(0.75), pytest.approx(0.25), 16)
+
+
+def curve(*errors: float) -> ErrorCurve:
+    points = tuple(
+        ErrorPoint(num_examples=count, error=error, low=error, high=error) for count, error in enumerate(errors)
+    )
+    return ErrorCurve(length=len(errors), num_prompts=1, input_dim=20, baseline=1.0, points=points)
+
+
+def test_errors_of_trees_stand_next_to_those_of_simple_learners() -> None:
+    errors = [1.0] * 5 + [0.5]
+    study = TreeErrors({"timestep, R=5": [curve(*errors), curve(*errors[:5], 0.25)]}, {"mean so far": [0.75] * 6})
+    page = trees_page(study, "trees")
+    text = "\n".join(page.sections)
+    assert "| answers by | after 0 | after 5 |\n" in text
+    assert "| timestep, R=5 | 1.000 | 0.375 |" in text
+    assert "| mean so far | 0.750 | 0.750 |" in text
+    values = error_chart(study).data.values
+    assert [v["error"] for v in values if v["answers by"] == "timestep, R=5"] == [*errors[:5], 0.375]
+
+
+def test_moduli_of_a_net_stand_in_a_line_each() -> None:
+    values = {"sequence": {0.5: 3.0, 1.0: 4.0}, "contextual": {0.5: 1.0, 1.0: 2.0}, "token": {0.5: 0.25, 1.0: 0.5}}
+    study = ModuliStudy(SIZES["smoke"], [Moduli("timestep", True, 0.75, values)])
+    text = "\n".join(moduli_page(study, "moduli").sections).replace("\N{NO-BREAK SPACE}", " ")
+    assert "| net | accuracy | modulus | t = 0.5 | t = 1 |" in text
+    assert "| timestep, trained | 75.00 % | contextual | 1.000 | 2.000 |" in text
+    (panel,) = moduli_panels(study)
+    assert [v["change"] for v in panel.data.values if v["modulus"] == "token"] == [0.25, 0.5]
+
+
+def test_moduli_of_a_net_obey_what_moduli_obey() -> None:
+    """Sequence continuity is the weakest demand of the three: its modulus is the largest."""
+    for one in moduli_study(SIZES["smoke"]._replace(num_starts=8, num_steps=10)).moduli:
+        for distance in (0.5, 1.0):
+            assert one.values["token"][distance] >= 0
+            assert one.values["token"][0.5] <= one.values["token"][1.0] <= 2 * one.values["token"][0.5] * (1 + 1e-5)
+        assert set(one.values) == {"sequence", "contextual", "token"}
+        assert 0 <= one.accuracy <= 1

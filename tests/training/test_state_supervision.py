@@ -104,7 +104,7 @@ def test_what_pieces_do_is_learned() -> None:
     """Parity, pieces of at most 20 symbols: the loss of the maps, which began at log 2, is low on those of 31."""
     task = make_task("parity")
     recipe = Recipe(
-        steps=250,
+        steps=200,
         batch_size=32,
         max_length=12,
         states=StatesRecipe(batch_size=32, max_length=20),

@@ -17,6 +17,11 @@ from lengthwise.experiments.rnn_memorization import (
     size_at,
     trained_words,
 )
+from lengthwise.experiments.rnn_standard import KINDS as STANDARD_KINDS
+from lengthwise.experiments.rnn_standard import SIZES as STANDARD
+from lengthwise.experiments.rnn_standard import Standard
+from lengthwise.experiments.rnn_standard import study as standard_study
+from lengthwise.report.pages.rnn_standard import standard_page
 from lengthwise.training.memorization import (
     Descent,
     Stack,
@@ -70,6 +75,47 @@ def test_answers_are_those_of_the_model() -> None:
         for step, letter in enumerate(letters[position]):
             torch.testing.assert_close(answers[position, step], stack.readout[position] @ state + stack.bias[position])
             state = stack.hidden[position] @ state + stack.inputs[position, :, letter]
+
+
+def test_tanh_nets_are_torchs_rnn() -> None:
+    """The same weights in `torch.nn.RNN`: answers to given letters, and what is generated with its own ones."""
+    stack = Stack(*(tensor.double() for tensor in draw(1, 3, 2, torch.Generator().manual_seed(0))))
+    net = torch.nn.RNN(2, 3, bias=False, batch_first=True).double()
+    with torch.no_grad():
+        net.weight_hh_l0.copy_(stack.hidden[0])
+        net.weight_ih_l0.copy_(stack.inputs[0])
+        letters = torch.tensor([[0, 1, 1, 0, 1, 0]])
+        one_hot = torch.nn.functional.one_hot(letters[:, :-1], 2).double()
+        later, _ = net(one_hot, stack.first[None])
+    computed = torch.cat([stack.first[:, None], later], 1)
+    expected = computed @ stack.readout[0].T + stack.bias[0]
+    torch.testing.assert_close(logits(stack, letters, "tanh"), expected)
+    assert not torch.allclose(logits(stack, letters), expected)
+    generated = generate(stack, 30, "tanh")
+    assert torch.equal(logits(stack, generated, "tanh").argmax(2), generated)
+
+
+def test_a_saturated_net_says_its_word_for_good() -> None:
+    """By construction: tanh(9 W h) of the two corners (1, -1) and (-1, 1), which W swaps."""
+    swap = 9 * torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])
+    stack = Stack(swap, torch.zeros(1, 2, 2), torch.tensor([[1.0, -1.0]]), torch.eye(2)[None], torch.zeros(1, 2))
+    assert generate(stack, 5_000, "tanh")[0].tolist() == [0, 1] * 2_500
+
+
+def test_success_of_standard_nets_is_counted_word_by_word() -> None:
+    size = STANDARD["small"]._replace(
+        words=("01", "001"), dimensions=range(2, 3), seeds=3, descent=Descent(300, 0.05), length=12, longest=24
+    )
+    rows = {(row.word, row.kind): row for row in standard_study(size).rows}
+    assert len(rows) == 2 * 4
+    for row in rows.values():
+        assert 0 <= row.num_lasting <= row.num_right <= 3
+        assert row.smallest == {"01": 1, "001": 2}[row.word]
+    assert sum(row.num_right for row in rows.values()) > 12, (
+        "of 24 nets, of which above the smallest dimension most are"
+    )
+    page = standard_page(Standard(size, list(rows.values())), "page")
+    assert all(kind in "".join(page.sections) for kind in STANDARD_KINDS)
 
 
 def test_nets_do_not_know_of_one_another() -> None:

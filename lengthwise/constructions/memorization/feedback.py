@@ -3,6 +3,7 @@
 import numpy as np
 
 from lengthwise.constructions.memorization.generator import LinearGenerator
+from lengthwise.constructions.memorization.words import Word
 
 
 def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
@@ -39,4 +40,39 @@ def counter(zeros: int) -> LinearGenerator:
         np.zeros(1, int),
         ("0", "1"),
         np.array([[1, -zeros]]),
+    )
+
+
+def digits(word: Word) -> LinearGenerator:
+    """Any word of two symbols or more with d = 1, in integers: its letters are the digits of one number.
+
+    With n symbols and M = n^p - 1, the state h is the number whose digits in base n are the next p letters. The first
+    of them, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit; then h' = n h - M j, in
+    which the digits are turned by one. As d = 0 repeats one symbol, no word needs more than d = 1, and none less.
+
+    W_h = n expands: an error of h grows n-fold in every step. Integers up to n M have none, in float64 for p <= 51 in
+    base 2.
+
+    Raises:
+        ValueError: a word of one symbol.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.words import parse_word
+        >>> generator = digits(parse_word("abacabad"))
+        >>> generator.dimension, generator.generate(16)
+        (1, 'abacabadabacabad')
+    """
+    n, p = len(word.symbols), word.period
+    if n < 2:
+        raise ValueError(f"word: expected two symbols or more, got {word.text!r}; a bias alone repeats it (d = 0)")
+    largest = n**p - 1
+    value = sum(int(letter) * n ** (p - 1 - i) for i, letter in enumerate(word.letters))
+    numbers = [int(j) for j in range(n)]
+    return LinearGenerator(
+        np.array([[n]], dtype=object),
+        np.array([[j * n] for j in numbers], dtype=object),
+        np.array([-largest * (j * (j + 1) // 2) for j in numbers], dtype=object),
+        np.array([value], dtype=object),
+        word.symbols,
+        np.array([[-largest * j for j in numbers]], dtype=object),
     )

@@ -172,8 +172,8 @@ def _table_2() -> Iterator[Claim]:
     for part in ("same length", "extrapolation"):
         for model in ("RegularGPT", "RNN", "Transformer"):
             for probability in PROBABILITIES:
-                for reading in ("", "trained at 0.5, ")[: 1 if probability == 0.5 else 2]:
-                    yield _of_table_2(model, f"{reading}{part}", probability)
+                for trained in ("", "trained at 0.5, ")[: 1 if probability == 0.5 else 2]:
+                    yield _of_table_2(model, f"{trained}{part}", probability)
 
 
 def _of_table_2(model: str, part: str, probability: float) -> Claim:

@@ -10,12 +10,14 @@ _TABLE_1, _TABLE_2 = "looped/table-1", "looped/table-2"
 
 _TREES = "depth 2, 5 dimensions, 26 points"
 
-_APPROXIMATION, _STEPS, _NETWORK, _MODULI, _MODEL = (
+_APPROXIMATION, _PROPOSITIONS, _STEPS, _NETWORK, _MODULI, _MODEL, _BATCHES = (
     "tests/constructions/test_looped_approximation.py",
+    "tests/constructions/test_looped_propositions.py",
     "tests/constructions/test_looped_steps.py",
     "tests/constructions/test_looped_network.py",
     "tests/analysis/test_continuity.py",
     "tests/models/test_looped_transformer.py",
+    "tests/training/test_batches.py",
 )
 
 
@@ -55,7 +57,7 @@ _THEORY = (
         "others are rejected",
     ),
     _built("Def. 3.2", "Contextual mappings.", _STEPS),
-    _built("Def. 3.3", "The L^p norm of a function.", _APPROXIMATION, "errors for p = 2 only"),
+    _built("Def. 3.3", "The L^p norm of a function.", _PROPOSITIONS, "errors for p = 1, 1.5, 2 and 4"),
     _built("Def. 3.4-3.6", "Moduli of sequence, contextual and token continuity.", _MODULI),
     Claim(
         "Theorem 3.7",
@@ -85,10 +87,10 @@ _THEORY = (
     _built("Lemma A.4", "Quantization by one feed-forward layer in 1/δ - 1 loops.", _STEPS),
     _built("Lemma A.5", "Contextual mapping by one head in T loops.", _STEPS),
     _built("Corollary A.6", "The same with unused numbers left between.", _STEPS),
-    Claim("Prop. A.1", "Rectangular functions of four ReLUs; here thresholds take their part."),
+    _built("Prop. A.1", "Rectangular functions of four ReLUs.", _PROPOSITIONS, "here thresholds take their part"),
     _built("Prop. A.2", "Step functions of two ReLUs.", _NETWORK),
     _built("Prop. A.3", "Impulse functions of four ReLUs.", _NETWORK),
-    Claim("Prop. A.7", "Bit extraction by two layers (Zhang et al.); here one layer does."),
+    _built("Prop. A.7", "Bit extraction by two layers (Zhang et al.).", _PROPOSITIONS, "here one layer does"),
     _built("Lemma A.8", "Bit extraction by one layer.", _STEPS),
     _built("Lemma 4.1", "Values are remembered up to their largest difference.", _STEPS),
     Claim("Fig. 1, 3, 4", "Figures of the proof: perturbations, outline, quantizer."),
@@ -185,5 +187,5 @@ _REST = (
     ),
     Claim("C.1", "Edit distance.", Stated("reproduced", "looped.md", "tests/tasks/test_edit_distance.py")),
     Claim("C.3", "Decision trees in context.", Stated("reproduced", "looped.md", "tests/tasks/test_decision_tree.py")),
-    Claim("C.3", "The curriculum over dimensions."),
+    Claim("C.3", "The curriculum over dimensions.", Stated("reproduced", "looped.md", _BATCHES)),
 )

@@ -1,0 +1,115 @@
+"""Nets that read their own answers: any word with d = 1, and what those need whose errors die out."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from word_classes import word_classes
+
+from lengthwise.constructions.memorization.contracting import (
+    FeedbackBounds,
+    Undecided,
+    contracting_dimension,
+    contracting_rate,
+    contraction,
+    found_net,
+    shift_register,
+)
+from lengthwise.constructions.memorization.feedback import digits
+from lengthwise.constructions.memorization.networks import as_linear_rnn
+from lengthwise.constructions.memorization.words import parse_word
+
+BINARY = [text for period in range(2, 9) for text in word_classes(2, period)]
+
+
+def is_balanced(text: str) -> bool:
+    """Whether factors of one length, read around the circle, have numbers of `b` that differ by at most 1."""
+    doubled = 2 * text
+    for length in range(1, len(text)):
+        counts = {doubled[start : start + length].count("b") for start in range(len(text))}
+        if max(counts) - min(counts) > 1:
+            return False
+    return True
+
+
+@pytest.mark.parametrize(("num_symbols", "longest"), [(2, 8), (3, 6), (4, 5)])
+def test_every_word_takes_one_dimension_with_feedback(num_symbols: int, longest: int) -> None:
+    """And no word of two symbols takes none: with d = 0 the bias alone answers, always the same."""
+    for period in range(num_symbols, longest + 1):
+        for text in word_classes(num_symbols, period):
+            generator = digits(parse_word(text))
+            assert generator.dimension == 1
+            assert generator.generate(4 * period) == 4 * text
+
+
+@given(st.text("abcd", min_size=2, max_size=60).filter(lambda text: len(set(text)) > 1))
+def test_digits_say_long_words_in_integers(text: str) -> None:
+    word = parse_word(text)
+    assert digits(word).generate(3 * word.period) == 3 * word.text
+
+
+@pytest.mark.parametrize("period", [8, 50])
+def test_in_float64_digits_say_a_word_indefinitely_as_long_as_all_numbers_are_whole(period: int) -> None:
+    text = "a" * (period - 3) + "bab"
+    generated = as_linear_rnn(digits(parse_word(text))).generate(10 * period)
+    assert generated.tolist() == [int(letter == "b") for letter in 10 * text]
+
+
+def test_an_error_of_one_unit_ends_a_word_said_by_digits() -> None:
+    generator = digits(parse_word("aabab"))
+    other = generator._replace(first=generator.first + 1)
+    assert other.generate(10) != generator.generate(10)
+
+
+def test_a_contracting_net_of_one_dimension_says_balanced_words_and_no_others() -> None:
+    """Against a definition that knows nothing of nets; exact, for all binary words up to period 8."""
+    for text in BINARY:
+        assert (contracting_rate(parse_word(text)) is not None) == is_balanced(text), text
+
+
+@pytest.mark.parametrize("text", [text for text in BINARY if is_balanced(text)])
+def test_it_comes_back_from_any_state(text: str) -> None:
+    net = contraction(parse_word(text))
+    assert net is not None
+    assert net.generate(3 * len(text)) == 3 * text
+    assert abs(net.hidden[0, 0]) < 1
+    disturbed = net._replace(first=np.array([Fraction(7)], dtype=object)).generate(60 * len(text))
+    assert disturbed[-2 * len(text) :] in 4 * text
+
+
+def test_bounds_of_contracting_nets_meet_for_all_words_up_to_period_8_but_one() -> None:
+    bounds = {text: contracting_dimension(parse_word(text)) for text in BINARY}
+    apart = {text: bound for text, bound in bounds.items() if bound.lower != bound.upper}
+    assert apart.items() <= {"aaabbabb": FeedbackBounds(2, 3)}.items(), "what another search may find, too"
+    assert {bound.upper for text, bound in bounds.items() if text not in apart} == {1, 2}
+
+
+@pytest.mark.parametrize("text", ["aabb", "aaabbabb", "aabaabab"])
+def test_registers_and_found_nets_say_the_word_and_contract(text: str) -> None:
+    word = parse_word(text)
+    register = shift_register(word)
+    assert register.generate(20 * word.period) == 20 * text
+    assert not np.linalg.matrix_power(register.hidden, register.dimension).any()
+    net = found_net(word, 3)
+    assert net is not None
+    assert net.generate(200 * word.period) == 200 * text
+    assert abs(np.linalg.eigvals(net.hidden)).max() < 1
+
+
+def test_a_register_is_as_short_as_answers_allow() -> None:
+    """After `aa` comes a or b in aaab: two answers do not tell; three are one of four windows, which b follows once."""
+    assert shift_register(parse_word("aaab")).dimension == 3
+    assert shift_register(parse_word("ab")).dimension == 1
+
+
+def test_what_is_no_word_of_two_symbols_is_refused() -> None:
+    with pytest.raises(ValueError, match="word: expected two symbols or more, got 'a'"):
+        digits(parse_word("aa"))
+    for function in (contracting_rate, shift_register, lambda word: found_net(word, 2)):
+        with pytest.raises(ValueError, match="word: expected two symbols, got 3; take one like 00101"):
+            function(parse_word("abc"))
+    with pytest.raises(ValueError, match="dimension: expected at least 1, got 0"):
+        found_net(parse_word("ab"), 0)
+    assert issubclass(Undecided, RuntimeError)
