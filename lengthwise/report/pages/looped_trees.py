@@ -21,14 +21,14 @@ def trees_page(study: TreeErrors, stem: str) -> StudyPage:
     """Errors after some numbers of examples, of nets and of simple learners, and the chart."""
     curves = _curves(study)
     longest = max(map(len, curves.values()))
-    shown = [count for count in COLUMNS if count < longest]
+    counts = [count for count in COLUMNS if count < longest]
     lines = [
-        [name, *(f"{errors[count]:.3f}" if count < len(errors) else NOTHING for count in shown)]
+        [name, *(f"{errors[count]:.3f}" if count < len(errors) else NOTHING for count in counts)]
         for name, errors in curves.items()
     ]
     sections = [
         f"## Error against examples\n\n![Error against examples]({stem}.svg)",
-        markdown_table(["answers by", *(f"after {count}" for count in shown)], lines),
+        markdown_table(["answers by", *(f"after {count}" for count in counts)], lines),
         "Squared errors, not divided by the number of dimensions (which the table above does); the mean over prompts "
         "and runs. The best constant answer has an error of 1. *Nearest neighbor*: the value of the nearest point so "
         "far. *Mean so far*: of the values before.",
