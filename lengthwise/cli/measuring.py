@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import StoredPath, StringSeed, TrainedRun, whole_number
+from lengthwise.cli.options import Device, StoredPath, StringSeed, TrainedRun, whole_number
 from lengthwise.cli.streams import Output
 
 MAX_QUOTED = 60
@@ -23,6 +23,7 @@ def evaluate(
     protocol: Annotated[str, Parameter(help="independent, one-pass or structured.")] = "independent",
     seed: StringSeed = 1,
     csv: Annotated[Path | None, Parameter(help="File for all points.")] = None,
+    device: Device = "cpu",
 ) -> int:
     """Measure a model at lengths of your choice, on strings drawn again."""
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
@@ -32,7 +33,7 @@ def evaluate(
     from lengthwise.report.tables.runs import curves_as_csv
     from lengthwise.runs.stored import load_stored
 
-    stored = load_stored(model)
+    stored = load_stored(model, device)
     if csv is not None:
         check_writable(csv)
     task, requested, run = stored.task, parse_lengths(lengths), stored.run
@@ -76,6 +77,8 @@ def predict(
         Parameter(allow_leading_hyphen=True, help="Strings over the task's symbols; - reads lines from input."),
     ],
     /,
+    *,
+    device: Device = "cpu",
 ) -> int:
     """Answer strings, a line each: the model's answer, the probability it gives, and what the task says is right.
 
@@ -84,7 +87,7 @@ def predict(
     from lengthwise.runs.predict import predict_text
     from lengthwise.runs.stored import load_stored
 
-    stored = load_stored(model)
+    stored = load_stored(model, device)
     if (run := stored.run) is not None and not run.is_trained:
         sys.stderr.write(f"lengthwise: {model}: weights {run.steps_text}; `lengthwise resume {model}` goes on\n")
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import Longest, Root, Seed, Workers
+from lengthwise.cli.devices import check_alone, workers_on
+from lengthwise.cli.options import Device, Longest, ParallelKind, Root, Seed, Workers
 from lengthwise.cli.streams import Output
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def train(
     budget: Annotated[
         float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")
     ] = None,
+    device: Device = "cpu",
+    parallel: ParallelKind = None,
 ) -> int:
     """Train and measure a run, or one for each of several seeds; settings come from the preset, the file, then --set.
 
@@ -59,7 +62,11 @@ def train(
         make_spec(task, model, settings, preset=preset, seed=number, until=until, budget=seconds)
         for number in ([seed] if seeds is None else parse_seeds(seeds))
     ]
-    return _train(specs[0], runs, longest) if seeds is None else _train_all(specs, runs, longest, workers)
+    if seeds is None:
+        return _train(specs[0], runs, longest, device, parallel)
+    check_alone("seeds", "one run")
+    with workers_on(device):
+        return _train_all(specs, runs, longest, workers)
 
 
 MAX_SEEDS = 1_000
@@ -89,6 +96,8 @@ def resume(
     /,
     *,
     longest: Longest = 100_000,
+    device: Device = "cpu",
+    parallel: ParallelKind = None,
 ) -> int:
     """Go on with an interrupted run; its settings are in its folder."""
     from lengthwise.runs.folder import RunFolder
@@ -96,20 +105,28 @@ def resume(
     spec = RunFolder(run).read_spec()
     if run.resolve().name != spec.id:
         raise ValueError(f"{run}: expected a folder named {spec.id}, as its run.json says; rename it")
-    return _train(spec, run.resolve().parent, longest)
+    return _train(spec, run.resolve().parent, longest, device, parallel)
 
 
-def _train(spec: "RunSpec", root: Path, longest: int) -> int:
-    """Run one run and show its result."""
+def _train(spec: "RunSpec", root: Path, longest: int, device: str, parallel: str | None) -> int:
+    """Run one run, alone or with other processes, and show its result, which the first of them does."""
     from lengthwise.cli.progress import watched
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.report.pages.terminal import print_results
-    from lengthwise.runs.execute import execute
+    from lengthwise.runs.execute import execute, stop_on_interrupt
+    from lengthwise.runs.follow import follow
     from lengthwise.runs.until import attempts_text
+    from lengthwise.training.parallel import joined, own_device, parse_parallel
 
-    console = Output()
-    with watched(console, [spec]) as (listener, stop_requested):
-        result = execute(spec, root, EvaluationPlan().up_to(longest), listener, stop_requested)
+    console, where = Output(), own_device(device)
+    with joined(parse_parallel(parallel), where) as ranks:
+        if ranks.rank:
+            with stop_on_interrupt() as stop_requested:
+                follow(spec, root, stop_requested, device=where, ranks=ranks)
+            return 0
+        plan = EvaluationPlan().up_to(longest)
+        with watched(console, [spec]) as (listener, stop_requested):
+            result = execute(spec, root, plan, listener, stop_requested, device=where, ranks=ranks)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
     for sentence in attempts_text(result.training.attempts):
         console.print_line(sentence)

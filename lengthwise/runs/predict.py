@@ -2,10 +2,9 @@
 
 from typing import NamedTuple
 
-import torch
-
 from lengthwise.conventions import IGNORE
-from lengthwise.models.base import SequenceModel
+from lengthwise.devices import device_of, moved
+from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.tasks.base import OracleTask, SymbolTask, Task
 
 
@@ -22,8 +21,8 @@ def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
     if not isinstance(task, SymbolTask):
         raise ValueError(f"task: {task.name} reads vectors, and no text; call the model with some")
     inputs = task.encode(text)[None]
-    with torch.no_grad():
-        probabilities = model.last(inputs)[0].softmax(-1)
+    with eval_mode(model):
+        probabilities = model.last(moved(inputs, device_of(model)))[0].float().softmax(-1).cpu()
     best = int(probabilities.argmax())
     verdict = ""
     if isinstance(task, OracleTask):
