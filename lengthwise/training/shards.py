@@ -16,7 +16,8 @@ FOLDER = ".shards"
 def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> dict[str, Tensor]:
     """Whole tensors, in the first process; the others get none. All of them have to call it.
 
-    Each process writes its parts, as safetensors: nothing is pickled.
+    Each process writes its parts, as safetensors: nothing is pickled. What all have whole is taken from the first one:
+    put together by torch 2.13, a tensor without dimensions, as an optimizer's count of steps, would be 0.
     """
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint import HuggingFaceStorageWriter
@@ -24,10 +25,11 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
     shards = folder / FOLDER
     if ranks.rank == 0:
         shutil.rmtree(shards, ignore_errors=True)  # those of a process that was killed
+    parts = {name: tensor.detach() for name, tensor in tensors.items() if is_part(tensor)}
     writer = HuggingFaceStorageWriter(str(shards), save_distributed=True, enable_consolidation=True)
     with one_sentence():
         ranks.any(False)
-        dcp.save({name: tensor.detach() for name, tensor in tensors.items()}, storage_writer=writer)
+        dcp.save(parts, storage_writer=writer)
         ranks.any(False)
     if ranks.rank:
         return {}
@@ -36,13 +38,18 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
         with safe_open(file, framework="pt") as opened:
             joined |= {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     shutil.rmtree(shards)
-    return {name: joined[name].reshape(tensor.shape) for name, tensor in tensors.items()}
+    return {name: joined[name] if name in parts else tensor.detach().clone().cpu() for name, tensor in tensors.items()}
+
+
+def is_part(tensor: Tensor) -> bool:
+    """Whether a process has a part of it only: it is a DTensor, whose class takes a second to import."""
+    return hasattr(tensor, "placements")
 
 
 def placed(tensor: Tensor, like: Tensor) -> Tensor:
     """A whole tensor where another one is: on its device, and this process's part where that has a part of the same."""
     there = tensor.to(like.device)
-    if not hasattr(like, "placements") or tensor.shape != like.shape:
+    if not is_part(like) or tensor.shape != like.shape:
         return there
     from torch.distributed.tensor import distribute_tensor
 
