@@ -28,7 +28,7 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
         [
             name,
             str(point.length),
-            *(f"{kept:.3f}, {turn:+.2f}" for kept, turn in zip(point.kept, point.turns, strict=True)),
+            *(f"{kept:.2g}, {turn:+.2f}" for kept, turn in zip(point.kept, point.turns, strict=True)),
         ]
         for name, net in zip(names, nets, strict=True)
         for point in _some(net)
@@ -42,7 +42,7 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
         markdown_table(["net", "symbols", *(f"harmonic {k + 1}" for k in range(len(first.kept)))], waves),
         "The mean states of strings by remainder, as a sum of harmonics: how much of each is left of its norm at "
         f"{REFERENCE} symbols, and how far it has turned since, in remainders (a whole turn is as many as there are "
-        "remainders, divided by the number of the harmonic). A net that kept the sum would have 1.000 and 0 "
+        "remainders, divided by the number of the harmonic). A net that kept the sum would have 1 and 0 "
         "everywhere. From about half a remainder on, answers are the neighbor's. Angles of harmonics that are nearly "
         "gone are noise.",
     ]
@@ -72,7 +72,7 @@ def drift_chart(nets: Sequence[NetDrift]) -> alt.ConcatChart:
             chart.encode(
                 x=alt.X("symbols:Q"),
                 y=alt.Y("fraction:Q", title="fraction of answers", scale=alt.Scale(domain=[0, 1])),
-                color=alt.Color("answer:N", title="answer, off by", scale=scale),
+                color=alt.Color("answer:N", title="off by", scale=scale),
             )
         )
     return alt.ConcatChart(concat=panels, columns=3, config=alt.Config(background="white"))
