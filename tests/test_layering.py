@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "lengthwise"
 
 FLOORS = [
     {"cli", "__main__"},
-    {"report", "playground"},
+    {"report", "playground", "tracking"},
     {"experiments"},
     {"learning"},
     {"runs"},
