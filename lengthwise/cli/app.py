@@ -13,6 +13,7 @@ from lengthwise import __version__
 from lengthwise.cli import (
     catalogue,
     certifying,
+    comparing,
     compiling,
     experimenting,
     learning,
@@ -35,7 +36,7 @@ app = App(
 
 for group in (
     *(experimenting, catalogue, training, measuring, certifying, learning),
-    *(machines, compiling, reporting, tracking),
+    *(machines, comparing, compiling, reporting, tracking),
 ):
     for name, command in group.COMMANDS.items():
         app.command(command, name=name)

@@ -152,7 +152,7 @@ def live_tracking(tracker: str, root: Path, *, project: str = PROJECT, folder: P
 def measured(result: RunResult) -> Measured:
     """What trackers are told of a result: numbers, levels in words, and curves against length."""
     numbers: dict[str, float] = {
-        "result/num_parameters": result.num_parameters,
+        "result/num_parameters": float(result.num_parameters),
         "result/cpu_seconds": result.training.cpu_seconds,
     }
     by_length: dict[str, Sequence[tuple[int, float]]] = {}
