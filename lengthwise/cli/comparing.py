@@ -79,8 +79,6 @@ def _is_task(compared: Sequence[str]) -> bool:
     from lengthwise.registry import nearest
     from lengthwise.tasks.base import TASKS
 
-    if not compared:
-        raise ValueError("compare: expected folders of runs, or a task and two models or more, got none")
     first = compared[0]
     if (Path(first) / "run.json").exists():
         return False

@@ -34,14 +34,14 @@ def in_one_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_models_by_name_are_trained_once_and_compared(tmp_path: Path, in_one_process: list[str], capsys) -> None:
     root = tmp_path / "runs"
-    words = ("compare", "parity", "rnn", "--runs", str(root), *SMALL, "--no-certificates")
-    assert exit_code(*words, "gru", "--seeds", "2") == 0
+    options = ("--runs", str(root), *SMALL, "--no-certificates")
+    assert exit_code("compare", "parity", "rnn", "gru", *options, "--seeds", "2") == 0
     out = capsys.readouterr().out
     assert "parity: 2 models, seeds 0, 1" in out
     assert "dense range rnn" in out
     assert len(in_one_process) == 4
     page = tmp_path / "page.md"
-    assert exit_code(*words, "gru", "lstm", "--seeds", "0-1", "--out", str(page)) == 0
+    assert exit_code("compare", "parity", "rnn", "gru", "lstm", *options, "--seeds", "0-1", "--out", str(page)) == 0
     assert [run_id.split("-")[1] for run_id in in_one_process[4:]] == ["lstm", "lstm"]
     assert page.read_text().count("| dense range |") == 3
     capsys.readouterr()
@@ -58,7 +58,6 @@ def test_models_by_name_are_trained_once_and_compared(tmp_path: Path, in_one_pro
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "compare: expected folders of runs, or a task and two models or more, got none"),
         (("parity", "rnn"), "compare: expected two models or more on parity, got rnn"),
         (("paritty", "rnn", "gru"), "paritty: expected a run's folder or a task, got neither; did you mean 'parity'?"),
         (("parity", "rnn", "gruu"), "unknown model 'gruu'; did you mean 'gru'?"),
