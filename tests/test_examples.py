@@ -140,6 +140,7 @@ PAGES_WITHOUT_TRAINING = (
     "looped",
     "machines",
     "routing",
+    "tracking",
 )
 """Their nets take a second or less to train, so that what they print is compared in every run of the tests."""
 
@@ -167,7 +168,11 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
 
 @pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize(
-    "page", ["command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines"]
+    "page",
+    [
+        *("command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines"),
+        *("compare", "tracking"),
+    ],
 )
 def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """In order, in one folder, each `train` for a few steps only; a comment says where one is to fail."""

@@ -13,12 +13,14 @@ from lengthwise import __version__
 from lengthwise.cli import (
     catalogue,
     certifying,
+    comparing,
     compiling,
     experimenting,
     learning,
     machines,
     measuring,
     reporting,
+    tracking,
     training,
 )
 from lengthwise.cli.messages import one_line_warnings, refusal, with_flag
@@ -32,7 +34,10 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-for group in (experimenting, catalogue, training, measuring, certifying, learning, machines, compiling, reporting):
+for group in (
+    *(experimenting, catalogue, training, measuring, certifying, learning),
+    *(machines, comparing, compiling, reporting, tracking),
+):
     for name, command in group.COMMANDS.items():
         app.command(command, name=name)
 app.register_install_completion_command(help="Complete commands and options in your shell, from now on.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.machines import Source
 from lengthwise.cli.streams import say
 
 if TYPE_CHECKING:
@@ -19,7 +20,13 @@ def certify(
     ] = None,
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="File for the certificate; by default in that folder.")] = None,
+    machine: Annotated[
+        Source | None,
+        Parameter(help="Certify by this machine instead of its task: a file, a folder or a regular expression."),
+    ] = None,
+    out: Annotated[
+        Path | None, Parameter(help="File for the certificate; by default in that folder, with --machine none.")
+    ] = None,
     check: Annotated[
         Path | None, Parameter(help="A certificate to verify; with a run, also that it is this one's.")
     ] = None,
@@ -37,9 +44,16 @@ def certify(
     from lengthwise.certification.certificate import Certificate, parse_level
 
     minimum = parse_level(min_level)
+    if machine is not None and (check is not None or proof):
+        raise ValueError(
+            f"--machine: expected neither --check nor --proof next to it, got {'--check' if check else '--proof'}; "
+            "leave one out"
+        )
     if check is not None:
         certificate = Certificate.read(check)
         _verify(certificate, check, run, proof)
+    elif run is not None and machine is not None:
+        certificate = _certify_by(machine, run, out)
     elif run is not None:
         certificate = _certify(run, out, proof)
     else:
@@ -73,6 +87,15 @@ def _certify(run: Path, out: Path | None, proof: bool) -> "Certificate":
     if proof:
         summary = write_proof_of(certificate, run, proof_path(path))
         _print([("wrote", f"{proof_path(path)}: {summary}")])
+    return certificate
+
+
+def _certify_by(machine: str, run: Path, out: Path | None) -> "Certificate":
+    from lengthwise.report.tables.certificate import certificate_lines
+    from lengthwise.runs.certified import certify_against
+
+    certificate = certify_against(run, machine, out)
+    _print([*certificate_lines(certificate), *([("wrote", str(out))] if out is not None else [])])
     return certificate
 
 

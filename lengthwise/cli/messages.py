@@ -6,6 +6,8 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from inspect import Parameter
 from typing import Any
 
 from cyclopts import CycloptsError, UnknownOptionError
@@ -32,12 +34,21 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
     """
     argument, colon, rest = message.partition(":")
     name = OTHER_NAMES.get(argument, argument)
-    options = {
-        option.rstrip("_")
-        for option, parameter in inspect.signature(command).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
+    names = [
+        option
+        for parameter in inspect.signature(command).parameters.values()
+        if parameter.kind is Parameter.KEYWORD_ONLY
+        for option in _option_names(parameter)
+    ]
+    options = {option.rstrip("_") for option in names}
     return f"--{name.replace('_', '-')}{colon}{rest}" if name in options else message
+
+
+def _option_names(parameter: Parameter) -> list[str]:
+    """The options of a parameter: its own name or, where it groups several, theirs."""
+    if is_dataclass(parameter.default):
+        return [field.name for field in fields(parameter.default)]
+    return [parameter.name]
 
 
 def refusal(error: CycloptsError) -> str:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import Longest, Root, Seed, Workers
+from lengthwise.cli.options import NOTHING_GIVEN, Given, Longest, Root, Seed, Workers
 from lengthwise.cli.streams import Output
+from lengthwise.cli.tracking import tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lengthwise.runs.execute import Listener
     from lengthwise.runs.folder import RunResult
     from lengthwise.runs.spec import RunSpec
 
@@ -25,11 +27,7 @@ def train(
     preset: Annotated[
         str | None, Parameter(help="Recipe to start from; by default the model's own: fast, recurrent or plain.")
     ] = None,
-    config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None,
-    set_: Annotated[
-        tuple[str, ...],
-        Parameter(name="--set", negative=(), help="A setting, as section.key=value; may be given many times."),
-    ] = (),
+    given: Given = NOTHING_GIVEN,
     seed: Seed = 0,
     seeds: Annotated[str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4.")] = None,
     workers: Workers = 1,
@@ -42,24 +40,30 @@ def train(
     budget: Annotated[
         float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")
     ] = None,
+    track: Annotated[
+        str | None, Parameter(help="Send curves while it trains: tensorboard, wandb, trackio or mlflow; see `track`.")
+    ] = None,
 ) -> int:
     """Train and measure a run, or one for each of several seeds; settings come from the preset, the file, then --set.
 
     A run that was interrupted goes on where it stopped; a finished one is only shown, or measured again where what is
     to be measured has changed. With --until it makes attempts, with other seeds and sizes, until one succeeds.
     """
-    from lengthwise.runs.spec import make_spec, merge, parse_assignments, read_settings
+    from lengthwise.runs.spec import make_spec
     from lengthwise.runs.until import BUDGET
 
     if budget is not None and until is None:
         raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
-    settings = merge(read_settings(config) if config else {}, parse_assignments(set_))
+    settings = given.read()
     seconds = BUDGET if budget is None else budget
     specs = [
         make_spec(task, model, settings, preset=preset, seed=number, until=until, budget=seconds)
         for number in ([seed] if seeds is None else parse_seeds(seeds))
     ]
-    return _train(specs[0], runs, longest) if seeds is None else _train_all(specs, runs, longest, workers)
+    with tracked(track, runs) as listener:
+        if seeds is None:
+            return _train(specs[0], runs, longest, listener)
+        return _train_all(specs, runs, longest, workers, listener)
 
 
 MAX_SEEDS = 1_000
@@ -99,7 +103,7 @@ def resume(
     return _train(spec, run.resolve().parent, longest)
 
 
-def _train(spec: "RunSpec", root: Path, longest: int) -> int:
+def _train(spec: "RunSpec", root: Path, longest: int, also: "Listener | None" = None) -> int:
     """Run one run and show its result."""
     from lengthwise.cli.progress import watched
     from lengthwise.evaluation.plan import EvaluationPlan
@@ -108,7 +112,7 @@ def _train(spec: "RunSpec", root: Path, longest: int) -> int:
     from lengthwise.runs.until import attempts_text
 
     console = Output()
-    with watched(console, [spec]) as (listener, stop_requested):
+    with watched(console, [spec], also) as (listener, stop_requested):
         result = execute(spec, root, EvaluationPlan().up_to(longest), listener, stop_requested)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
     for sentence in attempts_text(result.training.attempts):
@@ -117,7 +121,9 @@ def _train(spec: "RunSpec", root: Path, longest: int) -> int:
     return 0
 
 
-def _train_all(specs: "Sequence[RunSpec]", root: Path, longest: int, workers: int) -> int:
+def _train_all(
+    specs: "Sequence[RunSpec]", root: Path, longest: int, workers: int, also: "Listener | None" = None
+) -> int:
     """Run several runs, show each result, and their mean and range."""
     from lengthwise.cli.progress import watched
     from lengthwise.evaluation.plan import EvaluationPlan
@@ -126,7 +132,7 @@ def _train_all(specs: "Sequence[RunSpec]", root: Path, longest: int, workers: in
 
     console = Output()
     plan = EvaluationPlan().up_to(longest)
-    with watched(console, specs) as (listener, stop_requested):
+    with watched(console, specs, also) as (listener, stop_requested):
         outcomes = execute_all(
             specs, root, [plan] * len(specs), listener, num_workers=workers, stop_requested=stop_requested
         )

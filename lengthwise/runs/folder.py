@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
+from lengthwise.display import card
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
@@ -25,6 +26,7 @@ from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.files import read_json, write_json
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import UnknownName
+from lengthwise.runs.card import result_card
 from lengthwise.runs.journal import WAY_OUT, Journal, Probe
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
 from lengthwise.runs.until import Attempt, Course
@@ -112,6 +114,10 @@ class RunResult(BaseModel):
     def curves(self) -> tuple[LengthCurve, LengthCurve, LengthCurve]:
         """All that was measured on the task that was learned; a part that the plan or the task leaves out is empty."""
         return self.dense, self.long, self.structured
+
+    def _repr_html_(self) -> str:
+        """A card with a chart, for notebooks."""
+        return result_card(self)
 
     @property
     def fresh_tests(self) -> list[float]:
@@ -298,6 +304,12 @@ class Run(NamedTuple):
     def result(self) -> RunResult | None:
         """What was measured; None where the run is not finished."""
         return self.folder.read_result()
+
+    def _repr_html_(self) -> str:
+        """The card of the result, for notebooks; of a run without one, how far it is."""
+        if (result := self.result) is not None:
+            return result_card(result)
+        return card(self.spec.id, [("not finished", self.steps_text), ("folder", str(self.folder.path))])
 
 
 def load_run(path: str | Path) -> Run:
