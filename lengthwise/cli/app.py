@@ -15,6 +15,7 @@ from lengthwise.cli import (
     certifying,
     compiling,
     experimenting,
+    exporting,
     learning,
     machines,
     measuring,
@@ -32,7 +33,18 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-for group in (experimenting, catalogue, training, measuring, certifying, learning, machines, compiling, reporting):
+for group in (
+    experimenting,
+    catalogue,
+    training,
+    measuring,
+    certifying,
+    learning,
+    machines,
+    compiling,
+    exporting,
+    reporting,
+):
     for name, command in group.COMMANDS.items():
         app.command(command, name=name)
 app.register_install_completion_command(help="Complete commands and options in your shell, from now on.")

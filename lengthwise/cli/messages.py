@@ -31,12 +31,12 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
         '--strings: expected 1 or more, got 0; raise it'
     """
     argument, colon, rest = message.partition(":")
-    name = OTHER_NAMES.get(argument, argument)
     options = {
         option.rstrip("_")
         for option, parameter in inspect.signature(command).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     }
+    name = argument if argument in options else OTHER_NAMES.get(argument, argument)
     return f"--{name.replace('_', '-')}{colon}{rest}" if name in options else message
 
 
