@@ -11,7 +11,7 @@ FLOORS = [
     {"cli", "__main__"},
     {"report", "playground", "tracking"},
     {"experiments"},
-    {"learning"},
+    {"learning", "export"},
     {"runs"},
     {"constructions", "certification", "analysis"},
     {"training", "presets"},

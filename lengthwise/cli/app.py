@@ -16,6 +16,7 @@ from lengthwise.cli import (
     comparing,
     compiling,
     experimenting,
+    exporting,
     learning,
     machines,
     measuring,
@@ -35,8 +36,18 @@ app = App(
 )
 
 for group in (
-    *(experimenting, catalogue, training, measuring, certifying, learning),
-    *(machines, comparing, compiling, reporting, tracking),
+    experimenting,
+    catalogue,
+    training,
+    measuring,
+    certifying,
+    learning,
+    machines,
+    comparing,
+    compiling,
+    exporting,
+    reporting,
+    tracking,
 ):
     for name, command in group.COMMANDS.items():
         app.command(command, name=name)

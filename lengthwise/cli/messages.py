@@ -33,7 +33,6 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
         '--strings: expected 1 or more, got 0; raise it'
     """
     argument, colon, rest = message.partition(":")
-    name = OTHER_NAMES.get(argument, argument)
     names = [
         option
         for parameter in inspect.signature(command).parameters.values()
@@ -41,6 +40,7 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
         for option in _option_names(parameter)
     ]
     options = {option.rstrip("_") for option in names}
+    name = argument if argument in options else OTHER_NAMES.get(argument, argument)
     return f"--{name.replace('_', '-')}{colon}{rest}" if name in options else message
 
 
