@@ -13,6 +13,8 @@ from cyclopts import CycloptsError, UnknownOptionError
 OTHER_NAMES = {
     "assignments": "set",
     "num_strings": "strings",
+    "num_chunks": "strings",
+    "num_tokens": "sample",
     "num_workers": "workers",
     "max_length": "longest",
     "picture": "out",
