@@ -23,6 +23,9 @@ OTHER_NAMES = {
 }
 """What arguments of the library are called on the command line, where a command has such an option."""
 
+SETTINGS = {"task.files": "text"}
+"""Settings that some commands have an option for."""
+
 
 def with_flag(message: str, command: Callable[..., Any]) -> str:
     """A message of the library, which names its argument first, with the flag that sets that argument.
@@ -39,7 +42,12 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
         for option, parameter in inspect.signature(command).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     }
-    return f"--{name.replace('_', '-')}{colon}{rest}" if name in options else message
+    if name in options:
+        return f"--{name.replace('_', '-')}{colon}{rest}"
+    for setting, option in SETTINGS.items():
+        if option in options:
+            message = message.replace(setting, f"--{option}")
+    return message
 
 
 def refusal(error: CycloptsError) -> str:

@@ -148,7 +148,7 @@ def open_corpus(key: str) -> TokenFile:
     except FileNotFoundError:
         raise ValueError(
             f"corpus: expected the tokens of corpus {key} in {corpora_folder()}, got none; name the text's files again "
-            f"(--text FILE), or the folder by {FOLDER}"
+            f"by task.files, or the folder by {FOLDER}"
         ) from None
 
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lengthwise.tasks.text.corpus import Texts, split_documents
 
-WAY_OUT = "give files instead (--text FILE)"
+WAY_OUT = "give files instead, by task.files"
 
 
 class DocumentSource(BaseModel):
