@@ -24,8 +24,8 @@ Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 
 MAX_WIDTH = 1 << 18
 MAX_LAYERS = 128
-MAX_PARAMETERS = 50_000_000
-"""Training keeps five numbers a parameter (its gradient, two moments, an average): 1 GB in float32."""
+MAX_PARAMETERS = 200_000_000
+"""Training keeps five numbers a parameter (its gradient, two moments, an average): 4 GB in float32."""
 
 Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 """A number of units: of a state, of a hidden layer."""
