@@ -15,6 +15,8 @@ from cyclopts import CycloptsError, UnknownOptionError
 OTHER_NAMES = {
     "assignments": "set",
     "num_strings": "strings",
+    "num_chunks": "strings",
+    "num_tokens": "sample",
     "num_workers": "workers",
     "max_length": "longest",
     "picture": "out",
@@ -22,6 +24,9 @@ OTHER_NAMES = {
     "level": "min_level",
 }
 """What arguments of the library are called on the command line, where a command has such an option."""
+
+SETTINGS = {"task.files": "text"}
+"""Settings that some commands have an option for."""
 
 
 def with_flag(message: str, command: Callable[..., Any]) -> str:
@@ -41,7 +46,12 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
     ]
     options = {option.rstrip("_") for option in names}
     name = argument if argument in options else OTHER_NAMES.get(argument, argument)
-    return f"--{name.replace('_', '-')}{colon}{rest}" if name in options else message
+    if name in options:
+        return f"--{name.replace('_', '-')}{colon}{rest}"
+    for setting, option in SETTINGS.items():
+        if option in options:
+            message = message.replace(setting, f"--{option}")
+    return message
 
 
 def _option_names(parameter: Parameter) -> list[str]:

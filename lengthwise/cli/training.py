@@ -28,6 +28,10 @@ def train(
         str | None, Parameter(help="Recipe to start from; by default the model's own: fast, recurrent or plain.")
     ] = None,
     given: Given = NOTHING_GIVEN,
+    text: Annotated[
+        tuple[Path, ...],
+        Parameter(negative=(), help="For task text: a text file, a document; may be given many times."),
+    ] = (),
     seed: Seed = 0,
     seeds: Annotated[str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4.")] = None,
     workers: Workers = 1,
@@ -55,6 +59,8 @@ def train(
     if budget is not None and until is None:
         raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
     settings = given.read()
+    if text:
+        settings = merge(settings, {"task": {"files": text}})
     seconds = BUDGET if budget is None else budget
     specs = [
         make_spec(task, model, settings, preset=preset, seed=number, until=until, budget=seconds)
@@ -148,6 +154,7 @@ def _train_all(
 def comparison(results: "Sequence[RunResult]") -> list[str]:
     """The mean and the range over runs of what each is scored by: accuracy at balanced lengths, or the last error."""
     from lengthwise.report.tables.numbers import percent
+    from lengthwise.report.tables.perplexities import seeds_sentence
 
     accuracies = [mean for result in results if not math.isnan(mean := result.dense.balanced().mean())]
     errors = [result.errors.last.error for result in results if result.errors is not None]
@@ -155,7 +162,7 @@ def comparison(results: "Sequence[RunResult]") -> list[str]:
         "accuracy, mean over lengths": (accuracies, percent),
         "squared error of the last answer": (errors, "{:.4g}".format),
     }
-    return [
+    return seeds_sentence(results) + [
         f"over {len(values)} seeds: {name}: mean {text(fmean(values))}, "
         f"range {text(min(values))} to {text(max(values))}"
         for name, (values, text) in scores.items()

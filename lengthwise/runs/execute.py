@@ -22,6 +22,7 @@ from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.spec import RunSpec
 from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
 from lengthwise.tasks.base import SymbolTask, VectorTask
+from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.threads import one_thread
 from lengthwise.training.batches import examples_answered
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
@@ -318,6 +319,11 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     if isinstance(spec.task, VectorTask):
         announce("errors")
         measured["errors"] = plan.measure_errors(state.model, spec.task)
+    elif isinstance(spec.task, LanguageTask):
+        announce("perplexity")
+        measured["perplexity"] = plan.measure_perplexity(
+            state.model, spec.task, lambda fraction: announce(announced, fraction)
+        )
     else:
         announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
         parts = plan.measure(state.model, spec.task, lambda fraction: announce(announced, fraction))

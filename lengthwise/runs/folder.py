@@ -21,6 +21,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.display import card
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.evaluation.perplexity import PerplexityCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.files import read_json, write_json
@@ -31,6 +32,7 @@ from lengthwise.runs.journal import WAY_OUT, Journal, Probe
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
 from lengthwise.runs.until import Attempt, Course
 from lengthwise.tasks.base import SymbolTask
+from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.training.checkpoint import load_weights, read_notes
 from lengthwise.training.loop import StepRecord
 from lengthwise.validation import validated
@@ -61,9 +63,11 @@ ENDINGS = ("reached", "out of budget")
 def takes_probes(spec: RunSpec) -> bool:
     """Whether strings are answered while a run trains.
 
-    None are where what is reached decides how it goes on, and none by models that need too long for it.
+    None are where what is reached decides how it goes on, none by models that need too long for it, and none by
+    language models, whose answers are neither right nor wrong.
     """
-    return isinstance(spec.task, SymbolTask) and spec.until is None and spec.model_config.takes_probes
+    has_answers = isinstance(spec.task, SymbolTask) and not isinstance(spec.task, LanguageTask)
+    return has_answers and spec.until is None and spec.model_config.takes_probes
 
 
 NOT_MEASURED = LengthCurve(protocol="independent", points=())
@@ -72,7 +76,8 @@ NOT_MEASURED = LengthCurve(protocol="independent", points=())
 class RunResult(BaseModel):
     """What a finished run measured, and everything needed to grade the numbers.
 
-    Accuracies at lengths where answers are classes, `errors` where they are numbers. `final_loss`: of the final
+    Accuracies at lengths where answers are classes, `errors` where they are numbers, `perplexity` of language models.
+    `final_loss`: of the final
     weights on new strings of the training lengths (`lengthwise.training.final_loss`); runs that train until a level is
     reached have that of their attempts, and early versions recorded none. `on_other_tasks` has the dense range on each
     of the specification's `other_tasks`. `examples`: accuracies on the fixed training set,
@@ -90,6 +95,7 @@ class RunResult(BaseModel):
     long: LengthCurve = NOT_MEASURED
     structured: LengthCurve = NOT_MEASURED
     errors: ErrorCurve | None = Field(None, exclude_if=lambda errors: errors is None)
+    perplexity: PerplexityCurve | None = Field(None, exclude_if=lambda curve: curve is None)
     on_other_tasks: tuple[LengthCurve, ...] = Field((), exclude_if=lambda curves: not curves)
     examples: tuple[LengthPoint, ...] = Field((), exclude_if=lambda points: not points)
     certificate: Certificate | None = None
