@@ -24,6 +24,7 @@ from lengthwise.cli import (
     tracking,
     training,
 )
+from lengthwise.cli.devices import quiet_processes
 from lengthwise.cli.messages import one_line_warnings, refusal, with_flag
 from lengthwise.cli.streams import Output, flush, open_streams, say
 
@@ -57,6 +58,7 @@ app.register_install_completion_command(help="Complete commands and options in y
 @one_line_warnings()
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong."""
+    quiet_processes()
     code = _run(arguments) if open_streams() else 2
     sys.exit(flush(code))
 

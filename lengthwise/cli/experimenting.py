@@ -5,7 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import Root, Workers
+from lengthwise.cli.devices import check_alone, workers_on
+from lengthwise.cli.options import Device, Root, Workers
 from lengthwise.cli.streams import Output
 
 
@@ -56,6 +57,7 @@ def reproduce(
     ] = False,
     row: Annotated[str | None, Parameter(help="Run only this row's cells, and write no page.")] = None,
     column: Annotated[str | None, Parameter(help="Run only this column's cells, and write no page.")] = None,
+    device: Device = "cpu",
 ) -> int:
     """Run an experiment and write its page: our numbers next to the paper's.
 
@@ -83,7 +85,9 @@ def reproduce(
     if page_only:
         outcomes = finished(experiment.specs, runs, experiment.plans)
     else:
-        outcomes = run_experiment(experiment, runs, workers, console)
+        check_alone("name", "lengthwise train")
+        with workers_on(device):
+            outcomes = run_experiment(experiment, runs, workers, console)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     if is_whole and experiment.cells:
         write_records(records, with_earlier(results, before, experiment.specs))

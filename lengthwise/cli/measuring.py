@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import StoredPath, StringSeed, TrainedRun, whole_number
+from lengthwise.cli.options import Device, StoredPath, StringSeed, TrainedRun, whole_number
 from lengthwise.cli.streams import Output
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def evaluate(
     seed: StringSeed = 1,
     split: Annotated[str, Parameter(help="Of a language model's text: test, valid or train.")] = "test",
     csv: Annotated[Path | None, Parameter(help="File for all points.")] = None,
+    device: Device = "cpu",
 ) -> int:
     """Measure a model at lengths of your choice, on strings drawn again; a language model by its perplexity.
 
@@ -44,7 +45,7 @@ def evaluate(
     from lengthwise.runs.stored import load_stored
     from lengthwise.tasks.text.language import LanguageTask, parse_split
 
-    stored = load_stored(model)
+    stored = load_stored(model, device)
     if csv is not None:
         check_writable(csv)
     if isinstance(stored.task, LanguageTask):
@@ -132,6 +133,7 @@ def predict(
     prompt: Annotated[str, Parameter(help="With --sample: what the text goes on from; it is not repeated.")] = "",
     temperature: Annotated[float, Parameter(help="With --sample: below 1 likelier tokens; 0 the likeliest.")] = 1.0,
     seed: Annotated[int, Parameter(converter=whole_number, help="With --sample: seed of the tokens.")] = 0,
+    device: Device = "cpu",
 ) -> int:
     """Answer strings, a line each: the model's answer, the probability it gives, and what the task says is right.
 
@@ -145,7 +147,7 @@ def predict(
         raise ValueError(
             f"texts: expected strings to answer or --sample, one of the two, got {'both' if sample else 'neither'}"
         )
-    stored = load_stored(model)
+    stored = load_stored(model, device)
     if (run := stored.run) is not None and not run.is_trained:
         sys.stderr.write(f"lengthwise: {model}: weights {run.steps_text}; `lengthwise resume {model}` goes on\n")
     if sample:

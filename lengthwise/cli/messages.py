@@ -68,8 +68,6 @@ def refusal(error: CycloptsError) -> str:
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]
     option = error.token.keyword or error.token.value.partition("=")[0]
     value = words[words.index(option) + 1] if option in words[:-1] else "VALUE"
-    if option == "--device":
-        return "--device: no such option; runs are on the CPU for now, a core each (see --workers of reproduce)"
     if section := _section_of(option.removeprefix("--").replace("-", "_")):
         setting = f"{section}.{option.removeprefix('--').replace('-', '_')}={value}"
         return f"{option}: no such option; it is a setting, use --set {setting}"

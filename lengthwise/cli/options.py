@@ -32,6 +32,13 @@ Seed = Annotated[int, Parameter(converter=whole_number, help="Seed of parameters
 StringSeed = Annotated[int, Parameter(converter=whole_number, help="Seed of the strings.")]
 Longest = Annotated[int, Parameter(converter=whole_number, help="Measure up to this length.")]
 Workers = Annotated[int, Parameter(converter=whole_number, help="Runs run at a time, one core each.")]
+Device = Annotated[
+    str, Parameter(help="Where nets compute: cpu, cuda, mps, or auto, the fastest that there is.", negative=())
+]
+ParallelKind = Annotated[
+    str | None,
+    Parameter(help="How processes that torchrun started share a run: ddp (all have all weights) or fsdp (parts)."),
+]
 TrainedRun = Annotated[Path, Parameter(help="Folder of a trained run.")]
 StoredPath = Annotated[
     Path, Parameter(help="Folder of a run, or of a compiled or learned model, or a TOML file about a net.")

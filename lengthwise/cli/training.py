@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import NOTHING_GIVEN, Given, Longest, Root, Seed, Workers
+from lengthwise.cli.devices import check_alone, workers_on
+from lengthwise.cli.options import NOTHING_GIVEN, Device, Given, Longest, ParallelKind, Root, Seed, Workers
 from lengthwise.cli.streams import Output
 from lengthwise.cli.tracking import tracked
 
@@ -47,6 +48,8 @@ def train(
     track: Annotated[
         str | None, Parameter(help="Send curves while it trains: tensorboard, wandb, trackio or mlflow; see `track`.")
     ] = None,
+    device: Device = "cpu",
+    parallel: ParallelKind = None,
 ) -> int:
     """Train and measure a run, or one for each of several seeds; settings come from the preset, the file, then --set.
 
@@ -68,8 +71,10 @@ def train(
     ]
     with tracked(track, runs) as listener:
         if seeds is None:
-            return _train(specs[0], runs, longest, listener)
-        return _train_all(specs, runs, longest, workers, listener)
+            return _train(specs[0], runs, longest, device, parallel, listener)
+        check_alone("seeds", "one run")
+        with workers_on(device):
+            return _train_all(specs, runs, longest, workers, listener)
 
 
 MAX_SEEDS = 1_000
@@ -99,6 +104,8 @@ def resume(
     /,
     *,
     longest: Longest = 100_000,
+    device: Device = "cpu",
+    parallel: ParallelKind = None,
 ) -> int:
     """Go on with an interrupted run; its settings are in its folder."""
     from lengthwise.runs.folder import RunFolder
@@ -106,20 +113,30 @@ def resume(
     spec = RunFolder(run).read_spec()
     if run.resolve().name != spec.id:
         raise ValueError(f"{run}: expected a folder named {spec.id}, as its run.json says; rename it")
-    return _train(spec, run.resolve().parent, longest)
+    return _train(spec, run.resolve().parent, longest, device, parallel)
 
 
-def _train(spec: "RunSpec", root: Path, longest: int, also: "Listener | None" = None) -> int:
-    """Run one run and show its result."""
+def _train(
+    spec: "RunSpec", root: Path, longest: int, device: str, parallel: str | None, also: "Listener | None" = None
+) -> int:
+    """Run one run, alone or with other processes, and show its result, which the first of them does."""
     from lengthwise.cli.progress import watched
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.report.pages.terminal import print_results
-    from lengthwise.runs.execute import execute
+    from lengthwise.runs.execute import execute, stop_on_interrupt
+    from lengthwise.runs.follow import follow
     from lengthwise.runs.until import attempts_text
+    from lengthwise.training.parallel import joined, own_device, parse_parallel
 
-    console = Output()
-    with watched(console, [spec], also) as (listener, stop_requested):
-        result = execute(spec, root, EvaluationPlan().up_to(longest), listener, stop_requested)
+    console, where = Output(), own_device(device)
+    with joined(parse_parallel(parallel), where) as ranks:
+        if ranks.rank:
+            with stop_on_interrupt() as stop_requested:
+                follow(spec, root, stop_requested, device=where, ranks=ranks)
+            return 0
+        plan = EvaluationPlan().up_to(longest)
+        with watched(console, [spec], also) as (listener, stop_requested):
+            result = execute(spec, root, plan, listener, stop_requested, device=where, ranks=ranks)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
     for sentence in attempts_text(result.training.attempts):
         console.print_line(sentence)

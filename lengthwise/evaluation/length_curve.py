@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import device_of, moved
 from lengthwise.display import Plotted, accuracy_svg, card, percent
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
@@ -208,10 +209,15 @@ def length_curve(
 
 
 def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
+    """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow.
+
+    Strings and answers are on one device, which need not be the model's.
+    """
     minimum = MIN_STRINGS_PER_CHUNK if isinstance(model, RecurrentModel) else 1
     chunk_size = max(minimum, MAX_SYMBOLS_PER_CHUNK // inputs.shape[1])
-    return torch.cat([answers_of(model.last(part)) for part in inputs.split(chunk_size)])
+    device = device_of(model)
+    parts = (moved(part, device) for part in inputs.split(chunk_size))
+    return torch.cat([answers_of(model.last(part)).to(inputs.device) for part in parts])
 
 
 def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
@@ -241,7 +247,7 @@ def answered_point(model: SequenceModel, task: SymbolTask, batch: Batch, length:
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
     """The model's answers to all prefixes; -1 from where on its states overflow."""
-    return answers_of(model(inputs))
+    return answers_of(model(moved(inputs, device_of(model)))).to(inputs.device)
 
 
 def _independent(

@@ -85,7 +85,7 @@ class TransformerLayer(nn.Module):
         """The same numbers as `forward` at one position of each row: of the other positions, keys and values alone."""
         maps = self._maps(scales)
         normed = self.norms[0](states)
-        here = torch.arange(len(positions))
+        here = torch.arange(len(positions), device=states.device)
         (to_query, to_key_value), (query_bias, key_value_bias) = (
             tensor.tensor_split([states.shape[-1]]) for tensor in maps.query_key_value
         )
@@ -102,7 +102,7 @@ class TransformerLayer(nn.Module):
         gain_1, gain_2, gate_1, gate_2 = scales or Scales(ones, ones, ones, ones)
         query, key, value = self._heads(self.query_key_value(gain_1 * self.norms[0](states)), 3)
         scores = attention.scores(query, key)
-        later = torch.ones(states.shape[1], states.shape[1], dtype=torch.bool).triu(1)
+        later = states.new_ones(states.shape[1], states.shape[1], dtype=torch.bool).triu(1)
         attended = scores.masked_fill(later, -torch.inf).softmax(-1) @ value
         states = states + gate_1 * self.output(attended.transpose(1, 2).flatten(2))
         answered: Tensor = gate_2 * self.narrow(self.activation(self.widen(gain_2 * self.norms[1](states))))

@@ -209,7 +209,7 @@ class CausalTransformer(
         return logits
 
     def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
-        return self.states_at(self._read(inputs), inputs.new_full((len(inputs),), inputs.shape[1] - 1).long())
+        return self.states_at(self._read(inputs), torch.full((len(inputs),), inputs.shape[1] - 1))
 
     def _attention(self, read: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
         """How each layer's attention sees positions, for what was read."""

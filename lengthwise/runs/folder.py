@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
+from lengthwise.devices import describe_device
 from lengthwise.display import card
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
@@ -41,6 +42,7 @@ from lengthwise.validation import validated
 class RunStatus(BaseModel):
     """How far a run has come; times add up over interruptions.
 
+    `device` is where it was trained, one after another where it went on elsewhere; early versions did not say.
     `journals` holds the digest of each journal up to `step`, by its name. Where a run trains until a level is reached,
     `step` and the seconds are those of all attempts, with certificates; `attempts` are those that are over.
     """
@@ -52,6 +54,7 @@ class RunStatus(BaseModel):
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     message: str = ""
+    device: str = Field("", exclude_if=lambda device: not device)
     journals: dict[str, str] = Field(default_factory=dict)
     attempts: tuple[Attempt, ...] = Field((), exclude_if=lambda attempts: not attempts)
 
@@ -157,13 +160,13 @@ class RunFolder(NamedTuple):
     def probes(self) -> Journal[Probe]:
         return Journal(self.path / "probes.jsonl", Probe)
 
-    def create(self, spec: RunSpec) -> None:
+    def create(self, spec: RunSpec, device: str | None = None) -> None:
         """Make the folder and write down the specification, again where the file is damaged or another run's.
 
         Another budget replaces the one that is there.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        begun = versions()
+        begun = versions(device)
         try:
             earlier = self.read_spec()
             is_own = earlier.id == spec.id
@@ -331,14 +334,14 @@ def load_run(path: str | Path) -> Run:
     return Run(folder, spec, model, steps_done)
 
 
-def versions() -> dict[str, str]:
-    """What a number depends on besides its specification."""
+def versions(device: str | None = None) -> dict[str, str]:
+    """What a number depends on besides its specification; `device` is where it was computed, by default on the CPU."""
     return {
         "lengthwise": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "commit": _commit() or "unknown (not run from a checkout)",
-        "device": f"cpu ({platform.machine()})",
+        "device": device or describe_device(torch.device("cpu")),
         "torch threads": str(torch.get_num_threads()),
     }
 

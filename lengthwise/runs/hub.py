@@ -1,4 +1,4 @@
-"""A model in the layout of model hubs: ``config.json``, ``model.safetensors``, and ``certificate.json`` if it has one."""
+"""A model in the layout of model hubs: ``config.json``, ``model.safetensors``, its ``certificate.json`` if any."""
 
 from pathlib import Path
 from typing import Any

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import device_of, moved
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.tasks.base import OracleTask, SymbolTask, Task
 from lengthwise.tasks.text.language import LanguageTask
@@ -30,8 +31,8 @@ def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
     if not isinstance(task, SymbolTask):
         raise ValueError(f"task: {task.name} reads vectors, and no text; call the model with some")
     inputs = (task.tokenize(text) if isinstance(task, LanguageTask) else task.encode(text))[None]
-    with torch.no_grad():
-        probabilities = model.last(inputs)[0].softmax(-1)
+    with eval_mode(model):
+        probabilities = model.last(moved(inputs, device_of(model)))[0].float().softmax(-1).cpu()
     best = int(probabilities.argmax())
     verdict = ""
     if isinstance(task, OracleTask):
@@ -99,7 +100,9 @@ class _Answers:
     """The logits of a model's next token after all that it has read."""
 
     def __init__(self, model: SequenceModel, tokens: Int64[Tensor, " T"]) -> None:
-        self._model, self._tokens = model, tokens[None]
+        self._model, self._device = model, device_of(model)
+        tokens = moved(tokens, self._device)
+        self._tokens = tokens[None]
         if isinstance(model, RecurrentModel):
             self._state = model.initial_state(1)
             for token in tokens:
@@ -109,7 +112,7 @@ class _Answers:
 
     def read(self, token: int) -> None:
         """Go on by one token."""
-        next_token = torch.tensor([token])
+        next_token = torch.tensor([token], device=self._device)
         if isinstance(self._model, RecurrentModel):
             self.logits, self._state = self._model.step(next_token, self._state)
         else:
@@ -120,4 +123,4 @@ class _Answers:
 def _draw(logits: Float[Tensor, "1 Y"], temperature: float, generator: torch.Generator) -> int:
     if temperature == 0:
         return int(logits[0].argmax())
-    return int((logits[0] / temperature).softmax(0).multinomial(1, generator=generator))
+    return int((logits[0].float().cpu() / temperature).softmax(0).multinomial(1, generator=generator))

@@ -59,7 +59,9 @@ class RunSpec(NamedTuple):
 
     def make_model(self) -> SequenceModel:
         """The untrained model, its parameters drawn from the seed."""
-        return build_model(self.model_name, self.model_config, self.task, self.seed)
+        model = build_model(self.model_name, self.model_config, self.task, self.seed)
+        model.precision = self.recipe.precision
+        return model
 
     def attempt(self, number: int) -> "RunSpec":
         """What attempt 0, 1, ... of a run trains; of a run that is trained once it is the run itself.
@@ -167,6 +169,11 @@ def check(spec: RunSpec) -> None:
         check_memory(model, spec.recipe)
         if spec.until is not None:
             check_reachable(model, spec.task, spec.until.level)
+    if spec.until is not None and spec.until.is_certified and spec.recipe.precision != "float32":
+        raise ValueError(
+            f"train.precision: expected 'float32' with until={spec.until.level!r}, as certificates are about float32 "
+            f"nets, got {spec.recipe.precision!r}; leave one of the two out"
+        )
 
 
 def _preset(model: type[SequenceModel], name: str | None, *, until: bool) -> type[Preset]:
