@@ -53,7 +53,7 @@ def remainder_drift(
     targets = task.solve(inputs)
     with eval_mode(model):
         states = torch.cat(list(model.states(inputs)), 1)
-        answers = model.readout(states).argmax(2)  # type: ignore[operator]  # nn.Module forgets its type
+        answers = model.readout(states).argmax(2)
     before = harmonics(states[:, reference - 1], targets[:, reference - 1], task.modulus)
     points = []
     for length in lengths:

@@ -53,14 +53,26 @@ class Given:
     config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None
     set_: Annotated[
         tuple[str, ...],
-        Parameter(name="--set", negative=(), help="A setting, as section.key=value; may be given many times."),
+        Parameter(
+            name="--set",
+            negative=(),
+            show_default=False,
+            help="A setting, as section.key=value; may be given many times.",
+        ),
+    ] = ()
+    text: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            negative=(), show_default=False, help="For task text: a text file, a document; may be given many times."
+        ),
     ] = ()
 
     def read(self) -> dict[str, Any]:
-        """The settings of the file, with those given one by one laid over them."""
+        """The settings of the file, with those given one by one laid over them, and text files over these."""
         from lengthwise.runs.spec import merge, parse_assignments, read_settings
 
-        return merge(read_settings(self.config) if self.config else {}, parse_assignments(self.set_))
+        settings = merge(read_settings(self.config) if self.config else {}, parse_assignments(self.set_))
+        return merge(settings, {"task": {"files": self.text}}) if self.text else settings
 
 
 NOTHING_GIVEN = Given()

@@ -29,10 +29,6 @@ def train(
         str | None, Parameter(help="Recipe to start from; by default the model's own: fast, recurrent or plain.")
     ] = None,
     given: Given = NOTHING_GIVEN,
-    text: Annotated[
-        tuple[Path, ...],
-        Parameter(negative=(), help="For task text: a text file, a document; may be given many times."),
-    ] = (),
     seed: Seed = 0,
     seeds: Annotated[str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4.")] = None,
     workers: Workers = 1,
@@ -62,8 +58,6 @@ def train(
     if budget is not None and until is None:
         raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
     settings = given.read()
-    if text:
-        settings = merge(settings, {"task": {"files": text}})
     seconds = BUDGET if budget is None else budget
     specs = [
         make_spec(task, model, settings, preset=preset, seed=number, until=until, budget=seconds)
