@@ -14,6 +14,7 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import Run, RunFolder, RunResult
 from lengthwise.runs.spec import make_spec
 
@@ -26,13 +27,13 @@ def parsed(html: str | None) -> ElementTree.Element:
     tree = ElementTree.fromstring(html)
     for element in tree.iter():
         assert element.tag.rpartition("}")[2] not in ("script", "style", "link", "img", "image")
-        assert not {"src", "href", "onclick"} & element.keys()
+        assert not {"src", "href", "onclick"} & set(element.keys())
     assert "url(http" not in html
     return tree
 
 
 def text_of(tree: ElementTree.Element) -> str:
-    return " ".join("".join(tree.itertext()).split())
+    return " ".join(" ".join(tree.itertext()).split())
 
 
 def curve(*accuracies: tuple[int, int], family: str = "random", protocol: str = "independent") -> LengthCurve:
@@ -82,6 +83,12 @@ def test_machines_are_drawings_with_their_answers() -> None:
     large = Transducer(loop, 0, np.zeros(50, dtype=int))
     assert large._repr_svg_() is None
     assert LabeledMachine(large, ("x",))._repr_svg_() is None
+
+
+def test_a_table_of_a_report_is_a_table() -> None:
+    tree = parsed(Table(("model", "<n>"), (("rnn", "1 & 2"),), (("chance", "50 %"),))._repr_html_())
+    assert [element.text for element in tree.iter() if element.tag in ("th", "td")] == ["model", "<n>", "rnn", "1 & 2"]
+    assert text_of(tree).endswith("In every row: chance 50 %.")
 
 
 def certificate(**changes) -> Certificate:

@@ -32,8 +32,8 @@ def track(
 
     console = Output()
     for run in runs:
-        steps, way_to_look = track_run(run, to, project=project, folder=out)
-        console.print_line(f"{run}: {steps:,} steps sent to {to}; {way_to_look}")
+        steps, location = track_run(run, to, project=project, folder=out)
+        console.print_line(f"{run}: {steps:,} steps sent to {to}: {location}")
     return 0
 
 
@@ -47,8 +47,8 @@ def tracked(tracker: str | None, root: Path) -> "Iterator[Listener | None]":
 
     with live_tracking(tracker, root) as tracking:
         yield tracking
-    if tracking.way_to_look:
-        say(f"tracked: {tracking.way_to_look}", 0)
+    if tracking.location:
+        say(f"tracked: {tracking.location}", 0)
 
 
 COMMANDS = {"track": track}

@@ -66,8 +66,8 @@ class Tracker(ABC):
 
     @property
     @abstractmethod
-    def way_to_look(self) -> str:
-        """How its curves are looked at, in a few words."""
+    def location(self) -> str:
+        """Where its curves are, in a few words."""
 
 
 TRACKERS: Registry[type[Tracker]] = Registry("tracker", "lengthwise.tracking")

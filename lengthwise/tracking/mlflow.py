@@ -55,5 +55,5 @@ class MLflow(Tracker):
         self._client.set_terminated(self._run_id)
 
     @property
-    def way_to_look(self) -> str:
-        return f"mlflow ui --backend-store-uri {self._where}"
+    def location(self) -> str:
+        return self._where

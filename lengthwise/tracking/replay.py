@@ -56,7 +56,7 @@ class Replay:
 
 
 def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOLDER) -> tuple[int, str]:
-    """Send a run, finished or not, to a tracker; the number of its steps, and how it is looked at there.
+    """Send a run, finished or not, to a tracker; the number of its steps, and where it is now.
 
     Raises:
         ValueError: there is no such tracker, its package is not installed, the folder is no run's or damaged, or
@@ -71,7 +71,7 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
     opened = kind(about(spec, project, folder))
     replay = Replay(run_folder, opened)
     replay.finish()
-    return replay.num_steps, opened.way_to_look
+    return replay.num_steps, opened.location
 
 
 def about(spec: RunSpec, project: str, folder: Path) -> About:
@@ -89,7 +89,7 @@ class LiveTracking:
         self._kind, self._root, self._project, self._out = TRACKERS[tracker], root, project, folder
         self._replays: dict[str, Replay | None] = {}
         self._looked_at: dict[str, float] = {}
-        self.way_to_look = ""
+        self.location = ""
 
     def __call__(self, progress: Progress) -> None:
         if progress.is_decision:  # journals may be cut back to a checkpoint after it
@@ -128,7 +128,7 @@ class LiveTracking:
     def _open(self, run_id: str) -> Replay:
         folder = RunFolder(self._root / run_id)
         tracker = self._kind(about(folder.read_spec(), self._project, self._out))
-        self.way_to_look = tracker.way_to_look
+        self.location = tracker.location
         return Replay(folder, tracker)
 
 

@@ -37,5 +37,5 @@ class TensorBoard(Tracker):
         self._writer.close()
 
     @property
-    def way_to_look(self) -> str:
-        return f"tensorboard --logdir {self._folder}"
+    def location(self) -> str:
+        return f"event files below {self._folder}"

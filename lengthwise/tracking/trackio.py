@@ -25,5 +25,5 @@ class Trackio(ModuleTracker):
         return {"private": True, "embed": False, "auto_log_cpu": False, "auto_log_gpu": False}
 
     @property
-    def way_to_look(self) -> str:
-        return f"trackio show --project {self._project}"
+    def location(self) -> str:
+        return f"project {self._project} of trackio's own folder"

@@ -22,5 +22,5 @@ class WeightsAndBiases(ModuleTracker):
         return {"dir": str(about.folder), "reinit": "create_new"}  # runs of one process do not end one another
 
     @property
-    def way_to_look(self) -> str:
-        return f"its page or, where it was offline, wandb sync {self._folder}/wandb/offline-run-*"
+    def location(self) -> str:
+        return f"its page, and {self._folder / 'wandb'}"

@@ -132,16 +132,16 @@ def test_curves_are_shown_at_the_ends_and_at_long_lengths(comparison: Comparison
 
 
 def test_pages_hold_tables_chart_and_points(comparison: Comparison, tmp_path: Path) -> None:
-    written = write_comparison(comparison, tmp_path / "new" / "page.html")
-    assert [path.name for path in written] == ["page.html", "page-accuracy.png", "page-accuracy.svg", "page.csv"]
-    html = written[0].read_text()
+    paths = write_comparison(comparison, tmp_path / "new" / "page.html")
+    assert [path.name for path in paths] == ["page.html", "page-accuracy.png", "page-accuracy.svg", "page.csv"]
+    html = paths[0].read_text()
     assert "<td>-37.10 to +87.10</td>" in html
     assert "id='accuracy'" in html
     assert '"model":"gru"' in html, "the chart has both models"
     assert not re.search(r"(src|href)=.https?:", html)
-    svg = written[2].read_text()
+    svg = paths[2].read_text()
     assert "gru" in svg
-    assert len(written[3].read_text().splitlines()) == 1 + 6 * (20 + 2 + 2)
+    assert len(paths[3].read_text().splitlines()) == 1 + 6 * (20 + 2 + 2)
     page, *_ = write_comparison(comparison, tmp_path / "page.md")
     text = page.read_text()
     assert "| length 1,000 | rnn | gru | +25.00 | -37.10 to +87.10 | - |" in text

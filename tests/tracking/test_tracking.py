@@ -62,7 +62,7 @@ def events(folder: Path) -> tuple[Scalars, dict[str, str], list[int]]:
 def test_a_run_is_replayed_into_event_files(finished: RunFolder, tmp_path: Path, capsys) -> None:
     out = tmp_path / "events"
     assert exit_code("track", str(finished.path), "--to", "tensorboard", "--out", str(out)) == 0
-    assert f"500 steps sent to tensorboard; tensorboard --logdir {out}" in capsys.readouterr().out
+    assert f"500 steps sent to tensorboard: event files below {out}" in capsys.readouterr().out
     scalars, texts, replaced = events(out / finished.path.name)
     records, result = finished.metrics.read(), finished.read_result()
     assert result is not None
