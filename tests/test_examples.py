@@ -43,6 +43,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         ("looped", "activations recomputed"),
         ("cell_costs", "all: "),
         ("transformer", "torch.nn.TransformerEncoder"),
+        ("language", "drawing a batch takes at most"),
     ],
 )
 def test_benchmarks_run(script: str, expected: str, tmp_path: Path) -> None:
