@@ -26,8 +26,8 @@ _SCORED = {
     "error": [],
     "until": [],
     "perplexity": [
-        "Perplexities of the last tokens of chunks of the test split: the same tokens at all lengths and for all models, "
-        "so that differences are far more certain than the perplexities are."
+        "Perplexities of the last tokens of chunks of the test split: the same tokens at all lengths and for all "
+        "models, so that differences are far more certain than the perplexities are."
     ],
     "search": ["Final answers of the chosen runs, at lengths at which every class can occur."],
 }
