@@ -84,16 +84,16 @@ def sample_text(
             f"temperature: expected a number of at least 0, got {temperature:g}; 0 takes the likeliest token"
         )
     read = task.tokenize(prompt)
-    written: list[int] = []
+    drawn: list[int] = []
     with eval_mode(model):
         answers = _Answers(model, read)
-        while len(written) < num_tokens:
+        while len(drawn) < num_tokens:
             token = _draw(answers.logits, temperature, generator)
             if token == task.end:
                 break
-            written.append(token)
+            drawn.append(token)
             answers.read(token)
-    return task.detokenize(torch.tensor(written, dtype=torch.int64))
+    return task.detokenize(torch.tensor(drawn, dtype=torch.int64))
 
 
 class _Answers:

@@ -64,7 +64,7 @@ def test_curves_of_two_models_are_paired_only_where_ends_and_text_agree() -> Non
     assert len({curve.ends for curve in (one, *different)}) == 4
 
 
-def test_ends_reach_all_of_the_text_and_leave_room_for_the_longest_chunk() -> None:
+def test_ends_reach_all_of_the_text_but_for_the_longest_chunk() -> None:
     ends = chunk_ends(30, 20, 2_000, seed=0)
     assert set(ends.tolist()) == set(range(19, 30))
 

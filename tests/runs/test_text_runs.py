@@ -79,15 +79,15 @@ def test_a_text_is_written_token_by_token_after_its_prompt() -> None:
     assert sample_text(Favors(257), task, "\x7f", num_tokens=400, temperature=0.0, generator=draws).endswith("\ufffd")
 
 
-def test_a_recurrent_net_writes_what_its_whole_reading_would() -> None:
+def test_a_recurrent_net_writes_what_it_would_after_all_text_so_far() -> None:
     task = make_task("text")
     model = make_model("gru", task, d_model=8)
-    written = sample_text(model, task, "one", num_tokens=6, temperature=0.0, generator=torch.Generator())
+    sampled = sample_text(model, task, "one", num_tokens=6, temperature=0.0, generator=torch.Generator())
     tokens = task.tokenize("one").tolist()
     with torch.no_grad():
         for _ in range(6):
             tokens.append(int(model.last(torch.tensor([tokens]))[0].argmax()))
-    assert written == task.detokenize(torch.tensor(tokens[3:]))
+    assert sampled == task.detokenize(torch.tensor(tokens[3:]))
     assert predict_text(model, task, "one").answer == task.symbols[tokens[3]]
 
 

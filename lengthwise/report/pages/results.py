@@ -25,7 +25,10 @@ _SCORED = {
     "legal": ["Final answers, at all lengths, also those at which only one answer can occur."],
     "error": [],
     "until": [],
-    "perplexity": [],
+    "perplexity": [
+        "Perplexities of the last tokens of chunks of the test split: the same tokens at all lengths and for all "
+        "models, so that differences are far more certain than the perplexities are."
+    ],
     "search": ["Final answers of the chosen runs, at lengths at which every class can occur."],
 }
 

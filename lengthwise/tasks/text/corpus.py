@@ -150,6 +150,8 @@ def open_corpus(key: str) -> TokenFile:
             f"corpus: expected the tokens of corpus {key} in {corpora_folder()}, got none; name the text's files again "
             f"by task.files, or the folder by {FOLDER}"
         ) from None
+    except ValueError as error:
+        raise ValueError(f"corpus: {error}") from None
 
 
 @lru_cache(maxsize=8)

@@ -13,7 +13,7 @@ from lengthwise.tasks.base import TASKS
 from lengthwise.tasks.text.corpus import built_in_corpus, open_corpus, prepare, read_texts
 from lengthwise.tasks.text.documents import DocumentSource, read_documents
 from lengthwise.tasks.text.language import LanguageTask, Split, Tokens
-from lengthwise.tasks.text.token_file import TokenFile
+from lengthwise.tasks.text.token_file import Header, TokenFile
 from lengthwise.tasks.text.tokenizer import MAX_VOCAB, MIN_VOCAB
 
 Files = Annotated[tuple[Path, ...], Field(exclude=True)]
@@ -88,6 +88,11 @@ class Text(LanguageTask):
     @property
     def _opened(self) -> TokenFile:
         return open_corpus(self.corpus) if self.corpus else built_in_corpus(self.vocab_size)
+
+    @property
+    def header(self) -> Header:
+        """What is known of the text: hashes, sizes, names of its files."""
+        return self._opened.header
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -51,13 +51,13 @@ class Header(BaseModel):
         if self.vocab_size > MAX_TOKENS_OF_UINT16 and self.dtype == "uint16":
             raise ValueError(
                 f"dtype: expected uint32 for a vocabulary of {self.vocab_size:,} tokens, got uint16, which ends at "
-                f"{MAX_TOKENS_OF_UINT16:,}; write the file again"
+                f"{MAX_TOKENS_OF_UINT16:,}"
             )
         bounds = [self.splits.get(name, (-1, -1)) for name in SPLITS]
         edges = [bounds[0][0], *(stop for _, stop in bounds)]
         in_order = all(before <= after for before, after in pairwise(edges))
         if not in_order or any(a[1] != b[0] for a, b in pairwise(bounds)) or (edges[0], edges[-1]) != (0, self.count):
-            raise ValueError(f"splits: expected {', '.join(SPLITS)} one after another, got {self.splits}; {WAY_OUT}")
+            raise ValueError(f"splits: expected {', '.join(SPLITS)} one after another, got {self.splits}")
         return self
 
 
@@ -133,7 +133,11 @@ def read_tokens(folder: Path) -> TokenFile:
         ValueError: a file is missing or damaged, or the tokenizer is not the one that the tokens were made with.
     """
     content = read_json(folder / "header.json", WAY_OUT)
-    header = validated(Header, content, path=str(folder / "header.json"))
+    try:
+        header = validated(Header, content)
+    except ValueError as error:
+        problem = str(error).splitlines()[0]
+        raise ValueError(f"{folder / 'header.json'}: not a header of this version ({problem}); {WAY_OUT}") from None
     try:
         tokenizer = Tokenizer.from_json(read_json(folder / "tokenizer.json", WAY_OUT))
     except FileNotFoundError:

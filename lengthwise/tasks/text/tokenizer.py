@@ -130,7 +130,7 @@ def pieces_of(text: str) -> list[str]:
 def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
     """A tokenizer of at most `vocab_size` tokens, the end included: bytes for 257, else BPE learned from the texts.
 
-    The same texts give the same tokenizer. A text that is too short for so many merges gets fewer tokens.
+    The same texts give the same tokenizer. A text that is too short for that many merges gets fewer tokens.
 
     Raises:
         ValueError: `vocab_size` is out of bounds, or `tokenizers` is not installed where it is needed.
