@@ -167,6 +167,7 @@ PAGES_WITHOUT_TRAINING = (
     "looped",
     "machines",
     "routing",
+    "devices",
     "tracking",
 )
 """Their nets take a second or less to train, so that what they print is compared in every run of the tests."""
@@ -198,7 +199,7 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
     "page",
     [
         *("command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines"),
-        *("compare", "tracking"),
+        *("compare", "devices", "tracking"),
     ],
 )
 def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:

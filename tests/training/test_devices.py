@@ -48,7 +48,9 @@ def short(name: str, task: str = "parity", /, **sections: dict[str, Any]) -> Run
     return make_spec(task, name, {"train": train, **sections})
 
 
-CASES = {name: short(name) for name in MODELS} | {
+LOOPED = {"d_model": 8, "num_heads": 2, "num_loops": 1}
+
+CASES = {name: short(name, model={"num_loops": 2} if name == "looped-transformer" else {}) for name in MODELS} | {
     f"positions {name}": short(
         "transformer",
         model={"positions": name, "d_model": 8, "num_heads": 2, "num_layers": 1}
@@ -59,11 +61,11 @@ CASES = {name: short(name) for name in MODELS} | {
 }
 CASES |= {
     "vectors": short("transformer", "decision-tree", task={"depth": 2, "dims": 3, "max_points": 9}),
-    "answers inside": short("looped-transformer", "edit-distance", model={"d_model": 8, "num_heads": 2}),
-    "loops by length": short("looped-transformer", model={"loops": "length", "d_model": 8, "num_heads": 2}),
-    "loops by states": short("looped-transformer", model={"loops": "converged", "d_model": 8, "num_heads": 2}),
-    "states": short("regular-gpt", train={"states": {"batch_size": 4}}),
-    "contraction": short("gru", train={"contraction": {"after": 0.0}}),
+    "answers inside": short("transformer", "edit-distance", model={"d_model": 8, "num_heads": 2, "num_layers": 1}),
+    "loops by length": short("looped-transformer", model=LOOPED | {"loops": "length"}),
+    "loops by states": short("looped-transformer", model=LOOPED | {"loops": "converged", "max_loops": 4}),
+    "states": short("regular-gpt", train={"states": {"batch_size": 4, "max_length": 9, "combined": 8}}),
+    "contraction": short("gru", model={"d_model": 8}, train={"contraction": {"after": 0.0}}),
 }
 
 
@@ -139,8 +141,8 @@ def test_a_device_that_is_not_there_is_said() -> None:
 @pytest.mark.unchecked
 @pytest.mark.parametrize("name", list(MODELS))
 def test_every_model_trains_in_bfloat16(name: str) -> None:
-    spec = short(name, train={"precision": "bfloat16"})
-    assert spec.id != short(name).id
+    spec = CASES[name]._replace(recipe=CASES[name].recipe.model_copy(update={"precision": "bfloat16"}))
+    assert spec.id != CASES[name].id
     state, losses = trained(spec, torch.device("cpu"))
     assert {parameter.dtype for parameter in state.model.parameters()} == {torch.float32}
     _, exact = trained_here(name)
