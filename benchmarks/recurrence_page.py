@@ -183,7 +183,7 @@ def _dimension(measurements: Sequence[Any]) -> str:
     for form in _forms(rows):
         times = {m.width: m.milliseconds for m in rows if m.form == form}
         points = [(math.log(width), math.log(times[width])) for width in widths[len(widths) // 2 :]]
-        slopes = [statistics.linear_regression(*zip(*some, strict=True)).slope for some in (points, points[-2:])]
+        slopes = [statistics.linear_regression(*zip(*ends, strict=True)).slope for ends in (points, points[-2:])]
         lines.append([form, *(f"{times[width]:,.1f}" for width in widths), *(f"{slope:.2f}" for slope in slopes)])
     return markdown_table(["form, ms", *(f"b={width}" for width in widths), "exponent", "last doubling"], lines)
 

@@ -94,7 +94,7 @@ def test_each_process_has_a_gpu_of_its_own_or_says_that_there_are_too_few(monkey
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
-    with pytest.raises(ValueError, match="device: expected a GPU for each process .*, got 2 for 3 or more"):
+    with pytest.raises(ValueError, match=r"device: expected a GPU for each process .*, got 2 for 3 or more"):
         own_device("cuda")
     monkeypatch.setenv("LOCAL_RANK", "1")
     assert own_device("cuda") == torch.device("cuda", 1)

@@ -22,7 +22,7 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
     off = [
         [name, str(point.length), *map(percent, point.shifts)]
         for name, net in zip(names, nets, strict=True)
-        for point in _some(net)
+        for point in _evenly_apart(net)
     ]
     waves = [
         [
@@ -31,7 +31,7 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
             *(f"{kept:.2g}, {turn:+.2f}" for kept, turn in zip(point.kept, point.turns, strict=True)),
         ]
         for name, net in zip(names, nets, strict=True)
-        for point in _some(net)
+        for point in _evenly_apart(net)
     ]
     first = nets[0].points[0]
     sections = [
@@ -49,7 +49,7 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
     return StudyPage(sections, {f"{stem}.svg": drift_chart(nets).to_dict()})
 
 
-def _some(net: NetDrift) -> list[DriftPoint]:
+def _evenly_apart(net: NetDrift) -> list[DriftPoint]:
     """Points at lengths that are evenly apart, the last one among them."""
     step = max(1, len(net.points) // COLUMNS)
     return net.points[::-1][::step][::-1]
