@@ -18,6 +18,7 @@ from lengthwise.cli import (
     learning,
     machines,
     measuring,
+    playing,
     reporting,
     training,
 )
@@ -32,7 +33,10 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-for group in (experimenting, catalogue, training, measuring, certifying, learning, machines, compiling, reporting):
+GROUPS = (
+    *(experimenting, catalogue, training, measuring, certifying, learning, machines, compiling, reporting, playing),
+)
+for group in GROUPS:
     for name, command in group.COMMANDS.items():
         app.command(command, name=name)
 app.register_install_completion_command(help="Complete commands and options in your shell, from now on.")

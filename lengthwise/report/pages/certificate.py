@@ -7,10 +7,11 @@ import altair as alt
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, Closure, machine_from_json
+from lengthwise.certification.class_names import class_names
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.charts.curves import HEIGHT, WIDTH
 from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_table
-from lengthwise.report.tables.certificate import certificate_lines, class_names
+from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.report.tables.levels import level_sentences
 from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.report.tables.table import Table
