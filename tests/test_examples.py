@@ -167,7 +167,8 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
 
 @pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize(
-    "page", ["command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines"]
+    "page",
+    ["command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines", "playground"],
 )
 def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """In order, in one folder, each `train` for a few steps only; a comment says where one is to fail."""

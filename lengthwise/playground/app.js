@@ -74,6 +74,12 @@ function startPage(content) {
     read(at("string").value);
   }
 
+  // The counterexample, where there is one, or a short string.
+  function begin() {
+    const { run } = state.player;
+    put(run.counterexample ? run.counterexample.string.map((s) => run.symbols.indexOf(s)) : randomString(run, 8));
+  }
+
   function firstApart() {
     return state.analysis.prefixes.findIndex((prefix) => prefix.isWrong ||
       (prefix.stateClass !== null && prefix.stateClass !== prefix.machineClass)) + 1;
@@ -183,17 +189,13 @@ function startPage(content) {
   content.runs.forEach((run, index) => at("run").append(new Option(run.name, index)));
   at("run").addEventListener("change", () => {
     open(Number(at("run").value));
-    const { run } = state.player;
-    put(run.counterexample ? run.counterexample.string.map((s) => run.symbols.indexOf(s)) : randomString(run, 8));
+    begin();
   });
   at("string").addEventListener("input", () => read(at("string").value));
   at("random").addEventListener("click", () => put(randomString(state.player.run, LENGTHS.random)));
   at("longer").addEventListener("click", () => put(randomString(state.player.run, LENGTHS.longer)));
   at("clear").addEventListener("click", () => put([]));
-  at("counterexample").addEventListener("click", () => {
-    const { run } = state.player;
-    put(run.counterexample.string.map((symbol) => run.symbols.indexOf(symbol)));
-  });
+  at("counterexample").addEventListener("click", begin);
   at("step").addEventListener("input", () => {
     stop();
     look(Number(at("step").value));
@@ -212,7 +214,7 @@ function startPage(content) {
     read(at("string").value, asked.has("step") ? Number(asked.get("step")) : undefined);
     if (!state.analysis) read("");
   } else {
-    put(randomString(state.player.run, 8));
+    begin();
   }
 }
 

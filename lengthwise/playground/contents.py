@@ -112,7 +112,7 @@ def _machine(certificate: Certificate | None, extraction: Extraction | None) -> 
     """Level, counterexample, machine, and the states that stand for its classes."""
     if certificate is None:
         return {"level": None, "claim": "", "reason": "", "counterexample": None, "machine": None, "prototypes": None}
-    found = certificate.counterexample
+    wrong = certificate.counterexample
     machine: dict[str, Any] | None = None
     if certificate.machine is not None:
         machine = {**certificate.machine, "names": class_names(certificate)}
@@ -120,7 +120,7 @@ def _machine(certificate: Certificate | None, extraction: Extraction | None) -> 
         "level": certificate.level,
         "claim": certificate.claim,
         "reason": certificate.reason,
-        "counterexample": None if found is None else found.model_dump(mode="json"),
+        "counterexample": None if wrong is None else wrong.model_dump(mode="json"),
         "machine": machine,
         "prototypes": None if extraction is None else _prototypes(extraction),
     }
@@ -167,8 +167,8 @@ def _drawings(certificate: Certificate | None, task: SymbolTask) -> list[dict[st
     return drawings
 
 
-def _drawing(of: str, title: str, machine: Transducer, classes: tuple[str, ...]) -> dict[str, str]:
+def _drawing(subject: str, title: str, machine: Transducer, classes: tuple[str, ...]) -> dict[str, str]:
     why_not = why_not_drawn(machine)
     svg = "" if why_not else machine_svg(machine, classes)
     note = f"Not drawn: {why_not}." if why_not else ""
-    return {"of": of, "title": f"{title}, {machine.num_states} states", "svg": svg, "note": note}
+    return {"of": subject, "title": f"{title}, {machine.num_states} states", "svg": svg, "note": note}
