@@ -199,7 +199,7 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
     "page",
     [
         *("command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines"),
-        *("compare", "devices", "tracking"),
+        *("compare", "devices", "playground", "tracking"),
     ],
 )
 def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:

@@ -20,6 +20,7 @@ from lengthwise.cli import (
     learning,
     machines,
     measuring,
+    playing,
     reporting,
     tracking,
     training,
@@ -36,7 +37,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-for group in (
+GROUPS = (
     experimenting,
     catalogue,
     training,
@@ -49,7 +50,9 @@ for group in (
     exporting,
     reporting,
     tracking,
-):
+    playing,
+)
+for group in GROUPS:
     for name, command in group.COMMANDS.items():
         app.command(command, name=name)
 app.register_install_completion_command(help="Complete commands and options in your shell, from now on.")

@@ -33,6 +33,9 @@ def certify(
     proof: Annotated[
         bool, Parameter(help="Write the proof too, next to the certificate; with --check, check the one there.")
     ] = False,
+    draw: Annotated[
+        Path | None, Parameter(help="Draw the machine read off it, or the task's if it has none, as this SVG file.")
+    ] = None,
     min_level: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
 ) -> int:
     """Say what is proved of a model for every length, or verify what a certificate says.
@@ -49,6 +52,8 @@ def certify(
             f"--machine: expected neither --check nor --proof next to it, got {'--check' if check else '--proof'}; "
             "leave one out"
         )
+    if draw is not None and draw.suffix != ".svg":
+        raise ValueError(f"draw: expected a name that ends in .svg, got {draw.name!r}")
     if check is not None:
         certificate = Certificate.read(check)
         _verify(certificate, check, run, proof)
@@ -60,6 +65,8 @@ def certify(
         raise ValueError(
             "certify: expected a run to certify or, with --check, a certificate to verify; give one of them"
         )
+    if draw is not None:
+        _draw(certificate, draw)
     if certificate.reaches(minimum):
         return 0
     return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
@@ -97,6 +104,19 @@ def _certify_by(machine: str, run: Path, out: Path | None) -> "Certificate":
     certificate = certify_against(run, machine, out)
     _print([*certificate_lines(certificate), *([("wrote", str(out))] if out is not None else [])])
     return certificate
+
+
+def _draw(certificate: "Certificate", path: Path) -> None:
+    from lengthwise.automata.drawing import machine_svg, why_not_drawn
+    from lengthwise.certification.drawn import drawn_machine
+    from lengthwise.files import write_by_rename
+
+    drawn = drawn_machine(certificate)
+    why_not = "its rule reads two strings" if drawn is None else why_not_drawn(drawn.machine)
+    if drawn is None or why_not is not None:
+        return _print([("not drawn", str(why_not))])
+    write_by_rename(path, machine_svg(drawn.machine, certificate.classes).encode())
+    return _print([("wrote", f"{path}: {drawn.title}")])
 
 
 def _print(lines: Iterable[tuple[str, str]]) -> None:
