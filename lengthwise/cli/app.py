@@ -13,12 +13,16 @@ from lengthwise import __version__
 from lengthwise.cli import (
     catalogue,
     certifying,
+    comparing,
     compiling,
     experimenting,
+    exporting,
     learning,
     machines,
     measuring,
+    playing,
     reporting,
+    tracking,
     training,
 )
 from lengthwise.cli.devices import quiet_processes
@@ -33,7 +37,22 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-for group in (experimenting, catalogue, training, measuring, certifying, learning, machines, compiling, reporting):
+GROUPS = (
+    experimenting,
+    catalogue,
+    training,
+    measuring,
+    certifying,
+    learning,
+    machines,
+    comparing,
+    compiling,
+    exporting,
+    reporting,
+    tracking,
+    playing,
+)
+for group in GROUPS:
     for name, command in group.COMMANDS.items():
         app.command(command, name=name)
 app.register_install_completion_command(help="Complete commands and options in your shell, from now on.")

@@ -74,6 +74,8 @@ def reproduce(
 
     console = Output()
     experiment = EXPERIMENTS[name](parse_scale(scale)).select(row, column)
+    if experiment.lacks:
+        raise ValueError(experiment.lacks)
     is_whole = row is None and column is None
     stem = file_stem(name, scale)
     records = pages / "records" / f"{stem}.jsonl.gz"

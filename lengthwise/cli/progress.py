@@ -14,8 +14,13 @@ from lengthwise.runs.spec import RunSpec
 
 
 @contextmanager
-def watched(console: Output, specs: Iterable[RunSpec]) -> Iterator[tuple[Listener, StopRequested]]:
-    """Show the progress of runs, and say when to stop: after Ctrl-C, or when nobody reads the output any more."""
+def watched(
+    console: Output, specs: Iterable[RunSpec], also: Listener | None = None
+) -> Iterator[tuple[Listener, StopRequested]]:
+    """Show the progress of runs, and say when to stop: after Ctrl-C, or when nobody reads the output any more.
+
+    `also` is told of the progress, too.
+    """
     hung_up = threading.Event()
     with progress_display(console, specs) as listener, stop_on_interrupt() as interrupted:
 
@@ -24,6 +29,8 @@ def watched(console: Output, specs: Iterable[RunSpec]) -> Iterator[tuple[Listene
                 listener(progress)
             except BrokenPipeError:
                 hung_up.set()
+            if also is not None:
+                also(progress)
 
         yield show, lambda: interrupted() or hung_up.is_set()
 

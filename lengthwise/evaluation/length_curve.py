@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import device_of, moved
+from lengthwise.display import Plotted, accuracy_svg, card, percent
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
@@ -127,6 +128,20 @@ class LengthCurve(BaseModel):
         return "\n".join([*lines, *rows])
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """A chart, for notebooks: balanced lengths or, where there are none, all."""
+        points = self.balanced().points or self.points
+        if not points:
+            return card(f"{self.protocol}: no points", [])
+        lowest = min(points, key=lambda point: point.accuracy)
+        lines = [
+            ("mean", percent(LengthCurve(protocol=self.protocol, points=points).mean())),
+            ("lowest", f"{percent(lowest.accuracy)} at length {lowest.length:,}"),
+        ]
+        plotted = [Plotted(p.length, p.accuracy, *p.interval, p.baseline) for p in points]
+        chart = accuracy_svg(plotted, is_joined=self.protocol != "structured")
+        return card(f"Accuracy against length, {self.protocol}, {len(points):,} points", lines, chart)
 
     def _keep(self, is_kept: Callable[[LengthPoint], bool]) -> "LengthCurve":
         return LengthCurve(protocol=self.protocol, points=tuple(point for point in self.points if is_kept(point)))

@@ -1,5 +1,6 @@
 """The causal pre-norm transformer layer, and gains and gates that a loop may put on it."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -129,6 +130,22 @@ class TransformerLayer(nn.Module):
         """What follows attention, position by position."""
         states = states + F.linear(attended.transpose(1, 2).flatten(2), *maps.output)
         return states + F.linear(self.activation(F.linear(self.norms[1](states), *maps.widen)), *maps.narrow)
+
+
+def draw_as_gpt2_does(layers: Sequence[TransformerLayer], generator: torch.Generator) -> None:
+    """Matrices N(0, 0.02^2), those that end in the residual smaller by the square root of their number; biases 0.
+
+    Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and their code.
+    """
+    for layer in layers:
+        for linear in (layer.query_key_value, layer.output, layer.widen, layer.narrow):
+            draw_small(linear, generator, (2 * len(layers)) ** 0.5 if linear in (layer.output, layer.narrow) else 1.0)
+
+
+def draw_small(linear: nn.Linear, generator: torch.Generator, smaller: float = 1.0) -> None:
+    """A matrix N(0, 0.02^2), or by a factor smaller, and a bias of 0."""
+    nn.init.normal_(linear.weight, std=0.02 / smaller, generator=generator)
+    nn.init.zeros_(linear.bias)
 
 
 def _scaled(linear: nn.Linear, *, gain: Tensor | None = None, gate: Tensor | None = None) -> tuple[Tensor, Tensor]:

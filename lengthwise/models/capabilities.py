@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Generator, Tensor, nn
 
@@ -112,6 +113,14 @@ class BoundedReceptiveField(ABC):
         """The number of symbols that an answer depends on; None: all of them."""
 
 
+class AnswersUpTo(ABC):
+    """The model can be exported for strings of up to a stated length, though its computation grows with the length."""
+
+    @abstractmethod
+    def forward_up_to(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
+        """The same numbers as `forward`, T of at most `max_length`, by operations that do not depend on T."""
+
+
 class HasHiddenMatrices(ABC):
     """The model names its weight matrices between hidden states, which the optimizer `"muon"` moves."""
 
@@ -157,7 +166,12 @@ class QuantizesStates(ABC):
 
 
 def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pads: bool) -> None:
-    """Raise a ValueError unless these are strings of symbols 0 ... num_symbols - 1, or of pads where accepted."""
+    """Raise a ValueError unless these are strings of symbols 0 ... num_symbols - 1, or of pads where accepted.
+
+    Nothing is checked where a graph is exported: it has no numbers to look at.
+    """
+    if torch.compiler.is_exporting():
+        return
     if not inputs.shape[1]:
         raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
     lowest = PAD if accepts_pads else 0

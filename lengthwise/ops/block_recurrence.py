@@ -64,6 +64,8 @@ def recurrence(
 ) -> Tensor:
     """All states, shaped as `inputs`, by the form given or the one that is likely the fastest (`fastest_form`).
 
+    In a graph that is exported, which looks at no numbers, they are those of the definition.
+
     Raises:
         ValueError: shapes or dtypes do not fit one another, T = 0, or, with overflow "raise", a number is not finite.
         Diverged: with overflow "raise", the numbers are finite and the states overflow.
@@ -73,6 +75,8 @@ def recurrence(
         >>> recurrence(half, torch.ones(1, 3, 1), form="scan").flatten().tolist()
         [1.0, 1.5, 1.75]
     """
+    if torch.compiler.is_exporting():
+        return recurrence_by_definition(transitions, inputs, initial)
     initial = _initial(transitions, inputs, initial)
     form = form or fastest_form(transitions, inputs)
     if form not in _FORMS:

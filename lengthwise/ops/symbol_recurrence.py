@@ -59,7 +59,7 @@ def symbol_recurrence_by_definition(
 def symbol_recurrence(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
 ) -> Float[Tensor, "B T N S"]:
-    """All states.
+    """All states; in a graph that is exported, which looks at no numbers, those of the definition.
 
     Raises:
         ValueError: T = 0, a token is no symbol, shapes or dtypes do not fit one another, or, with overflow "raise", a
@@ -72,6 +72,8 @@ def symbol_recurrence(
         >>> symbol_recurrence(flips, nothing, torch.tensor([[1, 0, 1]]), first)[0, :, 0].tolist()
         [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]
     """
+    if torch.compiler.is_exporting():
+        return symbol_recurrence_by_definition(transitions, values, tokens, initial)
     _check(transitions, values, tokens, initial)
     states: Tensor = _SymbolRecurrence.apply(transitions, values, tokens, initial)  # type: ignore[no-untyped-call]
     if overflow == "raise":

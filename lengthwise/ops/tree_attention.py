@@ -122,7 +122,7 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
     """
     levels = tree.num_levels(ids.shape[1])
     pads = tree.reach(levels) - tree.reach(levels - 1)
-    states = tree.leaves[torch.cat([ids.new_zeros(len(ids), pads), ids], 1)]
+    states = tree.leaves[F.pad(ids, (pads, 0))]
     raw = states[:, :pads]
     answers = []
     for level in range(levels):

@@ -25,6 +25,7 @@ from lengthwise.runs.signals import stop_on_interrupt as stop_on_interrupt
 from lengthwise.runs.spec import RunSpec
 from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
 from lengthwise.tasks.base import SymbolTask, VectorTask
+from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.threads import one_thread
 from lengthwise.training.batches import examples_answered
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
@@ -343,6 +344,11 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     if isinstance(spec.task, VectorTask):
         announce("errors")
         measured["errors"] = plan.measure_errors(state.model, spec.task)
+    elif isinstance(spec.task, LanguageTask):
+        announce("perplexity")
+        measured["perplexity"] = plan.measure_perplexity(
+            state.model, spec.task, lambda fraction: announce(announced, fraction)
+        )
     else:
         announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
         parts = plan.measure(state.model, spec.task, lambda fraction: announce(announced, fraction))

@@ -89,7 +89,7 @@ def make_spec(
     budget: float | int = BUDGET,
     other_tasks: Sequence[Settings] = (),
 ) -> RunSpec:
-    """Validate settings (sections `task`, `model`, `train`) over a preset, by default the model's own.
+    """Validate settings (sections `task`, `model`, `train`) over a preset, by default the task's or else the model's.
 
     With `until`, a level of certificates, the run trains until a certificate reaches it (`Until`), by default as the
     first preset says that does so with this model; no attempt begins after `budget` CPU seconds. `other_tasks` has
@@ -103,7 +103,7 @@ def make_spec(
     """
     task_class, model_class = TASKS[task], MODELS[model]
     goal = None if until is None else parse_goal(until)
-    recipe = _preset(model_class, preset, until=goal is not None)
+    recipe = _preset(model_class, preset or task_class.default_preset or None, until=goal is not None)
     if issubclass(task_class, VectorTask):
         check_accepts_vectors(model_class)
     base: Settings = {"train": recipe.train, "model": recipe.models.get(model, {})}
