@@ -55,6 +55,13 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
         ValueError: the model has no such form, or a length is missing or given in vain.
     """
     form = form or default_form(model)
+    if not isinstance(model, RecurrentModel | AnswersUpTo):
+        raise ValueError(
+            f"model: expected a recurrent one or one with a form for whole strings, as regular-gpt has, got "
+            f"{model.name}; where `lengthwise certify` finds its machine, formats c and js write that"
+        )
+    if form == "step" and not isinstance(model, RecurrentModel):
+        raise ValueError(f"form: expected strings for {model.name}, which does not read symbol by symbol, got step")
     grows = form == "strings" and isinstance(model, AnswersUpTo)
     if max_length is not None and not grows:
         raise ValueError(
@@ -68,17 +75,13 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
             if form == "step":
                 return step
             return _strings_graph(_Scanned(step.program.module(check_guards=False), fixed.initial_state(1)))
-        if form == "strings" and isinstance(fixed, AnswersUpTo):
-            if max_length is None:
-                raise ValueError(
-                    f"max_length: expected the longest length that the graph of a {model.name} is for, as it grows "
-                    "with it, got none; give one"
-                )
-            return _strings_graph(_Bounded(fixed, max_length), max_length)
-    raise ValueError(
-        f"model: expected one that reads symbol by symbol or has a form for whole strings, got {model.name}, which has "
-        f"no form {form!r} to export; `lengthwise certify` may find its machine, which is exported as C or JavaScript"
-    )
+        assert isinstance(fixed, AnswersUpTo)
+        if max_length is None:
+            raise ValueError(
+                f"max_length: expected the longest strings that the graph of a {model.name} is for, as it grows with "
+                "them, got none; give a length"
+            )
+        return _strings_graph(_Bounded(fixed, max_length), max_length)
 
 
 class _Step(nn.Module):
@@ -142,7 +145,13 @@ def _strings_graph(module: nn.Module, max_length: int | None = None) -> Graph:
 
 
 def _exported(module: nn.Module, arguments: tuple[Tensor, ...], shapes: Any) -> ExportedProgram:
-    return torch.export.export(module, arguments, dynamic_shapes=shapes, strict=False)
+    try:
+        return torch.export.export(module, arguments, dynamic_shapes=shapes, strict=False)
+    except Exception as problem:  # torch raises what a model's own code raises, and kinds of its own
+        reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+        raise ValueError(
+            f"model: expected one that torch.export can trace for any number of strings, got an error: {reason[:200]}"
+        ) from problem
 
 
 def fold_constants(module: fx.GraphModule) -> fx.GraphModule:

@@ -62,11 +62,7 @@ def model_card(stored: StoredModel, certificate: Certificate | None) -> str:
     lines += ["None: nothing is proved."] if certificate is None else [certificate.claim, "", certificate.reason]
     result = None if run is None else run.result
     lines += ["", "## Accuracy", "", *_accuracy(result), "", "## Use", "", "```console"]
-    lines += [
-        "lengthwise predict FOLDER STRING",
-        "lengthwise evaluate FOLDER --lengths 41-100",
-        "lengthwise certify FOLDER",
-    ]
+    lines += [f"lengthwise {words}" for words in ("predict FOLDER STRING", "evaluate FOLDER", "certify FOLDER")]
     return "\n".join([*lines, "```", ""])
 
 

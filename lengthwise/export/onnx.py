@@ -17,6 +17,8 @@ from lengthwise.files import write_by_rename
 from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.runs.stored import load_stored
 
+OPSET = 20
+
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 """What writing and checking takes: the extra ``onnx``."""
 
@@ -66,16 +68,7 @@ def onnx_model(
     scans = form == "strings" and isinstance(model, RecurrentModel)
     traced = trace(model, "step" if scans else form, max_length)  # type: ignore[arg-type]
     with quiet():
-        program = torch.onnx.export(
-            traced.program,
-            dynamo=True,
-            opset_version=20,
-            input_names=traced.inputs,
-            output_names=traced.outputs,
-            verbose=False,
-        )
-        assert program is not None
-        content = _cleaned(program.model, traced)
+        content = _cleaned(_translated(traced), traced)
         if isinstance(model, RecurrentModel):
             first = model.initial_state(1).detach()
             if scans:
@@ -86,6 +79,17 @@ def onnx_model(
         if max_length is not None:
             content.metadata_props["max_length"] = str(max_length)
         return _serialized(content)
+
+
+def _translated(traced: Graph) -> Any:
+    names: dict[str, Any] = {"input_names": traced.inputs, "output_names": traced.outputs}
+    try:
+        program = torch.onnx.export(traced.program, dynamo=True, opset_version=OPSET, verbose=False, **names)
+    except torch.onnx.errors.OnnxExporterError as problem:
+        lines = [line for line in str(problem).splitlines() if line.startswith("<class ")] or [str(problem)]
+        raise ValueError(f"model: expected operations that ONNX has, got an error: {lines[0][:200]}") from problem
+    assert program is not None
+    return program.model
 
 
 def _cleaned(content: Any, traced: Graph) -> Any:

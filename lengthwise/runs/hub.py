@@ -1,7 +1,7 @@
-"""A model in the layout of model hubs: ``config.json``, ``model.safetensors``, its ``certificate.json`` if any."""
+"""A model in the layout of model hubs: ``config.json`` and ``model.safetensors``, next to its certificate."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError
@@ -26,7 +26,7 @@ class HubConfig(BaseModel):
     """What ``config.json`` says: task, model, a digest of the weights, and where they come from.
 
     `source` is the kind and the name of what was exported, `run` the whole specification of a trained run, `trained_to`
-    the longest length of its training.
+    the longest length of its training, `nonlinearity` that of a user's own `nn.RNN`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,6 +38,7 @@ class HubConfig(BaseModel):
     source: tuple[str, str]
     run: dict[str, Any] | None = None
     trained_to: int | None = None
+    nonlinearity: Literal["tanh", "relu"] = "tanh"
     versions: dict[str, str]
 
 
@@ -55,7 +56,8 @@ def save_hub(
     trained_to: int | None = None,
 ) -> HubConfig:
     """Write a model's weights and configuration; files appear by rename, the configuration last."""
-    weights: dict[str, Tensor] = parts_of(model) if isinstance(model, WrappedRNN) else model.state_dict()
+    wrapped = model if isinstance(model, WrappedRNN) else None
+    weights: dict[str, Tensor] = model.state_dict() if wrapped is None else parts_of(wrapped)
     config = HubConfig(
         library_name=LIBRARY,
         task=dump_named(task.name, task),
@@ -64,6 +66,7 @@ def save_hub(
         source=source,
         run=run,
         trained_to=trained_to,
+        nonlinearity="tanh" if wrapped is None else getattr(wrapped.core, "nonlinearity", "tanh"),
         versions=versions(),
     )
     folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +89,8 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
         weights = load((folder / WEIGHTS).read_bytes())
     except (OSError, SafetensorError) as problem:
         raise ValueError(f"{folder / WEIGHTS}: expected safetensors, got something else ({problem})") from None
-    task = make_task(*_named(config.task)[:1], **_named(config.task)[1])
+    name, settings = _named(config.task)
+    task = make_task(name, **settings)
     try:
         model = _model(config, task, weights)
     except (RuntimeError, KeyError) as problem:
@@ -102,7 +106,7 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
 def _model(config: HubConfig, task: Task, weights: dict[str, Tensor]) -> SequenceModel:
     name, settings = _named(config.model)
     if name == WrappedRNN.name:
-        return net_of_parts(weights, "relu" if settings.get("nonlinearity") == "relu" else "tanh")
+        return net_of_parts(weights, config.nonlinearity)
     model = build_model(name, validated(MODELS[name].Config, settings, path="model"), task, seed=0)  # type: ignore[arg-type]
     model.load_state_dict(weights)
     dtype = next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), None)
