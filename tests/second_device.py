@@ -31,7 +31,7 @@ WAITS = {
 
 
 class Visits:
-    """What was found: round trips and mixed operations, by the function of the package that asked for them."""
+    """What was found: round trips and mixed operations, by the function of the package that own for them."""
 
     def __init__(self) -> None:
         self.trips: set[str] = set()
@@ -43,8 +43,8 @@ class Visits:
             for frame in traceback.extract_stack()
             if "/lengthwise/" in frame.filename and not frame.name.startswith("<")
         ]
-        asked = package[-1] if package else None
-        name = "torch" if asked is None else f"{asked.filename.rpartition('/lengthwise/')[2]}:{asked.name}"
+        own = package[-1] if package else None
+        name = "torch" if own is None else f"{own.filename.rpartition('/lengthwise/')[2]}:{own.name}"
         kind.add(name if kind is self.trips else f"{name} ({operation})")
 
 

@@ -118,7 +118,7 @@ def _train(
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.report.pages.terminal import print_results
     from lengthwise.runs.execute import execute, stop_on_interrupt
-    from lengthwise.runs.follow import follow
+    from lengthwise.runs.other_ranks import train_along
     from lengthwise.runs.until import attempts_text
     from lengthwise.training.parallel import joined, own_device, parse_parallel
 
@@ -126,7 +126,7 @@ def _train(
     with joined(parse_parallel(parallel), where) as ranks:
         if ranks.rank:
             with stop_on_interrupt() as stop_requested:
-                follow(spec, root, stop_requested, device=where, ranks=ranks)
+                train_along(spec, root, stop_requested, device=where, ranks=ranks)
             return 0
         plan = EvaluationPlan().up_to(longest)
         with watched(console, [spec], also) as (listener, stop_requested):

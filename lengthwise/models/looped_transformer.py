@@ -170,8 +170,8 @@ class LoopedTransformer(CausalTransformer):
             order = indices.argsort(stable=True)
             lengths, counts = (indices + 1).unique(return_counts=True)
             groups = read[order.to(read.device)].split(counts.tolist())
-            states = [self._last_of(group[:, :length]) for group, length in zip(groups, lengths.tolist(), strict=True)]
-            return torch.cat(states)[order.argsort().to(read.device)]
+            parts = [self._last_of(group[:, :length]) for group, length in zip(groups, lengths.tolist(), strict=True)]
+            return torch.cat(parts)[order.argsort().to(read.device)]
         return self._at(indices.to(read.device), self.config.num_loops, read)
 
     def states_by_definition(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:

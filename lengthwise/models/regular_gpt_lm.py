@@ -137,7 +137,8 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         """
         if self.config.max_levels is None:
             return None
-        return 1 + self.config.thickness * (self.config.chunk_size**self.config.max_levels - 1)
+        reach: int = self.config.chunk_size**self.config.max_levels
+        return 1 + self.config.thickness * (reach - 1)
 
     @property
     def hidden_matrices(self) -> list[nn.Parameter]:

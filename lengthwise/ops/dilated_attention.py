@@ -82,13 +82,15 @@ def dilated_attention(
     band = _band(bias[:, :window], size).to(query.dtype)
     attended: Tensor = _BandedAttention.apply(*strings, band)  # type: ignore[no-untyped-call]
     positions = attended.unflatten(0, (batch_size, stride, num_heads)).permute(0, 2, 3, 1, 4).flatten(2, 3)
-    return positions[:, :, :length]
+    kept: Tensor = positions[:, :, :length]
+    return kept
 
 
 def _by_residue(states: Float[Tensor, "B H T E"], stride: int, missing: int) -> Float[Tensor, "M N E"]:
     """The positions of each residue modulo the stride as a string of its own, zeros at the end of the shorter ones."""
     padded = F.pad(states, (0, 0, 0, missing)) if missing else states
-    return padded.unflatten(2, (-1, stride)).permute(0, 3, 1, 2, 4).flatten(0, 2).contiguous()
+    residues: Tensor = padded.unflatten(2, (-1, stride)).permute(0, 3, 1, 2, 4).flatten(0, 2).contiguous()
+    return residues
 
 
 def _band(bias: Float[Tensor, "H W"], size: int) -> Float[Tensor, "H Q _"]:

@@ -14,7 +14,7 @@ class Clock:
     """Wall and CPU seconds, going on from an earlier status, and where they were spent."""
 
     def __init__(self, before: RunStatus, device: str) -> None:
-        earlier = [place for place in before.device.split(AFTER) if place]
+        earlier = [device_name for device_name in before.device.split(AFTER) if device_name]
         self._device = AFTER.join(earlier if earlier[-1:] == [device] else [*earlier, device])
         self._wall = time.perf_counter() - before.wall_seconds
         self._cpu = time.process_time() - before.cpu_seconds

@@ -80,7 +80,7 @@ def execute(
     metrics of an interrupted and continued run equal the uninterrupted one's.
 
     The net is trained and measured on `device`, by default that of `LENGTHWISE_DEVICE`, else the CPU; certificates are
-    made on the CPU. Of several processes (`ranks`) this is the first one; the others `follow`.
+    made on the CPU. Of several processes (`ranks`) this is the first one; the others `train_along`.
     """
     plan = plan or EvaluationPlan()
     folder = RunFolder(Path(root) / spec.id)

@@ -32,8 +32,8 @@ class StepLosses(nn.Module):
 
     def forward(self, *arguments: Any) -> StepLoss:
         """As `step_loss`, after its model and head: batch, task, recipe, step of the schedule, generators."""
-        *others, noise = arguments
-        return step_loss(self.model, self.head, *others, self.ranks, noise)
+        batch, task, recipe, scheduled, generator, noise = arguments
+        return step_loss(self.model, self.head, batch, task, recipe, scheduled, generator, self.ranks, noise)
 
 
 def losses_of(model: SequenceModel, head: StateHead | None, ranks: Ranks) -> Callable[..., StepLoss]:
@@ -64,10 +64,7 @@ def parse_parallel(name: str | None) -> Parallel:
     if name is not None and name not in known:
         raise ValueError(f"parallel: expected one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
     if name is not None and not is_started_by_torchrun():
-        raise ValueError(
-            f"parallel: expected none with one process, got {name!r}; start several, as by `torchrun "
-            "--nproc-per-node 2 -m lengthwise train ...`"
-        )
+        raise ValueError(f"parallel: expected none with one process, got {name!r}; start several, as torchrun does")
     return cast(Parallel, name or "ddp")
 
 
@@ -109,10 +106,10 @@ def joined(kind: Parallel, device: torch.device) -> Iterator[Ranks]:
     dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
     try:
         ranks = Ranks(dist.get_rank(), dist.get_world_size(), kind)
-        said = ranks.gathered(f"lengthwise {__version__}, torch {torch.__version__}")
-        if len(set(said)) > 1:
+        named = ranks.gathered(f"lengthwise {__version__}, torch {torch.__version__}")
+        if len(set(named)) > 1:
             raise ValueError(
-                f"versions: expected the same in all processes, got {'; '.join(dict.fromkeys(said))}; install one "
+                f"versions: expected the same in all processes, got {'; '.join(dict.fromkeys(named))}; install one "
                 "version on all machines"
             )
         yield ranks

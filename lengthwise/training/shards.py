@@ -19,8 +19,8 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
     Each process writes its parts, as safetensors: nothing is pickled. What all have whole is taken from the first one:
     put together by torch 2.13, a tensor without dimensions, as an optimizer's count of steps, would be 0.
     """
-    import torch.distributed.checkpoint as dcp
-    from torch.distributed.checkpoint import HuggingFaceStorageWriter
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
+    from torch.distributed.checkpoint.state_dict_saver import save
 
     shards = folder / FOLDER
     if ranks.rank == 0:
@@ -29,7 +29,7 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
     writer = HuggingFaceStorageWriter(str(shards), save_distributed=True, enable_consolidation=True)
     with one_sentence():
         ranks.any(False)
-        dcp.save(parts, storage_writer=writer)
+        save(parts, storage_writer=writer)
         ranks.any(False)
     if ranks.rank:
         return {}
@@ -51,7 +51,8 @@ def placed(tensor: Tensor, like: Tensor) -> Tensor:
     there = tensor.to(like.device)
     if not is_part(like) or tensor.shape != like.shape:
         return there
-    from torch.distributed.tensor import distribute_tensor
+    from torch.distributed.tensor import DTensor, distribute_tensor
 
+    assert isinstance(like, DTensor)
     parts: Tensor = distribute_tensor(there, like.device_mesh, like.placements, src_data_rank=None)
     return parts

@@ -6,13 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
-from lengthwise.export.graphs import trace
 from lengthwise.export.onnx import onnx_model, runner
 from lengthwise.models import MODELS, RecurrentModel, SequenceModel
 from lengthwise.models.capabilities import AnswersUpTo
-from lengthwise.models.wrapped import wrap
 
 RECURRENT = [name for name in MODELS if issubclass(MODELS[name], RecurrentModel)]
 UP_TO = [name for name in MODELS if issubclass(MODELS[name], AnswersUpTo)]

@@ -62,7 +62,7 @@ def check_is_as(undisturbed: Path, folder: Path, where: list[str]) -> None:
     names = [{path.name for path in one.iterdir() if path.name != ".lock"} for one in (folder, undisturbed)]
     assert names[0] == names[1]
     device = RunFolder(folder).read_status().device
-    assert [place.partition(",")[0].partition(" (x")[0] for place in device.split(", then ")] == where
+    assert [name.partition(",")[0].partition(" (x")[0] for name in device.split(", then ")] == where
 
 
 @pytest.mark.slow
@@ -114,9 +114,9 @@ def test_what_needs_several_processes_or_a_gpu_is_said(
         ([*TRAIN, "--parallel", "fsdp"], "--parallel: expected none with one process, got 'fsdp'; start several"),
     ):
         assert exit_code(*words) == 2
-        said = capsys.readouterr().err
-        assert said.startswith(f"lengthwise: {sentence}")
-        assert len(said.splitlines()) == 1
+        error = capsys.readouterr().err
+        assert error.startswith(f"lengthwise: {sentence}")
+        assert len(error.splitlines()) == 1
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert exit_code(*TRAIN, "--seeds", "0-1") == 2
     assert capsys.readouterr().err.startswith("lengthwise: --seeds: expected one run with the processes of torchrun")

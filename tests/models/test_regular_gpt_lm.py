@@ -57,7 +57,7 @@ def test_prefixes_are_inputs_of_their_own() -> None:
     assert not torch.allclose(whole(inputs)[:, :20], whole(inputs[:, :20]))
 
 
-def test_levels_follow_the_length_up_to_their_limit() -> None:
+def test_levels_grow_with_the_length_up_to_their_limit() -> None:
     model = RegularGPTLM(RegularGPTLMConfig(chunk_size=64, d_model=4), vocab_size=2, num_classes=2)
     lengths = (1, 64, 65, 512, 4096, 4097, 8192)
     assert [model.num_levels(length) for length in lengths] == [1, 1, 2, 2, 2, 3, 3]

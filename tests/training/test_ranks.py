@@ -53,9 +53,9 @@ def test_ranks_have_different_numbers_of_targets() -> None:
 def test_processes_of_other_versions_are_refused(tmp_path: Path) -> None:
     run_together(say_other_versions, tmp_path)
     for rank in "01":
-        said = (tmp_path / rank).read_text(encoding="utf-8")
-        assert said.startswith("versions: expected the same in all processes, got lengthwise 0.0, torch ")
-        assert said.endswith("install one version on all machines")
+        message = (tmp_path / rank).read_text(encoding="utf-8")
+        assert message.startswith("versions: expected the same in all processes, got lengthwise 0.0, torch ")
+        assert message.endswith("install one version on all machines")
 
 
 @pytest.mark.parametrize(

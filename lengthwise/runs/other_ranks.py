@@ -15,7 +15,7 @@ from lengthwise.training.loop import training_steps
 from lengthwise.training.ranks import Ranks
 
 
-def follow(
+def train_along(
     spec: RunSpec, root: str | Path, stop_requested: StopRequested, *, device: torch.device, ranks: Ranks
 ) -> None:
     """Train `spec` together with the process that executes it, and write nothing.
