@@ -92,7 +92,7 @@ def table_3(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT: Table 3 of Chi et al., language, at a small size",
         about=(
-            f"Language models of 1.8 to 3.1 million parameters, trained on windows of {TRAINED_AT} tokens and measured "
+            f"Language models of 1.7 to 3.1 million parameters, trained on windows of {TRAINED_AT} tokens and measured "
             f"on {num_chunks:,} chunks of up to {max(lengths):,}, by the perplexity of the last tokens. Columns C/K: "
             "RegularGPT with that chunk size and thickness; the others are transformers of six layers with that "
             "position encoding."

@@ -85,7 +85,7 @@ def own_device(name: str) -> torch.device:
     if local >= count:
         raise ValueError(
             f"device: expected a GPU for each process of this machine, got {count} for {local + 1} or more; start "
-            f"torchrun with --nproc-per-node {count}"
+            f"{count} processes on it"
         )
     torch.cuda.set_device(local)
     return torch.device("cuda", local)

@@ -120,7 +120,11 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
                     [result.perplexity for result in results_of(cells[name], outcomes) if result.perplexity is not None]
                     for name in (first, second)
                 ]
-                ratios = [ratio_text(*(chunk_means(part, length) for part in curves)) for length in lengths]
+                are_paired = len({curve.ends for part in curves for curve in part}) == 1
+                ratios = [
+                    ratio_text(*(chunk_means(part, length) for part in curves)) if are_paired else NOTHING
+                    for length in lengths
+                ]
                 lines.append((row, first, second, *ratios))
     if not lines:
         return []
