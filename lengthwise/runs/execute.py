@@ -18,7 +18,7 @@ from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, takes_probes, versions
 from lengthwise.runs.journal import JournalWriter, Probe
-from lengthwise.runs.place import Place, check_ranks_of
+from lengthwise.runs.placement import Placement, check_ranks_of
 from lengthwise.runs.signals import STOP_SIGNALS as STOP_SIGNALS
 from lengthwise.runs.signals import StopRequested as StopRequested
 from lengthwise.runs.signals import stop_on_interrupt as stop_on_interrupt
@@ -85,7 +85,7 @@ def execute(
     plan = plan or EvaluationPlan()
     folder = RunFolder(Path(root) / spec.id)
     check_ranks_of(spec, ranks)
-    where = Place(device or default_device(), ranks)
+    where = Placement(device or default_device(), ranks)
     with one_thread(), where.leading() as begin:
         folder.create(spec, str(where))
         result = _finished(folder, plan)
@@ -144,7 +144,7 @@ class _Work(NamedTuple):
     clock: Clock
     listener: Listener
     stop_requested: StopRequested
-    where: Place
+    where: Placement
 
     def decide(self, step: int, sentence: str) -> None:
         """Say how the run goes on, and why."""

@@ -6,7 +6,7 @@ import torch
 
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.runs.folder import RunFolder, takes_probes
-from lengthwise.runs.place import Place, check_ranks_of
+from lengthwise.runs.placement import Placement, check_ranks_of
 from lengthwise.runs.signals import StopRequested
 from lengthwise.runs.spec import RunSpec
 from lengthwise.threads import one_thread
@@ -28,7 +28,7 @@ def train_along(
         Diverged: the loss is not finite; all processes see the same.
     """
     check_ranks_of(spec, ranks)
-    where, folder = Place(device, ranks), RunFolder(Path(root) / spec.id)
+    where, folder = Placement(device, ranks), RunFolder(Path(root) / spec.id)
     probes = takes_probes(spec)
     with one_thread():
         if not ranks.any(False):  # the first process says whether there is something to train

@@ -66,13 +66,13 @@ class Ranks(NamedTuple):
         """What each of the processes says, in the order of their ranks; nothing is pickled."""
         if self.size == 1:
             return [text]
-        said = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8)
+        encoded = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8)
         lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
         with one_sentence():
-            dist.all_gather(lengths, torch.tensor([len(said)]))
+            dist.all_gather(lengths, torch.tensor([len(encoded)]))
             longest = max(int(length) for length in lengths)
             texts = [torch.zeros(longest, dtype=torch.uint8) for _ in range(self.size)]
-            dist.all_gather(texts, torch.nn.functional.pad(said, (0, longest - len(said))))
+            dist.all_gather(texts, torch.nn.functional.pad(encoded, (0, longest - len(encoded))))
         return [bytes(text[: int(n)].tolist()).decode() for text, n in zip(texts, lengths, strict=True)]
 
 
@@ -118,6 +118,6 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
         )
     if ranks.kind == "fsdp" and recipe.optimizer.name == "muon":
         raise ValueError(
-            "train.optimizer.name: expected 'adamw' or 'adam' with --parallel fsdp, as Muon needs whole matrices, got "
-            "'muon'; take --parallel ddp, or another optimizer"
+            "train.optimizer.name: expected 'adamw' or 'adam' with fsdp, as Muon needs whole matrices, got "
+            "'muon'; take ddp, or another optimizer"
         )

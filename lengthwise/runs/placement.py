@@ -15,7 +15,7 @@ from lengthwise.training.loop import TrainingState
 from lengthwise.training.ranks import ALONE, RankEnded, Ranks, check_ranks
 
 
-class Place(NamedTuple):
+class Placement(NamedTuple):
     """A device, and the processes that train together, of which this is one."""
 
     device: torch.device
@@ -62,7 +62,7 @@ class Place(NamedTuple):
         """The state of a trained run with all weights in this process, which then measures them alone."""
         if not self.ranks.is_sharded:
             return state
-        alone = Place(self.device).state(spec)
+        alone = Placement(self.device).state(spec)
         load_checkpoint(alone, checkpoint, spec.id)
         return alone
 
