@@ -102,9 +102,9 @@ function startPage(content) {
       item.addEventListener("click", () => look(index + 1));
       return item;
     }));
-    const colors = run.machine ? "class of the net's state in the machine" : "answer";
+    const colors = run.machine ? "the classes of the net's states in the machine" : "the net's answers";
     const marked = apart ? ` The first disagreement, after ${apart} symbols, is marked in red.` : "";
-    at("legend").textContent = `Each card is a symbol and the net's answer to the string up to it; colors are the ` +
+    at("legend").textContent = `Each card is a symbol and the net's answer to the string up to it; colors are ` +
       `${colors}.${marked}`;
   }
 

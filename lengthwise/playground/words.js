@@ -56,6 +56,9 @@ function reasons(player, analysis, step) {
   if (run.task !== null && prefix.taskAnswer !== null && prefix.isWrong) {
     sentences.push(`The task's own machine is in state ${prefix.taskState} after ${read}, which answers ` +
       `${answerName(run, prefix.taskAnswer)}: ${run.question}`);
+    const first = analysis.prefixes.findIndex((other) => other.isWrong);
+    const before = first ? `was right up to ${first} of these symbols` : "is wrong from the first symbol on";
+    sentences.push(`The net ${before}; the curve shows how sure it was of the right answer.`);
   }
   return sentences;
 }

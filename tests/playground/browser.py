@@ -15,12 +15,12 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium, which sh
 
 
 class Browser:
-    """One page in a browser of its own; `close` ends it."""
+    """One page, 400 pixels wide, in a browser of its own; `close` ends it."""
 
     def __init__(self, folder: Path) -> None:
         read_by_browser, self._to = os.pipe()
         self._from, written_by_browser = os.pipe()
-        flags = "--headless --no-sandbox --disable-gpu --remote-debugging-pipe --window-size=400,900"
+        flags = "--headless --no-sandbox --disable-gpu --remote-debugging-pipe"
         command = f'exec "$0" {flags} --user-data-dir="$1" 3<&{read_by_browser} 4>&{written_by_browser}'
         self._process = subprocess.Popen(
             ["bash", "-c", command, str(CHROMIUM), str(folder)],
@@ -37,6 +37,7 @@ class Browser:
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Emulation.setDeviceMetricsOverride", width=400, height=900, deviceScaleFactor=1, mobile=False)
         self.call("Page.navigate", url=page.as_uri() + fragment)
         while self.evaluate("document.readyState") != "complete":
             pass
