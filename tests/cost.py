@@ -20,6 +20,7 @@ LONG = {
     "tests/faults/test_kills.py::test_a_signal_to_stop_says_how_to_go_on": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_the_second_process_on_a_run_is_refused": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_a_worker_killed_while_it_holds_what_is_shared_stops_no_parent": STARTS_PROCESSES,
+    "tests/training/test_ranks.py::test_two_processes_do_what_one_does": STARTS_PROCESSES,
     "tests/faults/test_damage.py::test_a_full_disk_is_said_and_nothing_is_lost": STARTS_PROCESSES,
     "tests/faults/test_fuzz.py::test_requests_made_up_at_random_end_with_a_sentence": "runs sixty commands",
     "tests/test_examples.py::test_commands_run": "trains and certifies a net for each command of a page",

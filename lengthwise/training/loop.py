@@ -180,10 +180,12 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, scheduled, lengths, others, generator)
         batch = batches.draw(scheduled, length, generator)
-        noise = generator_for(seed, "step", state.step, "rank", state.ranks.rank) if state.ranks.rank else generator
-        with computing_in(recipe.precision, device_of(state.model)):
-            losses = state.losses(batch, task, recipe, scheduled, generator, noise)
-        record, learned = _update(state, recipe, scheduled, losses, length)
+        of_rank = (seed, "step", state.step, "rank", state.ranks.rank)
+        noise = generator if state.ranks.size == 1 else generator_for(*of_rank)
+        with one_sentence(state.ranks):
+            with computing_in(recipe.precision, device_of(state.model)):
+                losses = state.losses(batch, task, recipe, scheduled, generator, noise)
+            record, learned = _update(state, recipe, scheduled, losses, length)
         _note_loss(state, recipe, learned, has_grown=state.growth.num_reached == len(lengths))
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
             state.growth = state.growth.after(learned)
@@ -236,8 +238,7 @@ def _update(
     """Take the step, unless it is not finite; what it reports, and the loss of what was to be learned."""
     for optimizer in state.optimizers:
         optimizer.zero_grad()
-    with one_sentence():
-        losses.minimized.backward()
+    losses.minimized.backward()
     limit = recipe.optimizer.clip_norm
     if ratio := recipe.optimizer.clip_ratio:
         limit = min(limit, max(MIN_CLIP_NORM, ratio * state.gradient_norm))

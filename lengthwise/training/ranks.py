@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from lengthwise.conventions import Diverged
 from lengthwise.training.recipe import Recipe
 
 Parallel = Literal["ddp", "fsdp"]
@@ -54,7 +55,7 @@ class Ranks(NamedTuple):
         if self.size == 1:
             return values
         sums = torch.tensor(values, dtype=torch.float64)
-        with one_sentence():
+        with one_sentence(self):
             dist.all_reduce(sums)
         return tuple(value / self.size for value in sums.tolist())
 
@@ -68,7 +69,7 @@ class Ranks(NamedTuple):
             return [text]
         encoded = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8)
         lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
-        with one_sentence():
+        with one_sentence(self):
             dist.all_gather(lengths, torch.tensor([len(encoded)]))
             longest = max(int(length) for length in lengths)
             texts = [torch.zeros(longest, dtype=torch.uint8) for _ in range(self.size)]
@@ -81,11 +82,13 @@ ALONE = Ranks()
 
 
 @contextmanager
-def one_sentence() -> Iterator[None]:
-    """Say in one sentence that another process is gone; torch says which connection was closed where."""
+def one_sentence(ranks: Ranks) -> Iterator[None]:
+    """Say in one sentence that another of several processes is gone; torch says which connection was closed where."""
     try:
         yield
     except RuntimeError as error:
+        if ranks.size == 1 or isinstance(error, (RankEnded, Diverged)):
+            raise
         if isinstance(error, dist.DistError) or any(sign in str(error) for sign in SIGNS_OF_AN_END):
             raise RankEnded("another process of this run has ended, or does not answer") from None
         raise

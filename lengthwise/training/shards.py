@@ -27,7 +27,7 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
         shutil.rmtree(shards, ignore_errors=True)  # those of a process that was killed
     parts = {name: tensor.detach() for name, tensor in tensors.items() if is_part(tensor)}
     writer = HuggingFaceStorageWriter(str(shards), save_distributed=True, enable_consolidation=True)
-    with one_sentence():
+    with one_sentence(ranks):
         ranks.any(False)
         save(parts, storage_writer=writer)
         ranks.any(False)

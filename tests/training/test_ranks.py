@@ -64,7 +64,7 @@ def test_processes_of_other_versions_are_refused(tmp_path: Path) -> None:
         ({"batch_size": 10}, Ranks(0, 4), r"train.batch_size: expected a multiple of the 4 processes, got 10; start"),
         ({"states": StatesRecipe()}, Ranks(0, 2), r"train.states: expected none with 2 processes"),
         ({"batch_size": 4}, Ranks(1, 4), r"train.late_consistency: expected 0 with one row of a batch for each of 4"),
-        ({}, Ranks(0, 2, "fsdp"), r"train.optimizer.name: expected 'adamw' or 'adam' with --parallel fsdp, as Muon"),
+        ({}, Ranks(0, 2, "fsdp"), r"train.optimizer.name: expected 'adamw' or 'adam' with fsdp, as Muon"),
     ],
 )
 def test_what_several_processes_cannot_do_is_refused(changes: dict[str, object], ranks: Ranks, sentence: str) -> None:
@@ -79,7 +79,7 @@ def test_what_several_processes_cannot_do_is_refused(changes: dict[str, object],
 
 def test_how_processes_share_a_run_is_for_several_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_parallel(None) == "ddp"
-    with pytest.raises(ValueError, match="parallel: expected none with one process, got 'fsdp'; start several, as by"):
+    with pytest.raises(ValueError, match="parallel: expected none with one process, got 'fsdp'; start several, as"):
         parse_parallel("fsdp")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert parse_parallel("fsdp") == "fsdp"
@@ -102,7 +102,10 @@ def test_each_process_has_a_gpu_of_its_own_or_says_that_there_are_too_few(monkey
 
 
 def test_a_process_that_is_gone_is_one_sentence() -> None:
-    with pytest.raises(RankEnded, match="another process of this run has ended, or does not answer"), one_sentence():
+    with (
+        pytest.raises(RankEnded, match="another process of this run has ended, or does not answer"),
+        one_sentence(Ranks(0, 2)),
+    ):
         raise RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:4242")
-    with pytest.raises(RuntimeError, match="shapes"), one_sentence():
+    with pytest.raises(RuntimeError, match="shapes"), one_sentence(Ranks(0, 2)):
         raise RuntimeError("shapes do not fit")
