@@ -32,7 +32,9 @@ def draw(length: int, batch_size: int = 2) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("settings", [{}, {"depth": "input"}, {"max_levels": 2}, {"num_tables": 2}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"depth": "input", "activations": "recomputed"}, {"max_levels": 2, "num_tables": 2}], ids=str
+)
 @pytest.mark.parametrize("length", [1, 2, 13, 63])
 def test_forms_agree(length: int, settings: dict, dtype: torch.dtype) -> None:
     """All answers, and the last alone, by blocks and by the masks of eq. (1): values and all gradients."""
@@ -145,7 +147,7 @@ def test_a_step_lowers_the_loss_of_text() -> None:
         loss = nn.functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[0, 1:])
         loss.backward()
         optimizer.step()
-        losses.append(float(loss))
+        losses.append(loss.item())
     assert losses[0] == pytest.approx(math.log(5), abs=0.1)
     assert losses[-1] < 0.5
 
