@@ -29,7 +29,7 @@ class RegularGPTLMConfig(ModelConfig):
     same answer with both. `max_levels`: no more levels than this, whatever the length; None: no limit.
     `num_tables`: level l has the offsets r of table min(l, `num_tables` - 1), so that 1 shares them among all levels,
     and 2 leaves the lowest one its own. `activations`: kept for the gradient, or, of everything that follows attention,
-    `"recomputed"` from what it attended to: a fifth more time, and about half of the memory.
+    `"recomputed"` from what it attended to: up to a fifth more time, and less memory.
     """
 
     d_model: Width = 64
