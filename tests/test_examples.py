@@ -43,6 +43,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         ("looped", "activations recomputed"),
         ("cell_costs", "all: "),
         ("transformer", "torch.nn.TransformerEncoder"),
+        ("language_model", "the same, a dense mask"),
         ("language", "drawing a batch takes at most"),
     ],
 )

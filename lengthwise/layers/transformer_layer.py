@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import CAUSAL, CausalAttention
@@ -46,15 +47,19 @@ class TransformerLayer(nn.Module):
 
     A gain in front of a linear map and a gate behind it are products with its columns and rows. `forward` multiplies
     the matrices, once a call, where `by_definition` multiplies every state: the same numbers up to rounding.
+    Activations `"recomputed"`: what follows attention is computed again for its gradient, not kept.
 
     Source: Xu and Sato (2024), section 4.2, and their code (`scaled`, `rms`); Radford et al., "Language models are
         unsupervised multitask learners" (2019) (`gpt2`).
     Differs from the source: no dropout.
     """
 
-    def __init__(self, *, d_model: int, num_heads: int, kind: LayerKind) -> None:
+    def __init__(
+        self, *, d_model: int, num_heads: int, kind: LayerKind, activations: Literal["kept", "recomputed"] = "kept"
+    ) -> None:
         super().__init__()
         self.num_heads = num_heads
+        self.activations = activations
         self.activation = {"scaled": F.silu}.get(kind, _tanh_gelu)
         self.norms = nn.ModuleList(_norm(d_model, kind) for _ in range(2))
         self.query_key_value = nn.Linear(d_model, 3 * d_model)
@@ -73,7 +78,12 @@ class TransformerLayer(nn.Module):
     ) -> Float[Tensor, "B T D"]:
         maps = self._maps(scales)
         query, key, value = self._heads(F.linear(self.norms[0](states), *maps.query_key_value), 3)
-        return self._respond(states, attention.attend(query, key, value), maps)
+        attended = attention.attend(query, key, value)
+        if self.activations == "recomputed" and torch.is_grad_enabled():
+            arguments = (states, attended, maps)
+            answered: Tensor = checkpoint(self._respond, *arguments, use_reentrant=False, preserve_rng_state=False)
+            return answered
+        return self._respond(states, attended, maps)
 
     def at(
         self,

@@ -214,12 +214,15 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
     def _tables(self, inputs: Int64[Tensor, "B T"]) -> tuple[SymbolTables, Int64[Tensor, "B T"]]:
         """Tables of all symbols, or of the input's where there are many, and which rows of them the input has."""
         self.check_inputs(inputs, self.embedding.num_embeddings)
-        embedded, layer = self.embedding.weight, self._layers()[0]
+        embedded = self.embedding.weight
         if len(embedded) > MAX_TABLED_SYMBOLS:
             symbols, inputs = inputs.unique(return_inverse=True)
             embedded = self.embedding(symbols)
-        features = self.norms[0](embedded)
-        return SymbolTables(embedded, layer.transitions(features), layer.inputs(features)), inputs
+        return self._tables_of(embedded), inputs
+
+    def _tables_of(self, embedded: Float[Tensor, "V _"]) -> SymbolTables:
+        features, layer = self.norms[0](embedded), self._layers()[0]
+        return SymbolTables(embedded, layer.transitions(features), layer.inputs(features))
 
     def _layers(self) -> Sequence[BlockLinearLayer]:
         return list(self.layers)  # type: ignore[arg-type]

@@ -142,7 +142,7 @@ def test_a_mixture_answers_as_a_state_drawn_at_random_does(dtype: torch.dtype) -
     """All paths of states, one by one: their probabilities, times those of the answers in their last states."""
     model = make(d_model=3, block_dim=3, read="mixture").to(dtype)
     (tokens,) = torch.tensor([[2, 0, 4]])
-    columns, _ = model._tables()
+    columns = model._tables_of(model.embedding.weight).transitions
     first, answers = model.layers[0].initial_state(1)[0, 0], model.readout.weight.softmax(-1)
     expected = torch.zeros(5, dtype=dtype)
     for path in itertools.product(range(3), repeat=4):
@@ -208,7 +208,7 @@ def test_a_block_dimension_that_divides_nothing_is_named() -> None:
 def test_without_hidden_units_a_symbol_is_the_logits_of_its_matrix() -> None:
     model = make(d_model=6, block_dim=3, hidden=0)
     logits = model.embedding.weight.unflatten(1, (2, 3, 3))
-    torch.testing.assert_close(model._tables()[0], logits.softmax(-2))
+    torch.testing.assert_close(model._tables_of(model.embedding.weight).transitions, logits.softmax(-2))
     assert {name.split(".")[0] for name, _ in model.named_parameters()} == {"embedding", "layers", "readout"}
     for config in ({"columns": "clamped"}, {"num_layers": 2}):
         with pytest.raises(ValueError, match="hidden: expected at least 1 unit unless one layer"):
