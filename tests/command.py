@@ -29,7 +29,7 @@ class Command:
 
     def __init__(self, arguments: list[str], folder: Path, max_file_size: int | None = None) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `lengthwise.runs.pool` does: one server
+        context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `LocalPool` does: one server
         with tempfile.NamedTemporaryFile(delete=False) as printed:
             self._printed = Path(printed.name)
         self._process = context.Process(target=_run, args=(arguments, folder, self._printed, max_file_size))
