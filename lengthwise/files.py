@@ -75,5 +75,10 @@ def parse_json_text(text: str) -> dict[str, Any]:
     return content
 
 
+def digest_of(text: str) -> str:
+    """The digest that `json_text` put into a text."""
+    return str(json.loads(text)["digest"])
+
+
 def _digest(content: Mapping[str, Any]) -> str:
     return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()

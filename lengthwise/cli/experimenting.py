@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import Root, Workers
+from lengthwise.cli.devices import check_alone, workers_on
+from lengthwise.cli.options import Device, Root, Workers
 from lengthwise.cli.streams import Output
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def reproduce(
     shard: Annotated[
         str | None, Parameter(help="Run only a share of the runs, such as 2/3, and write neither table nor page.")
     ] = None,
+    device: Device = "cpu",
 ) -> int:
     """Run an experiment and write its page: our numbers next to the paper's.
 
@@ -89,16 +91,20 @@ def reproduce(
     _check_page_only(page_only, given)
     console = Output()
     experiment = EXPERIMENTS[name](parse_scale(scale)).select(row, column)
+    if experiment.lacks:
+        raise ValueError(experiment.lacks)
     records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"
     before = read_records(records) if recorded or records.exists() else []
     if recorded:
         console.print_line(f"{restore(before, runs)} runs taken from {records}")
-    if shard is not None:
-        return _run_shard(shard, experiment, runs, console, options, pool)
     if page_only:
         outcomes = finished(experiment.specs, runs, experiment.plans)
     else:
-        outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool)
+        check_alone("name", "lengthwise train")
+        with workers_on(device):
+            if shard is not None:
+                return _run_shard(shard, experiment, runs, console, options, pool)
+            outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool)
     if row is None and column is None:
         return _write(name, scale, experiment, outcomes, runs, pages, before, console)
     return _print(experiment, outcomes, console)

@@ -16,8 +16,13 @@ from lengthwise.runs.spec import RunSpec
 
 
 @contextmanager
-def watched(console: Output, specs: Iterable[RunSpec]) -> Iterator[tuple[Listener, StopRequested]]:
-    """Show the progress of runs, and say when to stop: after Ctrl-C, or when nobody reads the output any more."""
+def watched(
+    console: Output, specs: Iterable[RunSpec], also: Listener | None = None
+) -> Iterator[tuple[Listener, StopRequested]]:
+    """Show the progress of runs, and say when to stop: after Ctrl-C, or when nobody reads the output any more.
+
+    `also` is told of the progress, too.
+    """
     hung_up = threading.Event()
     with progress_display(console, specs) as listener, stop_on_interrupt() as interrupted:
 
@@ -26,6 +31,8 @@ def watched(console: Output, specs: Iterable[RunSpec]) -> Iterator[tuple[Listene
                 listener(progress)
             except BrokenPipeError:
                 hung_up.set()
+            if also is not None:
+                also(progress)
 
         yield show, lambda: interrupted() or hung_up.is_set()
 
@@ -37,10 +44,11 @@ def run_all(
     console: Output,
     options: PoolOptions,
     pool: str = "local",
+    also: Listener | None = None,
 ) -> list[Outcome]:
-    """Run all runs on a pool; returns what became of each."""
+    """Run all runs on a pool; returns what became of each. `also` is told of the progress, too."""
     opener = POOLS[pool]
     if not specs:
         return []
-    with watched(console, specs) as (listener, stop_requested), opener(options) as (executor, held):
+    with watched(console, specs, also) as (listener, stop_requested), opener(options) as (executor, held):
         return execute_all(specs, root, plans, listener, pool=executor, held=held, stop_requested=stop_requested)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
+from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, times_pairs, unpacked
 from lengthwise.layers.state_space import draw_steps, legs_pairs
 from lengthwise.ops.block_recurrence import recurrence
 
@@ -67,11 +67,26 @@ class _DiagonalLayer(RecurrentLayer):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        if torch.compiler.is_exporting():
+            return self.by_definition(features, state)
         a, factor = self.discrete()
         driven = factor * (features.to(a.dtype) @ as_complex(self.b).T)
         states = recurrence(a.expand_as(driven), driven, unpacked(state, self.num_states), overflow="keep")
         outputs = self.scale * (states @ as_complex(self.c).T).real + self.d * features
         return outputs, packed(states[:, -1])
+
+    def by_definition(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        """The same in real arithmetic, step after step: only constants are complex."""
+        a, factor = self.discrete()
+        by_step, b = torch.view_as_real(a), torch.view_as_real(factor[:, None] * as_complex(self.b))
+        latest, outputs = state.unflatten(1, (self.num_states, 2)), []
+        for u in features.unbind(1):
+            latest = times_pairs(by_step, latest) + torch.einsum("bd,ndr->bnr", u, b)
+            real, imaginary = (latest[..., part] @ self.c[..., part].T for part in (0, 1))
+            outputs.append(self.scale * (real - imaginary) + self.d * u)
+        return torch.stack(outputs, 1), latest.flatten(1)
 
 
 class LRULayer(_DiagonalLayer):

@@ -105,6 +105,18 @@ def unpacked(state: Float[Tensor, "B Z"], *shape: int) -> Tensor:
     return torch.view_as_complex(state.reshape(-1, *shape, 2))
 
 
+def times_pairs(a: Float[Tensor, "*N 2"], x: Float[Tensor, "*M 2"]) -> Float[Tensor, "*K 2"]:
+    """The products of complex numbers that are pairs of real ones, for graphs in formats without complex numbers.
+
+    Example:
+        >>> times_pairs(torch.tensor([0.0, 1.0]), torch.tensor([[1.0, 2.0]]))
+        tensor([[-2.,  1.]])
+    """
+    real = a[..., 0] * x[..., 0] - a[..., 1] * x[..., 1]
+    imaginary = a[..., 0] * x[..., 1] + a[..., 1] * x[..., 0]
+    return torch.stack([real, imaginary], -1)
+
+
 class MixtureReadout(nn.Module):
     """log p(y), p(y) = sum_s x_s q_s(y): x is a distribution of states, q_s = softmax(w_s) one of answers for each.
 

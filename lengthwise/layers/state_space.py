@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
+from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, times_pairs, unpacked
 from lengthwise.ops.causal_convolution import causal_convolution
 from lengthwise.ops.matrix_powers import powers_times
 
@@ -123,6 +123,8 @@ class S4DLayer(_Channels):
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         """A convolution with K_t = 2 Re(C A^t B), and what is left of the state before."""
+        if torch.compiler.is_exporting():
+            return self.by_definition(features, state)
         length, c = features.shape[1], as_complex(self.c)
         powers, b = self.held(torch.arange(length + 1, device=features.device))
         before = unpacked(state, self.d_model, self.d_state // 2)
@@ -131,6 +133,19 @@ class S4DLayer(_Channels):
         outputs = causal_convolution(features, kernels) + carried + self.d * features
         driven = torch.einsum("dnt,btd->bdn", powers[..., :-1].flip(-1), features.to(powers.dtype))
         return outputs, packed(powers[..., -1] * before + b * driven)
+
+    def by_definition(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        """The same in real arithmetic, step after step: only constants are complex."""
+        powers, factor = self.held(torch.ones(1, dtype=torch.int64, device=features.device))
+        by_step, b = torch.view_as_real(powers[..., 0]), torch.view_as_real(factor)
+        c = self.c * self.c.new_tensor([2.0, -2.0])
+        latest, outputs = state.unflatten(1, (self.d_model, -1, 2)), []
+        for u in features.unbind(1):
+            latest = times_pairs(by_step, latest) + b * u[..., None, None]
+            outputs.append((c * latest).sum((2, 3)) + self.d * u)
+        return torch.stack(outputs, 1), latest.flatten(1)
 
 
 class S4Layer(_Channels):

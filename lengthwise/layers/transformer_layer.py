@@ -1,5 +1,6 @@
 """The causal pre-norm transformer layer, and gains and gates that a loop may put on it."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -84,7 +85,7 @@ class TransformerLayer(nn.Module):
         """The same numbers as `forward` at one position of each row: of the other positions, keys and values alone."""
         maps = self._maps(scales)
         normed = self.norms[0](states)
-        here = torch.arange(len(positions))
+        here = torch.arange(len(positions), device=states.device)
         (to_query, to_key_value), (query_bias, key_value_bias) = (
             tensor.tensor_split([states.shape[-1]]) for tensor in maps.query_key_value
         )
@@ -101,7 +102,7 @@ class TransformerLayer(nn.Module):
         gain_1, gain_2, gate_1, gate_2 = scales or Scales(ones, ones, ones, ones)
         query, key, value = self._heads(self.query_key_value(gain_1 * self.norms[0](states)), 3)
         scores = attention.scores(query, key)
-        later = torch.ones(states.shape[1], states.shape[1], dtype=torch.bool).triu(1)
+        later = states.new_ones(states.shape[1], states.shape[1], dtype=torch.bool).triu(1)
         attended = scores.masked_fill(later, -torch.inf).softmax(-1) @ value
         states = states + gate_1 * self.output(attended.transpose(1, 2).flatten(2))
         answered: Tensor = gate_2 * self.narrow(self.activation(self.widen(gain_2 * self.norms[1](states))))
@@ -129,6 +130,22 @@ class TransformerLayer(nn.Module):
         """What follows attention, position by position."""
         states = states + F.linear(attended.transpose(1, 2).flatten(2), *maps.output)
         return states + F.linear(self.activation(F.linear(self.norms[1](states), *maps.widen)), *maps.narrow)
+
+
+def draw_as_gpt2_does(layers: Sequence[TransformerLayer], generator: torch.Generator) -> None:
+    """Matrices N(0, 0.02^2), those that end in the residual smaller by the square root of their number; biases 0.
+
+    Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and their code.
+    """
+    for layer in layers:
+        for linear in (layer.query_key_value, layer.output, layer.widen, layer.narrow):
+            draw_small(linear, generator, (2 * len(layers)) ** 0.5 if linear in (layer.output, layer.narrow) else 1.0)
+
+
+def draw_small(linear: nn.Linear, generator: torch.Generator, smaller: float = 1.0) -> None:
+    """A matrix N(0, 0.02^2), or by a factor smaller, and a bias of 0."""
+    nn.init.normal_(linear.weight, std=0.02 / smaller, generator=generator)
+    nn.init.zeros_(linear.bias)
 
 
 def _scaled(linear: nn.Linear, *, gain: Tensor | None = None, gate: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -5,10 +5,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Generator, Tensor, nn
 
 from lengthwise.conventions import PAD
+from lengthwise.devices import READS_AT_ONCE, on_device_assert
 from lengthwise.layers.codebook import Codebook
 from lengthwise.ops.intervals import Intervals
 
@@ -82,7 +84,9 @@ class AcceptsVectors:
                 f"inputs: expected shape [B, T, {input_dim}] with T of at least 1, got {list(inputs.shape)}; sample "
                 "them from the model's own task"
             )
-        if not inputs.isfinite().all():
+        if inputs.device.type not in READS_AT_ONCE:
+            on_device_assert(inputs.isfinite(), "inputs: expected finite numbers, got others")
+        elif not inputs.isfinite().all():
             raise ValueError("inputs: expected finite numbers, got others; find the vectors that are not finite")
 
 
@@ -107,6 +111,14 @@ class BoundedReceptiveField(ABC):
     @abstractmethod
     def receptive_field(self) -> int | None:
         """The number of symbols that an answer depends on; None: all of them."""
+
+
+class AnswersUpTo(ABC):
+    """The model can be exported for strings of up to a stated length, though its computation grows with the length."""
+
+    @abstractmethod
+    def forward_up_to(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
+        """The same numbers as `forward`, T of at most `max_length`, by operations that do not depend on T."""
 
 
 class HasHiddenMatrices(ABC):
@@ -154,11 +166,19 @@ class QuantizesStates(ABC):
 
 
 def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pads: bool) -> None:
-    """Raise a ValueError unless these are strings of symbols 0 ... num_symbols - 1, or of pads where accepted."""
+    """Raise a ValueError unless these are strings of symbols 0 ... num_symbols - 1, or of pads where accepted.
+
+    Nothing is checked where a graph is exported: it has no numbers to look at.
+    """
+    if torch.compiler.is_exporting():
+        return
     if not inputs.shape[1]:
         raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
     lowest = PAD if accepts_pads else 0
-    if inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
+    if inputs.device.type not in READS_AT_ONCE:
+        expected = f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got others"
+        on_device_assert((lowest <= inputs) & (inputs < num_symbols), expected)
+    elif inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
         or_pad = f" or the pad {PAD}" if accepts_pads else ""
         raise ValueError(
             f"inputs: expected symbol ids in 0..{num_symbols - 1}{or_pad}, got ids in "

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from lengthwise.conventions import PAD
 from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, TreeModel, Width, check_divides_width
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices, ShowsNodes
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, AnswersUpTo, HasHiddenMatrices, ShowsNodes
 from lengthwise.ops.tree import PadRule, Tree, TreeLayer
 from lengthwise.ops.tree_attention import last_state, last_states, masked_states, prefix_states
 
@@ -71,7 +72,7 @@ _VARIANTS = {
 
 
 @MODELS.register("regular-gpt")
-class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
+class RegularGPT(AcceptsPads, AcceptsNoise, AnswersUpTo, HasHiddenMatrices, ShowsNodes, TreeModel):
     """A transformer with weight sharing, adaptive depth and sliding-dilated attention.
 
     The state of a window is the layer's value on the states of its C parts (`lengthwise.ops.tree_attention`); the
@@ -171,6 +172,13 @@ class RegularGPT(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeM
         """The same numbers as `forward`, by the masked definition of eq. (1); for small T."""
         logits: Tensor = self.readout(masked_states(self._ids(inputs), self.tree))
         return logits
+
+    def forward_up_to(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
+        """By the masked definition of strings filled up to the longest: no answer looks at a later symbol."""
+        ids = self._ids(inputs)
+        filled = F.pad(ids, (0, max_length))[:, :max_length]  # always by so many, for a graph of any length
+        logits: Tensor = self.readout(masked_states(filled, self.tree))
+        return logits.index_select(1, torch.arange(inputs.shape[1], device=inputs.device))
 
     def _ids(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Rows of the embedding: 0 for the pad, then the symbols."""

@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.conventions import Diverged
+from lengthwise.devices import in_full_precision
 from lengthwise.ops.scan import interleaved
 
 Form = Literal["sequential", "scan", "chunked"]
@@ -52,6 +53,7 @@ def recurrence_by_definition(transitions: Tensor, inputs: Tensor, initial: Tenso
     return torch.stack(states, 1)
 
 
+@in_full_precision
 def recurrence(
     transitions: Tensor,
     inputs: Tensor,
@@ -62,6 +64,8 @@ def recurrence(
 ) -> Tensor:
     """All states, shaped as `inputs`, by the form given or the one that is likely the fastest (`fastest_form`).
 
+    In a graph that is exported, which looks at no numbers, they are those of the definition.
+
     Raises:
         ValueError: shapes or dtypes do not fit one another, T = 0, or, with overflow "raise", a number is not finite.
         Diverged: with overflow "raise", the numbers are finite and the states overflow.
@@ -71,6 +75,8 @@ def recurrence(
         >>> recurrence(half, torch.ones(1, 3, 1), form="scan").flatten().tolist()
         [1.0, 1.5, 1.75]
     """
+    if torch.compiler.is_exporting():
+        return recurrence_by_definition(transitions, inputs, initial)
     initial = _initial(transitions, inputs, initial)
     form = form or fastest_form(transitions, inputs)
     if form not in _FORMS:
@@ -81,6 +87,7 @@ def recurrence(
     return states
 
 
+@in_full_precision
 def final_state(
     transitions: Tensor, inputs: Tensor, initial: Tensor | None = None, *, overflow: Overflow = "raise"
 ) -> Tensor:

@@ -74,13 +74,41 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         if not tensors:
             raise ValueError(f"{path}: expected weights of {part} {getattr(description, part)!r}, got none; name it")
     try:
-        net = wrap(
-            _embedding(parts["embedding"]), _core(parts["core"], description.nonlinearity), _linear(parts["head"])
-        )
+        net = _net(parts, description.nonlinearity)
     except (KeyError, RuntimeError, ValueError) as problem:
         sentence = f"no weight {problem}" if isinstance(problem, KeyError) else str(problem).splitlines()[0]
         raise ValueError(f"{path}: the weights in {description.weights} do not fit: {sentence}") from None
     return net.eval(), make_task(name, **settings)
+
+
+def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
+    """The weights of a net of an `nn.Embedding`, a core and an `nn.Linear`, by names that `net_of_parts` takes.
+
+    Raises:
+        ValueError: it has parts of other kinds.
+    """
+    head = net.readout[1]
+    if not isinstance(net.embedding, nn.Embedding) or not isinstance(head, nn.Linear) or net.is_cell:
+        raise ValueError("model: expected an nn.Embedding, an nn.RNN, nn.GRU or nn.LSTM and an nn.Linear, got others")
+    parts: dict[str, nn.Module] = {"embedding": net.embedding, "core": net.core, "head": head}
+    return {f"{part}.{key}": tensor for part, module in parts.items() for key, tensor in module.state_dict().items()}
+
+
+def net_of_parts(weights: dict[str, Tensor], nonlinearity: str) -> WrappedRNN:
+    """The inverse of `parts_of`.
+
+    Raises:
+        KeyError, RuntimeError, ValueError: weights are missing, or do not fit together.
+    """
+    parts: dict[str, dict[str, Tensor]] = {"embedding": {}, "core": {}, "head": {}}
+    for name, tensor in weights.items():
+        part, _, key = name.partition(".")
+        parts[part][key] = tensor
+    return _net(parts, nonlinearity)
+
+
+def _net(parts: dict[str, dict[str, Tensor]], nonlinearity: str) -> WrappedRNN:
+    return wrap(_embedding(parts["embedding"]), _core(parts["core"], nonlinearity), _linear(parts["head"]))
 
 
 def check_not_pickled(path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from lengthwise.files import HOST
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, 524)
-"""Errors of file systems that have no locks; 524 is what Linux's NFS client says (ENOTSUPP), and no name of Python's."""
+"""Errors of file systems without locks; 524 is what Linux's NFS client says (ENOTSUPP), no name of Python's."""
 WAY_OUT = "keep runs on a file system with locks (for NFS, one mounted without nolock), or on a local disk"
 
 

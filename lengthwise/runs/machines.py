@@ -12,6 +12,7 @@ from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex, named_symbols
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate, machine_from_json
+from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 
 LEARNED, CERTIFICATE = "machine.json", "certificate.json"
 
@@ -68,7 +69,9 @@ def _load(source: str) -> Given | str:
         return source
     if path.is_dir():
         return _of_folder(path)
-    if path.suffix.lower() == ".json" and _is_certificate(path):
+    if path.suffix.lower() == ".toml":
+        return _of_certificate(path.with_suffix(f".{CERTIFICATE}"))
+    if path.suffix.lower() == ".json" and is_certificate(path):
         return _of_certificate(path)
     if path.suffix.lower() == ".regex" and (pattern := _pattern_alone(path)) is not None:
         return pattern
@@ -80,9 +83,12 @@ def _of_folder(folder: Path) -> Given:
         return Given(read_machine(folder / LEARNED), False)
     if (folder / CERTIFICATE).exists():
         return _of_certificate(folder / CERTIFICATE)
+    if (folder / DESCRIPTION).exists():
+        target = load_compiled(folder).target
+        return Given(LabeledMachine(target.machine, tuple(target.classes)), False)
     raise ValueError(
         f"{folder}: expected {LEARNED} or {CERTIFICATE} in it, got neither; `lengthwise certify {folder}` writes a "
-        "certificate"
+        "certificate, `lengthwise learn` a machine"
     )
 
 
@@ -99,7 +105,8 @@ def _of_certificate(path: Path) -> Given:
     return Given(LabeledMachine(machine, certificate.classes), False)
 
 
-def _is_certificate(path: Path) -> bool:
+def is_certificate(path: Path) -> bool:
+    """Whether a file holds a certificate, by its entries alone."""
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, OSError, RecursionError):

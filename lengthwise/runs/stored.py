@@ -3,27 +3,33 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lengthwise.devices import find_device
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.described import check_not_pickled, load_described
 from lengthwise.runs.folder import Run, load_run
+from lengthwise.runs.hub import is_hub_folder, load_hub
 from lengthwise.tasks.base import Task
 from lengthwise.validation import dump_named
 
 
 class StoredModel(NamedTuple):
-    """A model, its task, what wrote it and under which name; `run` is that of a trained run."""
+    """A model, its task, what wrote it and under which name; `run` is that of a trained run.
+
+    `longest` is the longest length of training, where it is known without a run.
+    """
 
     model: SequenceModel
     task: Task
     kind: str
     name: str
     run: Run | None = None
+    longest: int | None = None
 
     @property
     def trained_to(self) -> int | None:
         """The longest length that it was trained at, where that is known."""
-        return None if self.run is None else self.run.spec.recipe.max_length
+        return self.longest if self.run is None else self.run.spec.recipe.max_length
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -34,12 +40,19 @@ class StoredModel(NamedTuple):
         return {"task": task, "model": model, "seed": ""}
 
 
-def load_stored(path: Path) -> StoredModel:
-    """The model in a folder, or that a TOML file describes.
+def load_stored(path: Path, device: str = "cpu") -> StoredModel:
+    """The model in a folder, or that a TOML file describes, on a device.
 
     Raises:
-        ValueError: there is none, it is damaged, or a machine was compiled that is no task's.
+        ValueError: there is none, it is damaged, or a machine was compiled that is no task's; there is no such device.
     """
+    where = find_device(device)
+    stored = _load(path)
+    stored.model.to(where)
+    return stored
+
+
+def _load(path: Path) -> StoredModel:
     if not path.exists():
         raise ValueError(
             f"{path}: expected a run folder, a compiled or learned model's, or a net's TOML file, got no such path"
@@ -52,5 +65,8 @@ def load_stored(path: Path) -> StoredModel:
         if compiled.task is None:
             raise ValueError(f"{path}: its machine is no task's, so that there are no strings to try; compile a task")
         return StoredModel(compiled.model, compiled.task, "compiled", compiled.source)
+    if is_hub_folder(path):
+        model, task, config = load_hub(path)
+        return StoredModel(model, task, "hub folder", " ".join(config.source), longest=config.trained_to)
     run = load_run(path)
     return StoredModel(run.model, run.spec.task, "run", run.spec.id, run)

@@ -227,3 +227,23 @@ def test_presets_are_right_far_beyond_the_training_length(task: str, preset: str
     batch = spec.task.sample(200, 4_999, torch.Generator().manual_seed(1))
     with torch.no_grad():
         assert bool((model.last(batch.inputs).argmax(1) == batch.targets[:, -1]).all())
+
+
+@pytest.mark.parametrize("config", [{"columns": "clamped", "num_layers": 2}, {"hidden": 0}], ids=["layers", "logits"])
+def test_transitions_are_made_of_the_symbols_of_the_input_alone(config: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same numbers and gradients as with those of all symbols, where a vocabulary is large."""
+    results = []
+    inputs = torch.tensor([[4, 1, 1, 4, 3], [1, 1, 1, 3, 4]])
+    for maximum in (5, 4):
+        monkeypatch.setattr(block_linear_rnn, "MAX_TABLED_SYMBOLS", maximum)
+        model = make(**config)
+        tables, _ = model._tables(inputs)
+        state = model.initial_state(2)
+        stepped, _ = model.step(inputs[:, 0], state)
+        answers = torch.cat([model(inputs).flatten(0, 1), model.last(inputs), stepped])
+        gradients = torch.autograd.grad(answers.square().sum(), list(model.parameters()))
+        results.append((len(tables.transitions), answers, gradients))
+    (of_all, answers, gradients), (of_input, same_answers, same_gradients) = results
+    assert (of_all, of_input) == (5, 3)
+    torch.testing.assert_close(same_answers, answers)
+    torch.testing.assert_close(same_gradients, gradients)

@@ -3,9 +3,9 @@
 import pytest
 
 from lengthwise.certification.certify import certify
+from lengthwise.certification.class_names import class_names
 from lengthwise.constructions import construct
 from lengthwise.report.pages.certificate import certificate_section
-from lengthwise.report.tables.certificate import class_names
 from lengthwise.tasks import make_task
 
 pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("fewer_strings")]

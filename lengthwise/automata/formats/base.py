@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from lengthwise.automata.formats.notes import Notes
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.registry import Registry
 
@@ -12,6 +13,8 @@ class Format(ABC):
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
+    comment: ClassVar[str | None] = None
+    """What lines begin with that say nothing of the machine; None: there are no such lines."""
 
     @staticmethod
     @abstractmethod
@@ -21,6 +24,17 @@ class Format(ABC):
         Raises:
             ValueError: the format cannot hold its symbols, its answers or its size.
         """
+
+    @classmethod
+    def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
+        """The machine as text with notes, here in comments before it.
+
+        Raises:
+            ValueError: as `write`; the format has no comments.
+        """
+        if cls.comment is None:
+            raise ValueError(f"format: expected one that has comments, got {cls.name}; convert the machine to it")
+        return "".join(f"{cls.comment}{line}\n" for line in notes.lines()) + cls.write(machine)
 
 
 class ReadableFormat(Format):

@@ -30,6 +30,7 @@ class DOT(ReadableFormat):
     """
 
     suffixes = (".dot", ".gv")
+    comment = "// "
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:

@@ -12,7 +12,7 @@ def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
 
     Example:
         >>> sorted(set(suffixes()) - set(suffixes(readable=True)))
-        ['.mermaid', '.mmd', '.svg']
+        ['.cjs', '.h', '.js', '.mermaid', '.mmd', '.svg']
     """
     known = [kind for kind in FORMATS.values() if not readable or issubclass(kind, ReadableFormat)]
     return {suffix: kind for kind in known for suffix in kind.suffixes}

@@ -7,9 +7,12 @@ from typing import Any
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
 from lengthwise.automata.formats.draft import Draft
+from lengthwise.automata.formats.notes import Notes
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
+
+_NOTES = ("about", "tests")
 
 _OTHER_NAMES = {
     "states": ("states",),
@@ -23,6 +26,8 @@ _OTHER_NAMES = {
 @FORMATS.register("json")
 class JSON(ReadableFormat):
     """JSON: `Transducer.to_json` with the names of the answers, in `classes`; exact.
+
+    Notes are in `about` and `tests`, which are not read.
 
     Also read: `DFA.to_json`, and `states`, `alphabet`, `initial`, `accepting` and `transitions`, these as triples
     (state, symbol, state) or by state and symbol, as PySimpleAutomata and automata-lib name them.
@@ -38,6 +43,12 @@ class JSON(ReadableFormat):
     def write(machine: LabeledMachine) -> str:
         """An object on one line."""
         return json.dumps({"classes": list(machine.classes), **machine.machine.to_json()}) + "\n"
+
+    @classmethod
+    def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
+        """An object on one line, with notes in entries of their own."""
+        tests = [{"string": list(string), "answer": answer or None} for string, answer in notes.tests]
+        return json.dumps({**json.loads(cls.write(machine)), "about": list(notes.about), "tests": tests}) + "\n"
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
@@ -65,7 +76,7 @@ class JSON(ReadableFormat):
 
 def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
     entries = ("symbols", "start", "table", "outputs")
-    if set(content) - {"classes"} != set(entries):
+    if set(content) - {"classes", *_NOTES} != set(entries):
         raise ValueError(f"expected the entries {', '.join(entries)} and classes, got {', '.join(content)}")
     symbols, table, outputs = _names(content["symbols"], "symbols"), content["table"], content["outputs"]
     if not _is_table(table) or {len(row) for row in table} != {len(symbols)}:

@@ -28,6 +28,7 @@ class Mermaid(Format):
     """
 
     suffixes = (".mmd", ".mermaid")
+    comment = "%% "
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:

@@ -1,6 +1,7 @@
 """Regular expressions in files."""
 
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
+from lengthwise.automata.formats.notes import Notes
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex, named_symbols
 from lengthwise.automata.state_elimination import regex_from_dfa
@@ -13,6 +14,7 @@ class Regex(ReadableFormat):
     """A regular expression on the first line, as `dfa_from_regex` reads it.
 
     A second line, ``alphabet: abc``, gives the symbols where they are not just those that the expression names, sorted.
+    Lines after the first that begin with ``#`` say nothing of the machine.
     States without an answer count as rejecting.
 
     Example:
@@ -21,6 +23,7 @@ class Regex(ReadableFormat):
     """
 
     suffixes = (".regex",)
+    comment = "# "
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
@@ -33,6 +36,11 @@ class Regex(ReadableFormat):
         alphabet = "" if named_symbols(pattern) == dfa.symbols else f"{_ALPHABET}{''.join(dfa.symbols)}\n"
         return f"{pattern}\n{alphabet}"
 
+    @classmethod
+    def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
+        """The expression, and notes in comments after it."""
+        return cls.write(machine) + "".join(f"{cls.comment}{line}\n" for line in notes.lines())
+
     @staticmethod
     def read(text: str) -> LabeledMachine:
         """The smallest automaton of the expression."""
@@ -42,6 +50,7 @@ class Regex(ReadableFormat):
 def pattern_and_alphabet(text: str) -> tuple[str, str | None]:
     """The expression of a file, and the symbols, where the file gives them."""
     pattern, *others = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    others = [line for line in others if not line.startswith("#")]
     if len(others) > 1 or not all(line.startswith(_ALPHABET) for line in others):
         raise ValueError(f"expected a regular expression and, if at all, a second line {_ALPHABET}abc, got more lines")
     return pattern, others[0].removeprefix(_ALPHABET) if others else None

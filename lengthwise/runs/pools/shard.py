@@ -7,19 +7,19 @@ T = TypeVar("T")
 
 
 class Shard(NamedTuple):
-    """One of `count` shares, numbered from 1; together they have every run once."""
+    """One of `total` shares, numbered from 1; together they have every run once."""
 
-    index: int
-    count: int
+    number: int
+    total: int
 
     def select(self, everything: Sequence[T]) -> list[T]:
-        """Every `count`-th one, so that the shares of a list that goes from small to large cost about the same.
+        """Every `total`-th one, so that the shares of a list that goes from small to large cost about the same.
 
         Example:
             >>> Shard(1, 3).select("abcdefg"), Shard(3, 3).select("abcdefg")
             (['a', 'd', 'g'], ['c', 'f'])
         """
-        return list(everything[self.index - 1 :: self.count])
+        return list(everything[self.number - 1 :: self.total])
 
 
 def parse_shard(text: str) -> Shard:
@@ -27,7 +27,7 @@ def parse_shard(text: str) -> Shard:
 
     Example:
         >>> parse_shard("2/3")
-        Shard(index=2, count=3)
+        Shard(number=2, total=3)
     """
     index, slash, count = text.partition("/")
     numbers = [int(part) if part.isdecimal() and len(part) < 10 else 0 for part in (index, count)]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 
 from lengthwise import __version__
+from lengthwise.devices import default_device, find_device
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import HOST
 from lengthwise.runs.execute import Interrupted, Listener, execute
@@ -83,12 +84,13 @@ def check_software(expected: Mapping[str, str]) -> None:
 
 
 def job(spec: RunSpec, plan: EvaluationPlan, sweep: SweepFile) -> str:
-    """All that a worker needs to know of a run, as JSON."""
+    """All that a worker needs to know of a run, as JSON; the device, too: variables do not travel."""
     content = {
         "software": software(),
         "sweep": str(sweep.path),
         "spec": spec.to_json(),
         "plan": plan.model_dump(mode="json"),
+        "device": default_device().type,
     }
     return json.dumps(content)
 
@@ -114,7 +116,7 @@ def execute_job(text: str) -> None:
     """Execute the run of a job, one at a time in a process; what comes of it is in the run's folder, below the root.
 
     Raises:
-        ValueError: the worker has other versions, or does not share the folder.
+        ValueError: the worker has other versions, no such device, or does not share the folder.
         RunHeld: another process works on the run.
         Interrupted: the sweep is over, or was stopped; a run under way is saved.
     """
@@ -130,7 +132,8 @@ def execute_job(text: str) -> None:
     with _one_at_a_time:
         if stop_requested():
             raise Interrupted(
-                f"worker on {HOST}: found no {sweep.path}: the sweep is over, or its folder is not shared with this machine"
+                f"worker on {HOST}: found no {sweep.path}: the sweep is over, or its folder is not shared with it"
             )
         plan = EvaluationPlan(**content["plan"])
-        execute(spec_from_json(content["spec"]), root, plan, _habits.listener, stop_requested)
+        device = find_device(content["device"])
+        execute(spec_from_json(content["spec"]), root, plan, _habits.listener, stop_requested, device=device)

@@ -1,0 +1,59 @@
+"""What a file says besides its machine: where it comes from, and strings with their answers to test it by."""
+
+import json
+from collections.abc import Sequence
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from lengthwise.automata.labeled import LabeledMachine
+
+NUM_TESTS = 20
+
+
+class Notes(NamedTuple):
+    """A name for the machine, sentences about it, and strings with their answers; no answer is an empty name."""
+
+    name: str
+    about: tuple[str, ...]
+    tests: tuple[tuple[tuple[str, ...], str], ...]
+
+    def lines(self) -> list[str]:
+        """The notes as lines of printable ASCII."""
+        lines = [json.dumps(sentence)[1:-1] for sentence in self.about]
+        for string, answer in self.tests:
+            text = "".join(string) if all(len(symbol) == 1 for symbol in string) else list(string)
+            lines.append(f"{json.dumps(text)} -> {json.dumps(answer or None)}")
+        return lines
+
+
+def notes_on(machine: LabeledMachine, name: str = "machine", about: Sequence[str] = ()) -> Notes:
+    """Notes with twenty strings: shortest ones into up to ten states, and random ones of 1, 2, 3, ... symbols.
+
+    Example:
+        >>> from lengthwise.automata.labeled import labeled_dfa
+        >>> from lengthwise.automata.regex import dfa_from_regex
+        >>> notes = notes_on(labeled_dfa(dfa_from_regex("(a|b)*abb")))
+        >>> len(notes.tests), notes.tests[3]
+        (20, (('a', 'b', 'b'), 'accept'))
+    """
+    table, chance = machine.machine.semiautomaton.table, np.random.default_rng(0)
+    shortest: dict[int, tuple[int, ...]] = {}
+    frontier: list[tuple[int, tuple[int, ...]]] = [(machine.machine.start, ())]
+    for state, string in frontier:
+        for v, target in enumerate(table[state].tolist()):
+            if target not in shortest and len(shortest) < NUM_TESTS // 2:
+                shortest[target] = (*string, v)
+                frontier.append((target, shortest[target]))
+    strings = dict.fromkeys(shortest.values())
+    for length in count(1):
+        if len(strings) == NUM_TESTS:
+            break
+        strings[tuple(chance.integers(len(machine.symbols), size=length).tolist())] = None
+    answers = machine.answer_names()
+    tests = []
+    for string in strings:
+        state = machine.machine.semiautomaton.final_states(np.array([string]), machine.machine.start)[0]
+        tests.append((tuple(machine.symbols[v] for v in string), answers[state]))
+    return Notes(name, tuple(about), tuple(tests))

@@ -1,0 +1,48 @@
+"""The command export."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from lengthwise.cli.options import count
+
+
+def export(
+    run: Annotated[
+        str,
+        Parameter(help="Folder of a run, or of a compiled or learned model, a TOML file about a net, or a machine."),
+    ],
+    /,
+    *,
+    to: Annotated[str, Parameter(help="onnx or torch, a graph; c, js, dot, json, regex or mermaid; hub-folder.")],
+    out: Annotated[Path, Parameter(help="File to write, or folder (hub-folder).")],
+    form: Annotated[
+        Literal["step", "strings"] | None,
+        Parameter(help="Of graphs: one step of a recurrent model, its default, or the answers to whole strings."),
+    ] = None,
+    max_length: Annotated[
+        int | None, Parameter(converter=count, help="Longest strings, where a graph grows with the length.")
+    ] = None,
+    answer: Annotated[str | None, Parameter(help="The answer whose strings a regular expression is to match.")] = None,
+) -> int:
+    """Write a model for other runtimes, or its machine as source code or text.
+
+    Graphs are compared with the model on 1,000 strings before they are written; machines carry their certificate's
+    level and digest, and twenty strings to test them by.
+    """
+    from lengthwise.export.base import EXPORTS, Options
+    from lengthwise.export.base import export as export_model
+
+    EXPORTS[to]
+    if to != "hub-folder":
+        from lengthwise.cli.measuring import check_writable
+
+        check_writable(out)
+    lines = export_model(run, to, out, Options(form, max_length, answer))
+    sys.stdout.writelines(f"{topic}: {sentence}\n" for topic, sentence in lines)
+    return 0
+
+
+COMMANDS = {"export": export}

@@ -1,0 +1,52 @@
+"""How closely an exported graph agrees with its model, on strings drawn at random."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from lengthwise.models.base import SequenceModel, eval_mode
+from lengthwise.randomness import generator_for
+
+NUM_STRINGS, LENGTH = 1_000, 40
+
+MAX_DIFFERENCE = 1e-3
+"""Of logits, relative to the largest one: above it something else was exported."""
+
+MAX_PAIRS = 4_000_000
+"""Pairs of positions in the strings of a batch, which the masked definition of a model holds at once."""
+
+
+def agreement(
+    model: SequenceModel,
+    run: Callable[[np.ndarray], np.ndarray],
+    num_symbols: int,
+    max_length: int | None = None,
+) -> str:
+    """A sentence with the largest difference of logits between a graph and its model, on 1,000 strings.
+
+    Raises:
+        RuntimeError: they differ by more than rounding.
+    """
+    length = min(LENGTH, max_length or LENGTH)
+    generator = generator_for(0, "exported strings")
+    strings = torch.randint(num_symbols, (NUM_STRINGS, length), generator=generator)
+    size = max(1, MAX_PAIRS // max(length, max_length or 0) ** 2)
+    largest, scale = 0.0, 1.0
+    for batch in strings.split(size):
+        with eval_mode(model):
+            expected = model(batch).numpy()
+        got = run(batch.numpy())
+        if got.shape != expected.shape:
+            raise RuntimeError(f"graph: expected logits of shape {expected.shape}, got {got.shape}; export again")
+        finite = np.isfinite(expected)
+        if not np.array_equal(finite, np.isfinite(got)):
+            largest = np.inf
+        if finite.any():
+            largest = max(largest, float(np.abs(got - expected)[finite].max()))
+            scale = max(scale, float(np.abs(expected[finite]).max()))
+    if not largest <= MAX_DIFFERENCE * scale:
+        raise RuntimeError(
+            f"graph: expected the model's logits, got others by up to {largest:.2g}; nothing was written"
+        )
+    return f"logits within {largest:.1g} of torch's, on {NUM_STRINGS:,} strings of {length} symbols"

@@ -1,0 +1,64 @@
+"""What every exported file says of its origin: task, names of symbols and answers, certificate."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from lengthwise import __version__
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.examination import weights_digest
+from lengthwise.files import digest_of
+from lengthwise.runs.machines import CERTIFICATE, is_certificate
+from lengthwise.runs.stored import StoredModel
+from lengthwise.tasks.base import SymbolTask
+
+
+class CertificateFacts(NamedTuple):
+    """The level of a certificate, and the digest that its file ends with."""
+
+    level: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.level}, digest {self.digest}"
+
+
+def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
+    """The certificate at a path, or in the folder at a path; None where there is none.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    path = Path(source)
+    if path.is_dir():
+        path = path / CERTIFICATE
+    elif path.suffix == ".toml":
+        path = path.with_suffix(f".{CERTIFICATE}")
+    if not path.exists() or not is_certificate(path):
+        return None
+    certificate = Certificate.read(path)
+    return CertificateFacts(certificate.level, digest_of(certificate.to_text())), certificate
+
+
+def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
+    """What a graph says of itself, as texts; lists are JSON.
+
+    Raises:
+        ValueError: the model reads no symbols, or its certificate is about other weights.
+    """
+    task = stored.task
+    if not isinstance(task, SymbolTask):
+        raise ValueError(f"{source}: expected a model of strings of symbols, got the task {task.name}; export another")
+    facts = {
+        "lengthwise": __version__,
+        "task": json.dumps(stored.settings["task"]),
+        "model": json.dumps(stored.settings["model"]),
+        "symbols": json.dumps(list(task.symbols)),
+        "classes": json.dumps(list(task.classes)),
+    }
+    certified = certificate_of(source)
+    if certified is not None:
+        if certified[1].weights != weights_digest(stored.model):
+            raise ValueError(f"{source}: its certificate is about other weights; certify {source} again")
+        facts |= {"certificate_level": certified[0].level, "certificate_digest": certified[0].digest}
+    return facts

@@ -1,0 +1,202 @@
+"""Models as graphs: one step of a recurrent model, or the answers to whole strings, for any number of strings.
+
+A graph has no checks of its inputs and no short cuts that look at numbers: models leave these out while
+``torch.compiler.is_exporting()``. What depends on parameters alone is computed once, here, and kept as a constant.
+"""
+
+import copy
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, fx, nn
+from torch._higher_order_ops.scan import scan
+from torch.export import Dim, ExportedProgram
+
+from lengthwise.export.base import Form
+from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
+from lengthwise.models.capabilities import AnswersUpTo
+
+EXAMPLE_SIZE = 3
+"""Strings, and symbols of each, that a model is traced with; the graph takes any number of them."""
+
+
+class Graph(NamedTuple):
+    """A traced model: a program of `torch.export`, and the names of what goes in and comes out.
+
+    `max_length`: the longest strings that it takes; None: of any length.
+    """
+
+    program: ExportedProgram
+    form: Form
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    max_length: int | None = None
+
+
+def default_form(model: SequenceModel) -> Form:
+    """Step by step where the model can, which needs the least of a runtime; else whole strings."""
+    return "step" if isinstance(model, RecurrentModel) else "strings"
+
+
+def trace(model: SequenceModel, form: Form | None = None, max_length: int | None = None) -> Graph:
+    """A model as a graph.
+
+    Args:
+        form: `"step"`, from symbols [B] and states [B, Z] to logits [B, Y] and states; `"strings"`, from symbols
+            [B, T] to logits [B, T, Y]. By default `default_form`.
+        max_length: the longest strings, for models whose graphs grow with the length (`AnswersUpTo`).
+
+    Raises:
+        ValueError: the model has no such form, or a length is missing or given in vain.
+    """
+    form = form or default_form(model)
+    grows = form == "strings" and isinstance(model, AnswersUpTo)
+    if max_length is not None and not grows:
+        raise ValueError(
+            f"max_length: expected none for {model.name} in form {form}, whose graph takes strings of any length, got "
+            f"{max_length}; leave it out"
+        )
+    with quiet(), eval_mode(model):
+        fixed = _with_numbers_as_settings(model)
+        if isinstance(fixed, RecurrentModel):
+            step = _step_graph(fixed)
+            if form == "step":
+                return step
+            return _strings_graph(_Scanned(step.program.module(check_guards=False), fixed.initial_state(1)))
+        if form == "strings" and isinstance(fixed, AnswersUpTo):
+            if max_length is None:
+                raise ValueError(
+                    f"max_length: expected the longest length that the graph of a {model.name} is for, as it grows "
+                    "with it, got none; give one"
+                )
+            return _strings_graph(_Bounded(fixed, max_length), max_length)
+    raise ValueError(
+        f"model: expected one that reads symbol by symbol or has a form for whole strings, got {model.name}, which has "
+        f"no form {form!r} to export; `lengthwise certify` may find its machine, which is exported as C or JavaScript"
+    )
+
+
+class _Step(nn.Module):
+    def __init__(self, model: RecurrentModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B Z"]]:
+        return self.model.step(token, state)
+
+
+class _Scanned(nn.Module):
+    """A step, symbol after symbol: a loop inside the graph."""
+
+    first: Tensor
+
+    def __init__(self, step: nn.Module, first: Float[Tensor, "1 Z"]) -> None:
+        super().__init__()
+        self.step = step
+        self.register_buffer("first", first.clone())
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        def one(state: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+            logits, state = self.step(token, state)
+            return state.clone(), logits.clone()
+
+        _, logits = scan(one, self.first.expand(inputs.shape[0], -1).clone(), inputs.transpose(0, 1), dim=0)
+        answers: Tensor = logits
+        return answers.transpose(0, 1)
+
+
+class _Bounded(nn.Module):
+    """The answers of a model whose graph grows with the length, up to one that is given."""
+
+    def __init__(self, model: AnswersUpTo, max_length: int) -> None:
+        super().__init__()
+        assert isinstance(model, nn.Module)
+        self.model, self.max_length = model, max_length
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        logits: Tensor = self.model.forward_up_to(inputs, self.max_length)
+        return logits
+
+
+def _step_graph(model: RecurrentModel) -> Graph:
+    token = torch.zeros(EXAMPLE_SIZE, dtype=torch.int64)
+    state = model.initial_state(EXAMPLE_SIZE).contiguous().clone()
+    batch = Dim("batch")
+    shapes = ({0: batch}, {0: batch})
+    folded = fold_constants(_exported(_Step(model), (token, state), shapes).module(check_guards=False))
+    return Graph(_exported(folded, (token, state), shapes), "step", ("token", "state"), ("logits", "next_state"))
+
+
+def _strings_graph(module: nn.Module, max_length: int | None = None) -> Graph:
+    inputs = torch.zeros(EXAMPLE_SIZE, min(EXAMPLE_SIZE, max_length or EXAMPLE_SIZE), dtype=torch.int64)
+    length = Dim("length", max=max_length) if max_length else Dim("length")
+    program = _exported(module, (inputs,), ({0: Dim("batch"), 1: length},))
+    return Graph(program, "strings", ("inputs",), ("logits",), max_length)
+
+
+def _exported(module: nn.Module, arguments: tuple[Tensor, ...], shapes: Any) -> ExportedProgram:
+    return torch.export.export(module, arguments, dynamic_shapes=shapes, strict=False)
+
+
+def fold_constants(module: fx.GraphModule) -> fx.GraphModule:
+    """The graph with everything that depends on parameters alone computed, in place."""
+    graph, values = module.graph, {}
+    for node in graph.nodes:
+        if node.op == "get_attr" and isinstance(value := _attribute(module, str(node.target)), Tensor):
+            values[node] = value.detach()
+        elif node.op == "call_function" and all(part in values for part in node.all_input_nodes):
+            arguments, named = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+            values[node] = node.target(*arguments, **named)
+    constants = 0
+    for node, value in values.items():
+        used = [user for user in node.users if user not in values]
+        if not used or node.op == "get_attr" or not isinstance(value, Tensor):
+            continue
+        name = f"constant_{constants}"
+        module.register_buffer(name, value.contiguous().clone())
+        with graph.inserting_before(node):
+            constant = graph.get_attr(name)
+        node.replace_all_uses_with(constant, delete_user_cb=lambda user, used=used: user in used)
+        constants += 1
+    graph.eliminate_dead_code()
+    module.delete_all_unused_submodules()
+    module.recompile()
+    return module
+
+
+def _attribute(module: nn.Module, path: str) -> Any:
+    for name in path.split("."):
+        module = getattr(module, name)
+    return module
+
+
+def _with_numbers_as_settings(model: SequenceModel) -> SequenceModel:
+    """A copy whose buffers of one number, a temperature for one, are numbers: a graph cannot branch on tensors."""
+    fixed = copy.deepcopy(model)
+    for module in fixed.modules():
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            if buffer.ndim == 0:
+                delattr(module, name)
+                setattr(module, name, buffer.item())
+    return fixed
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without what torch says of its own insides while it traces."""
+    logger = logging.getLogger("torch")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,94 @@
+"""A folder for model hubs: weights, configuration, certificate, and a page about the model."""
+
+from pathlib import Path
+
+from lengthwise.certification.certificate import Certificate
+from lengthwise.evaluation.length_curve import LengthCurve
+from lengthwise.export.base import EXPORTS, Export, Options
+from lengthwise.export.facts import certificate_of, graph_facts
+from lengthwise.files import write_by_rename
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.hub import CONFIG, save_hub
+from lengthwise.runs.machines import CERTIFICATE
+from lengthwise.runs.stored import StoredModel, load_stored
+
+
+@EXPORTS.register("hub-folder")
+class HubFolder(Export):
+    """``config.json``, ``model.safetensors``, ``README.md`` and, of a certified model, ``certificate.json``.
+
+    Commands take it as they take the folder of a compiled model.
+    """
+
+    @staticmethod
+    def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
+        """Write the folder; what is uploaded from it, and where to, is left to its reader."""
+        options.check_given("hub-folder", ())
+        if out.exists() and not out.is_dir():
+            raise ValueError(f"{out}: expected a folder, got a file; name another")
+        if out.is_dir() and any(out.iterdir()) and not (out / CONFIG).exists():
+            raise ValueError(f"{out}: expected a new or empty folder, or one written before, got others; name another")
+        stored = load_stored(Path(source))
+        graph_facts(source, stored)
+        certified = certificate_of(source)
+        certificate = None if certified is None else certified[1]
+        run = stored.run
+        spec = None if run is None else run.spec.to_json()
+        save_hub(out, stored.model, stored.task, (stored.kind, stored.name), spec, stored.trained_to)
+        if certificate is not None:
+            write_by_rename(out / CERTIFICATE, certificate.to_text().encode())
+        else:
+            (out / CERTIFICATE).unlink(missing_ok=True)
+        write_by_rename(out / "README.md", model_card(stored, certificate).encode())
+        files = f"{CONFIG}, model.safetensors, README.md{'' if certificate is None else f', {CERTIFICATE}'}"
+        level = "none" if certified is None else str(certified[0])
+        return [("certificate", level), ("wrote", f"{out}: {files}")]
+
+
+def model_card(stored: StoredModel, certificate: Certificate | None) -> str:
+    """The page about a model: task, protocol, seed, accuracy, certificate, and how it is run."""
+    settings, run = stored.settings, stored.run
+    name, task = settings["model"]["name"], settings["task"]["name"]
+    lines = ["---", "library_name: lengthwise", "tags:", "- length-generalization", f"- {task}", f"- {name}", "---", ""]
+    lines += [f"# {name} on {task}", "", "| | |", "|---|---|"]
+    lines += [f"| task | {_row(settings['task'])} |", f"| model | {_row(settings['model'])} |"]
+    parameters = sum(parameter.numel() for parameter in stored.model.parameters())
+    lines += [f"| parameters | {parameters:,} |", f"| source | {stored.kind} {_escaped(stored.name)} |"]
+    if run is not None:
+        lines += [f"| seed | {run.spec.seed} |", f"| trained | {run.steps_text}, up to length {stored.trained_to} |"]
+    if certificate is not None:
+        lines.append(f"| certificate | **{certificate.level}** |")
+    lines += ["", "## Certificate", ""]
+    lines += ["None: nothing is proved."] if certificate is None else [certificate.claim, "", certificate.reason]
+    result = None if run is None else run.result
+    lines += ["", "## Accuracy", "", *_accuracy(result), "", "## Use", "", "```console"]
+    lines += [
+        "lengthwise predict FOLDER STRING",
+        "lengthwise evaluate FOLDER --lengths 41-100",
+        "lengthwise certify FOLDER",
+    ]
+    return "\n".join([*lines, "```", ""])
+
+
+def _accuracy(result: RunResult | None) -> list[str]:
+    curves = [] if result is None else [curve for curve in result.curves if curve.points]
+    if not curves:
+        return ["Not measured."]
+    return ["| lengths | protocol | strings | right |", "|---|---|---|---|", *map(_curve_row, curves)]
+
+
+def _curve_row(curve: LengthCurve) -> str:
+    lengths = [point.length for point in curve.points]
+    strings, right = (sum(getattr(point, count) for point in curve.points) for count in ("num_strings", "num_correct"))
+    span = f"{min(lengths):,} to {max(lengths):,}" if len(set(lengths)) > 1 else f"{lengths[0]:,}"
+    return f"| {span} | {curve.protocol} | {strings:,} | {right / strings:.2%} |"
+
+
+def _row(settings: dict[str, object]) -> str:
+    others = ", ".join(f"{key}={value}" for key, value in settings.items() if key != "name")
+    text = str(settings["name"]) + (f" ({others})" if others else "")
+    return _escaped(text if len(text) <= 400 else f"{text[:400]}...")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\n", " ").replace("|", "\\|")

@@ -1,0 +1,72 @@
+"""Machines of stored models as text and source code: the formats of machines that hold notes."""
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from lengthwise import __version__
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.formats.base import FORMATS, Format
+from lengthwise.automata.formats.notes import notes_on
+from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
+from lengthwise.export.base import EXPORTS, Export, Options
+from lengthwise.export.facts import certificate_of
+from lengthwise.files import write_by_rename
+from lengthwise.runs.machines import given_machines
+
+NAMES = ("c", "js", "dot", "json", "regex", "mermaid")
+
+
+class MachineText(Export):
+    """The machine of a folder, a certificate or a machine's file, with its certificate's level and digest in notes."""
+
+    kind: ClassVar[type[Format]]
+    takes: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def write(cls, source: str, out: Path, options: Options) -> list[tuple[str, str]]:
+        """Write the machine, with notes and twenty strings to test it by."""
+        options.check_given(cls.name, cls.takes)
+        if out.suffix.lower() not in cls.kind.suffixes:
+            suffixes = " or ".join(cls.kind.suffixes)
+            raise ValueError(f"{out}: expected a file that ends in {suffixes}, got {out.suffix!r}; rename it")
+        (given,) = given_machines([source])
+        machine = given.labeled
+        if cls.takes:
+            machine = of_answer(machine, options.answer)
+        certified = certificate_of(source)
+        certificate = "none" if certified is None else str(certified[0])
+        about = (f"written by lengthwise {__version__}", f"certificate: {certificate}")
+        content = cls.kind.write_annotated(machine, notes_on(machine, out.stem, about))
+        write_by_rename(out, content.encode())
+        size = f"{machine.machine.num_states} states, {len(machine.symbols)} symbols"
+        return [
+            ("machine", f"{size}, answers {', '.join(machine.classes)}"),
+            ("certificate", certificate),
+            ("wrote", str(out)),
+        ]
+
+
+def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:
+    """The automaton of the strings that get an answer; without one, that of the strings that are accepted.
+
+    Raises:
+        ValueError: there is no such answer, or none is given and none says "accepted".
+    """
+    classes = ", ".join(machine.classes)
+    if answer is None:
+        if machine.accepting_class is None:
+            raise ValueError(
+                f"answer: expected one of {classes}, whose strings the expression is to describe, got none; name one"
+            )
+        return machine
+    if answer not in machine.classes:
+        raise ValueError(f"answer: expected one of {classes}, got {answer}; name one of these")
+    accepting = np.asarray(machine.machine.outputs == machine.classes.index(answer))
+    return labeled_dfa(DFA(machine.machine.semiautomaton, machine.machine.start, accepting))
+
+
+for _name in NAMES:
+    _takes = ("answer",) if _name == "regex" else ()
+    EXPORTS.register(_name)(type(FORMATS[_name].__name__, (MachineText,), {"kind": FORMATS[_name], "takes": _takes}))

@@ -1,0 +1,184 @@
+"""ONNX, which many runtimes read: one step of a recurrent model, or a loop of them over whole strings."""
+
+import io
+import json
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lengthwise.export.agreement import agreement
+from lengthwise.export.base import EXPORTS, Export, Options
+from lengthwise.export.facts import graph_facts
+from lengthwise.export.graphs import Graph, default_form, quiet, trace
+from lengthwise.files import write_by_rename
+from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.runs.stored import load_stored
+
+PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+"""What writing and checking takes: the extra ``onnx``."""
+
+
+@EXPORTS.register("onnx")
+class ONNX(Export):
+    """A graph of ONNX, opset 20, in one file; names of symbols and answers are in its metadata, as JSON.
+
+    Of recurrent models it is one step, from ``token`` [batch] and ``state`` [batch, Z] to ``logits`` and
+    ``next_state``; the state before the first symbol, ``initial_state``, is in the metadata. In form ``strings`` it
+    takes ``inputs`` [batch, length] and gives ``logits`` [batch, length, classes].
+    """
+
+    @staticmethod
+    def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
+        """Write a model's graph, and compare it with the model on 1,000 strings."""
+        options.check_given("onnx", ("form", "max_length"))
+        check_installed()
+        stored = load_stored(Path(source))
+        facts = graph_facts(source, stored)
+        content = onnx_model(stored.model, facts, options.form, options.max_length)
+        form = options.form or default_form(stored.model)
+        run = runner(content, form, stored.model)
+        sentence = agreement(stored.model, run, len(json.loads(facts["symbols"])), options.max_length)
+        write_by_rename(out, content)
+        return [("graph", f"form {form}, {len(content):,} bytes"), ("onnxruntime", sentence), ("wrote", str(out))]
+
+
+def check_installed() -> None:
+    """Raise a ValueError that names the extra where a package is missing."""
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise ValueError(
+            f"onnx: expected the packages {', '.join(PACKAGES)}, got no {missing[0]}; install them with "
+            "`pip install 'lengthwise[onnx]'`"
+        )
+
+
+def onnx_model(
+    model: SequenceModel, facts: Mapping[str, str], form: str | None = None, max_length: int | None = None
+) -> bytes:
+    """The file of a model's graph: equal bytes for equal weights, with no path and no time in it.
+
+    Raises:
+        ValueError: the model has no such form (`trace`).
+    """
+    form = form or default_form(model)
+    scans = form == "strings" and isinstance(model, RecurrentModel)
+    traced = trace(model, "step" if scans else form, max_length)  # type: ignore[arg-type]
+    with quiet():
+        program = torch.onnx.export(
+            traced.program,
+            dynamo=True,
+            opset_version=20,
+            input_names=traced.inputs,
+            output_names=traced.outputs,
+            verbose=False,
+        )
+        assert program is not None
+        content = _cleaned(program.model, traced)
+        if isinstance(model, RecurrentModel):
+            first = model.initial_state(1).detach()
+            if scans:
+                content = _scanned(content, first)
+            else:
+                facts = {**facts, "initial_state": json.dumps(first[0].tolist())}
+        content.metadata_props.update({**facts, "form": form})
+        if max_length is not None:
+            content.metadata_props["max_length"] = str(max_length)
+        return _serialized(content)
+
+
+def _cleaned(content: Any, traced: Graph) -> Any:
+    """Without what the exporter notes of our files, and with names for the sizes that are free."""
+    import onnx_ir as ir
+
+    graph = content.graph
+    graph.name = f"lengthwise_{traced.form}"
+    content.producer_name, content.producer_version, content.doc_string = "lengthwise", "", None
+    content.metadata_props.clear()
+    graph.metadata_props.clear()
+    values = [*graph.inputs, *graph.initializers.values()]
+    for node in ir.traversal.RecursiveGraphIterator(graph):
+        node.metadata_props.clear()
+        node.doc_string = None
+        values += node.outputs
+    named = [*graph.inputs, *graph.outputs]
+    for value in values:
+        value.metadata_props.clear()
+        value.doc_string = None
+        if value.const_value is None and value not in named:
+            value.shape = None  # its sizes have names that differ from one export to the next
+    free = ("batch",) if traced.form == "step" else ("batch", "length")
+    for value in named:
+        sizes = list(value.shape)
+        value.shape = ir.Shape([*free, *(int(size) for size in sizes[len(free) :])])
+    return content
+
+
+def _scanned(content: Any, first: torch.Tensor) -> Any:
+    """The graph of a step as the body of a loop over the symbols of whole strings."""
+    import onnx_ir as ir
+
+    body = content.graph
+    (token, state), (logits, after) = body.inputs, body.outputs
+    state_type, token_type = ir.TensorType(state.dtype), ir.TensorType(token.dtype)
+    weights = dict(body.initializers)
+    body.initializers.clear()
+    body.inputs[:], body.outputs[:] = [state, token], [after, logits]
+    body.name = "step"
+    inputs = ir.Value(name="inputs", shape=ir.Shape(["batch", "length"]), type=token_type)
+    beginning = ir.Value(name="initial_state", const_value=ir.tensor(first.numpy(), name="initial_state"))
+    width = ir.Value(name="width", const_value=ir.tensor([first.shape[1]], name="width"))
+    batch = ir.node("Shape", [inputs], {"start": 0, "end": 1})
+    shape = ir.node("Concat", [batch.outputs[0], width], {"axis": 0})
+    states = ir.node("Expand", [beginning, shape.outputs[0]])
+    loop = ir.node(
+        "Scan",
+        [states.outputs[0], inputs],
+        {"body": body, "num_scan_inputs": 1, "scan_input_axes": [1], "scan_output_axes": [1]},
+        num_outputs=2,
+    )
+    last, answers = loop.outputs
+    last.name, answers.name = "last_state", "answers_in_order"
+    for node, name in ((batch, "batch_size"), (shape, "shape_of_states"), (states, "first_states")):
+        node.outputs[0].name = node.name = name
+    loop.name = "symbols"
+    answers.name = "logits_of_prefixes"
+    answers.shape, answers.type = ir.Shape(["batch", "length", int(logits.shape[1])]), state_type
+    graph = ir.Graph(
+        [inputs],
+        [answers],
+        nodes=[batch, shape, states, loop],
+        initializers=[beginning, width, *weights.values()],
+        opset_imports=content.opset_imports,
+        name="lengthwise_strings",
+    )
+    return ir.Model(graph, ir_version=content.ir_version, producer_name="lengthwise")
+
+
+def _serialized(content: Any) -> bytes:
+    import onnx_ir as ir
+
+    buffer = io.BytesIO(ir.to_proto(content).SerializeToString(deterministic=True))
+    return buffer.getvalue()
+
+
+def runner(content: bytes, form: str, model: SequenceModel) -> Any:
+    """The graph in onnxruntime: a function from symbols [B, T] to logits [B, T, Y]."""
+    import numpy as np
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    first = np.array(json.loads(session.get_modelmeta().custom_metadata_map.get("initial_state", "[]")))
+
+    def by_step(inputs: Any) -> Any:
+        dtype = next(iter(model.state_dict().values())).numpy().dtype
+        state, answers = np.tile(first.astype(dtype), (len(inputs), 1)), []
+        for token in inputs.T:
+            logits, state = session.run(None, {"token": np.ascontiguousarray(token), "state": state})
+            answers.append(logits)
+        return np.stack(answers, 1)
+
+    return by_step if form == "step" else lambda inputs: session.run(None, {"inputs": inputs})[0]

@@ -1,0 +1,114 @@
+"""A model in the layout of model hubs: ``config.json``, ``model.safetensors``, its ``certificate.json`` if any."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from lengthwise.certification.examination import weights_digest
+from lengthwise.files import read_json, write_by_rename, write_json
+from lengthwise.models.base import MODELS, SequenceModel, build_model
+from lengthwise.models.wrapped import WrappedRNN
+from lengthwise.runs.described import net_of_parts, parts_of
+from lengthwise.runs.folder import versions
+from lengthwise.tasks.base import Task, make_task
+from lengthwise.validation import dump_named, validated
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+LIBRARY = "lengthwise"
+_WAY_OUT = "`lengthwise export RUN --to hub-folder` writes it again"
+
+
+class HubConfig(BaseModel):
+    """What ``config.json`` says: task, model, a digest of the weights, and where they come from.
+
+    `source` is the kind and the name of what was exported, `run` the whole specification of a trained run, `trained_to`
+    the longest length of its training.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    library_name: str
+    task: dict[str, Any]
+    model: dict[str, Any]
+    weights: str
+    source: tuple[str, str]
+    run: dict[str, Any] | None = None
+    trained_to: int | None = None
+    versions: dict[str, str]
+
+
+def is_hub_folder(path: Path) -> bool:
+    """Whether a folder was written by `save_hub`, by its files alone."""
+    return (path / CONFIG).exists() and (path / WEIGHTS).exists()
+
+
+def save_hub(
+    folder: Path,
+    model: SequenceModel,
+    task: Task,
+    source: tuple[str, str],
+    run: dict[str, Any] | None = None,
+    trained_to: int | None = None,
+) -> HubConfig:
+    """Write a model's weights and configuration; files appear by rename, the configuration last."""
+    weights: dict[str, Tensor] = parts_of(model) if isinstance(model, WrappedRNN) else model.state_dict()
+    config = HubConfig(
+        library_name=LIBRARY,
+        task=dump_named(task.name, task),
+        model=dump_named(model.name, model.config),
+        weights=weights_digest(model),
+        source=source,
+        run=run,
+        trained_to=trained_to,
+        versions=versions(),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_by_rename(folder / WEIGHTS, save({name: tensor.contiguous() for name, tensor in weights.items()}))
+    write_json(folder / CONFIG, config.model_dump(mode="json"))
+    return config
+
+
+def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
+    """Read back what `save_hub` wrote.
+
+    Raises:
+        ValueError: the folder is damaged or of another library; its task or its model is not known here.
+    """
+    content = read_json(folder / CONFIG, _WAY_OUT)
+    config = validated(HubConfig, content, path=str(folder / CONFIG))
+    if config.library_name != LIBRARY:
+        raise ValueError(f"{folder}: expected a model of {LIBRARY}, got one of {config.library_name}; name another")
+    try:
+        weights = load((folder / WEIGHTS).read_bytes())
+    except (OSError, SafetensorError) as problem:
+        raise ValueError(f"{folder / WEIGHTS}: expected safetensors, got something else ({problem})") from None
+    task = make_task(*_named(config.task)[:1], **_named(config.task)[1])
+    try:
+        model = _model(config, task, weights)
+    except (RuntimeError, KeyError) as problem:
+        raise ValueError(
+            f"{folder / WEIGHTS}: expected the weights of {folder / CONFIG}, got others "
+            f"({str(problem).splitlines()[0]}); {_WAY_OUT}"
+        ) from None
+    if weights_digest(model) != config.weights:
+        raise ValueError(f"{folder / WEIGHTS}: damaged file (its contents have changed); {_WAY_OUT}")
+    return model.eval(), task, config
+
+
+def _model(config: HubConfig, task: Task, weights: dict[str, Tensor]) -> SequenceModel:
+    name, settings = _named(config.model)
+    if name == WrappedRNN.name:
+        return net_of_parts(weights, "relu" if settings.get("nonlinearity") == "relu" else "tanh")
+    model = build_model(name, validated(MODELS[name].Config, settings, path="model"), task, seed=0)  # type: ignore[arg-type]
+    model.load_state_dict(weights)
+    dtype = next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), None)
+    return model if dtype is None else model.to(dtype)
+
+
+def _named(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The inverse of `dump_named`."""
+    return str(content.get("name")), {key: value for key, value in content.items() if key != "name"}
