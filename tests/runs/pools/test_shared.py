@@ -123,5 +123,5 @@ def test_options_that_do_not_fit_get_one_sentence(options: list[str], sentence: 
 def test_a_package_that_is_missing_and_a_scheduler_that_does_not_answer_are_said() -> None:
     with pytest.raises(ValueError, match=r"expected the package no_such for pool ray, got none; pip install 'lengthw"):
         base.require("ray", "no_such")
-    with pytest.raises(OSError, match="scheduler: no answer from tcp://127.0.0.1:"):
+    with pytest.raises(OSError, match=r"scheduler: no answer from tcp://127\.0\.0\.1:"):
         base.check_reachable(f"tcp://127.0.0.1:{free_port()}")
