@@ -64,9 +64,7 @@ def reproduce(
     ] = False,
     row: Annotated[str | None, Parameter(help="Run only this row's cells, and write no page.")] = None,
     column: Annotated[str | None, Parameter(help="Run only this column's cells, and write no page.")] = None,
-    pool: Annotated[
-        str, Parameter(help="Where runs are run: local, shared (with others on the same folder), dask or ray.")
-    ] = "local",
+    pool: Annotated[str, Parameter(help="Where runs are run: local, shared (by a folder), dask or ray.")] = "local",
     scheduler: Annotated[
         str | None, Parameter(help="Address of the pool's cluster; by default a cluster of this machine is started.")
     ] = None,

@@ -74,10 +74,10 @@ def test_a_run_that_is_held_is_told_from_a_disk_without_locks(tmp_path: Path, mo
         with pytest.raises(RunHeld, match=rf"working on this run \(process {os.getpid()} on {HOST}\); wait"):
             folder.locked().__enter__()
 
-    def refuse(*_: object) -> None:
+    def reject(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", reject)
     for lock in (folder.locked().__enter__, lambda: check_locks(tmp_path)):
         with pytest.raises(OSError, match="cannot be locked: No locks available; keep runs on a file system with"):
             lock()
