@@ -14,6 +14,7 @@ from lengthwise.cli import progress
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS
 from lengthwise.files import HOST, write_by_rename
+from lengthwise.runs import execute as execution
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.lock import RunHeld, check_locks
 from lengthwise.runs.pools import base
@@ -49,6 +50,15 @@ def test_processes_that_share_a_folder_do_each_run_once(tmp_path: Path) -> None:
     begun = {spec.id: RunFolder(tmp_path / spec.id).read_beginnings() for spec in small_specs(6)}
     assert all(len(lines) == 1 for lines in begun.values()), begun
     assert not [*tmp_path.glob(".sweep-*"), *tmp_path.glob(".lock-*")]
+
+
+def test_a_run_that_another_process_finishes_before_its_lock_is_taken_is_not_begun(tmp_path: Path, monkeypatch) -> None:
+    (spec,) = small_specs(1)
+    result = execution.execute(spec, tmp_path, PLAN)
+    looks = [lambda *_: None, execution._finished]
+    monkeypatch.setattr(execution, "_finished", lambda *given: looks.pop(0)(*given))
+    assert execution.execute(spec, tmp_path, PLAN) == result
+    assert len(RunFolder(tmp_path / spec.id).read_beginnings()) == 1
 
 
 def test_shares_of_an_array_do_each_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
