@@ -39,7 +39,7 @@ class Command:
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `lengthwise.runs.pool` does: one server
+        context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `LocalPool` does: one server
         with tempfile.NamedTemporaryFile(delete=False) as printed:
             self._printed = Path(printed.name)
         self._process = context.Process(

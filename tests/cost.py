@@ -37,6 +37,8 @@ LONG = {
     ),
     "tests/cli/test_cli.py::test_ctrl_c_keeps_the_checkpoint": STARTS_PROCESSES,
     "tests/runs/test_runs.py::test_the_pool_gives_the_same_bits_as_one_process": STARTS_PROCESSES,
+    "tests/runs/pools/test_dask.py::test_a_lost_node_costs_no_run_and_no_bit": STARTS_PROCESSES,
+    "tests/runs/pools/test_shared.py::test_processes_that_share_a_folder_do_each_run_once": STARTS_PROCESSES,
     "tests/test_examples.py::test_commands_of_the_page_about_examples_run": "trains a net and certifies it",
     "tests/learning/test_learned.py::test_a_machine_is_recovered_and_proved": "trains two nets and certifies one",
     "tests/learning/test_learned.py::test_traces_are_learned_symbol_by_symbol": "trains two nets and certifies one",

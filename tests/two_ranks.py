@@ -82,7 +82,7 @@ def say_other_versions(folder: Path) -> None:
 def run_together(function: Callable[..., None], *arguments: Any) -> None:
     """Call a function in two processes that find one another; both have to end well."""
     context, port = multiprocessing.get_context("forkserver"), free_port()
-    context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `lengthwise.runs.pool` does: one server
+    context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `lengthwise.runs.pools.local` does: one server
     processes = [
         context.Process(target=_run, args=(environment_of(rank, 2, port), function, arguments)) for rank in range(2)
     ]

@@ -12,7 +12,7 @@ from lengthwise.cli.training import MAX_SEEDS, parse_seeds
 
 if TYPE_CHECKING:
     from lengthwise.runs.folder import RunResult
-    from lengthwise.runs.pool import Outcome
+    from lengthwise.runs.pools.outcome import Outcome
     from lengthwise.runs.spec import RunSpec
 
 
@@ -107,17 +107,14 @@ def _execute(
     specs: "Sequence[RunSpec]", certificates: bool, workers: int, root: Path, longest: int, console: Output
 ) -> "list[Outcome]":
     """Train and measure what is missing, all by one plan."""
-    from lengthwise.cli.progress import watched
+    from lengthwise.cli.progress import run_all
     from lengthwise.evaluation.plan import EvaluationPlan
-    from lengthwise.runs.pool import execute_all
+    from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.tasks.base import MachineTask
 
     is_certified = certificates and isinstance(specs[0].task, MachineTask)
     plan = EvaluationPlan(certificate=is_certified).up_to(longest)
-    with watched(console, specs) as (listener, stop_requested):
-        return execute_all(
-            specs, root, [plan] * len(specs), listener, num_workers=workers, stop_requested=stop_requested
-        )
+    return run_all(specs, [plan] * len(specs), root, console, PoolOptions(workers))
 
 
 def _read(folders: Sequence[str]) -> "list[RunResult]":

@@ -142,17 +142,14 @@ def _train_all(
     specs: "Sequence[RunSpec]", root: Path, longest: int, workers: int, also: "Listener | None" = None
 ) -> int:
     """Run several runs, show each result, and their mean and range."""
-    from lengthwise.cli.progress import watched
+    from lengthwise.cli.progress import run_all
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.report.pages.terminal import print_failures, print_results
-    from lengthwise.runs.pool import execute_all
+    from lengthwise.runs.pools.base import PoolOptions
 
     console = Output()
-    plan = EvaluationPlan().up_to(longest)
-    with watched(console, specs, also) as (listener, stop_requested):
-        outcomes = execute_all(
-            specs, root, [plan] * len(specs), listener, num_workers=workers, stop_requested=stop_requested
-        )
+    plans = [EvaluationPlan().up_to(longest)] * len(specs)
+    outcomes = run_all(specs, plans, root, console, PoolOptions(workers), also=also)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     print_results(console, results, f"{specs[0].task.name}, {specs[0].model_name}, {len(results)} seeds")
     for sentence in comparison(results):

@@ -75,6 +75,8 @@ def execute(
     A run with a goal (`RunSpec.until`) makes attempts until one reaches it: see `_pursue`. One that ended for want of
     budget goes on where it is given more.
 
+    A run that another process works on is a `RunHeld`, a ValueError.
+
     `stop_requested` is called between steps; where it is True, a checkpoint is saved and `Interrupted` raised (see
     `stop_on_interrupt`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint. Weights and
     metrics of an interrupted and continued run equal the uninterrupted one's.
@@ -86,21 +88,21 @@ def execute(
     folder = RunFolder(Path(root) / spec.id)
     check_ranks_of(spec, ranks)
     where = Placement(device or default_device(), ranks)
-    with one_thread(), where.leading() as begin:
+    with one_thread(), where.leading() as lead:
         folder.create(spec, str(where))
-        result = _finished(folder, plan)
+        result, note = _finished(folder, plan), "already finished"
         if result is None:
-            with folder.locked():
-                _set_unreadable_result_aside(folder)
-                clock = Clock(_earlier_status(folder), str(where))
-                work = _Work(spec, folder, clock, listener, stop_requested, where)
-                begin()
-                trained = _train_once(work) if spec.until is None else _pursue(work, spec.until)
-                result = _measure(work, plan, trained)
-                folder.write_result(result)
-            note = ""
-        else:
-            note = "already finished"
+            with folder.locked() as begin:
+                result = _finished(folder, plan)  # another process may have finished it since
+                if result is None:
+                    begin()
+                    _set_unreadable_result_aside(folder)
+                    clock = Clock(_earlier_status(folder), str(where))
+                    work = _Work(spec, folder, clock, listener, stop_requested, where)
+                    lead()
+                    trained = _train_once(work) if spec.until is None else _pursue(work, spec.until)
+                    result, note = _measure(work, plan, trained), ""
+                    folder.write_result(result)
     listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps, note))
     return result
 

@@ -4,11 +4,11 @@
 where the model was certified, ``certificate.json``.
 """
 
-import fcntl
+import os
 import platform
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,11 +25,12 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.perplexity import PerplexityCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
-from lengthwise.files import read_json, write_json
+from lengthwise.files import HOST, read_json, write_json
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.card import result_card
 from lengthwise.runs.journal import WAY_OUT, Journal, Probe
+from lengthwise.runs.lock import RunHeld, held
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
 from lengthwise.runs.until import Attempt, Course
 from lengthwise.tasks.base import SymbolTask
@@ -179,14 +180,32 @@ class RunFolder(NamedTuple):
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun})
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the run: a second process that claims it gets a ValueError."""
-        with (self.path / ".lock").open("w") as lock:
+    def locked(self) -> Iterator[Callable[[], None]]:
+        """Hold the run; the function notes in the lock's file that this process begins to work on it, and where.
+
+        Raises:
+            RunHeld: another process holds it.
+            OSError: the file system has no locks.
+        """
+        with ExitStack() as stack:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ValueError(f"{self.path}: another process is working on this run; wait for it") from None
-            yield
+                file = stack.enter_context(held(self.path / ".lock"))
+            except BlockingIOError:
+                by = "".join(f" ({beginning})" for beginning in self.read_beginnings()[-1:])
+                raise RunHeld(f"{self.path}: another process is working on this run{by}; wait for it") from None
+
+            def begin() -> None:
+                file.write(f"process {os.getpid()} on {HOST}\n")
+                file.flush()
+
+            yield begin
+
+    def read_beginnings(self) -> list[str]:
+        """Which processes have begun to work on the run, the last of which may still; a run that is read is none."""
+        try:
+            return (self.path / ".lock").read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
 
     def read_spec(self) -> RunSpec:
         content = self._read("run.json")

@@ -57,7 +57,7 @@ class Journal(Generic[E]):
         entries = []
         for number, line in enumerate(lines, start=1):
             try:
-                entries.append(self._parse(line))
+                entries.append(self.parse(line))
             except (ValueError, TypeError, RecursionError):
                 if number == len(lines):
                     break
@@ -79,7 +79,7 @@ class Journal(Generic[E]):
         if offset > length:
             raise ValueError(f"{self.path}: expected {offset} bytes or more, got {length}: it was cut back meanwhile")
         try:
-            entries = [self._parse(line) for line in whole.splitlines()]
+            entries = [self.parse(line) for line in whole.splitlines()]
         except (ValueError, TypeError, RecursionError):
             raise ValueError(f"{self.path}: damaged after byte {offset}; {WAY_OUT}") from None
         return entries, offset + len(whole) + len(newline)
@@ -120,7 +120,8 @@ class Journal(Generic[E]):
         """An entry as it stands in the file."""
         return json.dumps(entry._asdict()) + "\n"
 
-    def _parse(self, line: bytes) -> E:
+    def parse(self, line: bytes) -> E:
+        """The entry of a line; what is none is a ValueError or TypeError."""
         entry = self.kind(**json.loads(line))
         if not all(isinstance(value, int | float) or value is default for value, default in self._with_defaults(entry)):
             raise TypeError("expected numbers")

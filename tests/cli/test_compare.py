@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from command import exit_code
 
+from lengthwise.cli import progress
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs import pool
 from lengthwise.runs.execute import execute
+from lengthwise.runs.pools.outcome import Outcome
 
 SMALL = [
     *("--set", "train.steps=8", "--set", "train.batch_size=4", "--set", "train.min_length=1"),
@@ -20,15 +21,15 @@ def in_one_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Runs are run here, one after the other; the ids of those that were trained."""
     trained = []
 
-    def execute_here(specs, root: Path, plans: list[EvaluationPlan], listener, **_) -> list[pool.Outcome]:
+    def execute_here(specs, root: Path, plans: list[EvaluationPlan], listener, **_) -> list[Outcome]:
         outcomes = []
         for spec, plan in zip(specs, plans, strict=True):
             if not (root / spec.id / "result.json").exists():
                 trained.append(spec.id)
-            outcomes.append(pool.Outcome(spec, execute(spec, root, plan, listener)))
+            outcomes.append(Outcome(spec, execute(spec, root, plan, listener)))
         return outcomes
 
-    monkeypatch.setattr(pool, "execute_all", execute_here)
+    monkeypatch.setattr(progress, "execute_all", execute_here)
     return trained
 
 

@@ -22,7 +22,7 @@ from lengthwise.report.tables.table import Table
 from lengthwise.report.tables.training import late_change
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import RunSpec
 
 

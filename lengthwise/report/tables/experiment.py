@@ -16,7 +16,7 @@ from lengthwise.report.tables.search import COLUMNS as SEARCH_COLUMNS
 from lengthwise.report.tables.search import MAIN_COLUMNS as MAIN_SEARCH_COLUMNS
 from lengthwise.report.tables.search import search_table
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 
 
 def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
