@@ -52,6 +52,7 @@ def test_a_length_curve_is_a_chart() -> None:
     tree = parsed(curve((41, 100), (1_000, 75), (100_000, 50))._repr_html_())
     (first, second, third) = dots(tree)
     assert first[0] < second[0] < third[0]
+    assert first[1] < second[1] < third[1], "higher accuracies are higher up"
     assert second[1] - first[1] == pytest.approx(third[1] - second[1], abs=0.2), "75 % is halfway from 100 % to 50 %"
     assert "lowest 50.00 % at length 100,000" in text_of(tree)
     polylines = [element for element in tree.iter() if element.tag.endswith("polyline")]

@@ -266,7 +266,10 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (["train", "parity", "regular-gpt", "--d-model=8"], "use --set model.d_model=8"),
         (["train", "word-problem", "gru", "--group", "A5"], "use --set task.group=A5"),
-        (["train", "parity", "regular-gpt", "--device", "cuda"], "--device: no such option; runs are on the CPU"),
+        (
+            ["train", "parity", "regular-gpt", "--device", "cuda"],
+            "--device: expected a device of this machine, got 'cuda'",
+        ),
         (["evaluate", "nowhere"], "nowhere: expected a run folder"),
         (["predict", "nowhere", "ab"], "nowhere: expected a run folder"),
         (["analyze", "nowhere"], "nowhere: expected a run folder"),

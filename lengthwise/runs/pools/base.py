@@ -53,7 +53,7 @@ class PoolOptions(NamedTuple):
         """The scheduler's address, if there is one, after it has answered.
 
         Raises:
-            ValueError: workers are asked for too, which such a cluster has already; or the address is none.
+            ValueError: a number of workers is given too, which such a cluster has already; or the address is none.
             OSError: it does not answer in `REACH_SECONDS`.
         """
         address = self.scheduler or from_environment or None

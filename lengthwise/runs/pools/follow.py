@@ -9,7 +9,7 @@ from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.spec import RunSpec
 
-FOLLOW_EVERY = 2.0
+LOOK_EVERY = 2.0
 """Seconds between two looks into the folders."""
 MAX_LINE = 4_000
 """Bytes read of the end of a journal: more than its last line."""
@@ -24,7 +24,7 @@ class Follower:
     def __init__(self, root: Path, listener: Listener) -> None:
         self._root, self._listener = root, listener
         self._told: dict[str, Progress] = {}
-        self._next = time.monotonic() + FOLLOW_EVERY
+        self._next = time.monotonic() + LOOK_EVERY
 
     def look(self, specs: Iterable[RunSpec]) -> None:
         """Look into the folders of the runs that are not finished, where it is time for that."""
@@ -35,7 +35,7 @@ class Follower:
             if progress is not None and self._told.get(spec.id) != progress:
                 self._told[spec.id] = progress
                 self._listener(progress)
-        self._next = time.monotonic() + FOLLOW_EVERY
+        self._next = time.monotonic() + LOOK_EVERY
 
     def done(self, spec: RunSpec) -> None:
         """Tell that a run is finished."""
