@@ -203,6 +203,20 @@ def rule(quick: bool) -> list[Measurement]:
     return measurements
 
 
+def block_dimension(quick: bool) -> list[Measurement]:
+    """Blocks of one number to a single dense one, of the same width in all."""
+    measurements = []
+    batch, length, size = (2, 12, 8) if quick else (8, 500, 64)
+    for width in (1 << power for power in range(size.bit_length())):
+        matrices = Matrices(batch, length, size // width, width)
+        for form in ("sequential", "scan", "the paper's scan"):
+            work = lambda m=matrices, f=form: m.step(FORMS[f])  # noqa: E731
+            repeats = 1 if quick else 3
+            blocks = (size // width, width)
+            measurements.append(_measured("dimension", form, torch.empty(batch, length), blocks, work, repeats))
+    return measurements
+
+
 def long_strings(quick: bool) -> list[Measurement]:
     """Batch 8, up to 100,000 symbols; matrices up to a third of it, for they alone fill half a gigabyte there."""
     measurements = []
@@ -264,7 +278,11 @@ def main() -> None:
     torch.set_num_threads(1)
     check_that_forms_agree()
     gc.freeze()  # what was imported takes a quarter of a second to enumerate
-    measurements = [m for part in (layers_and_matrices, section_4_5, rule, long_strings) for m in part(options.quick)]
+    measurements = [
+        m
+        for part in (layers_and_matrices, section_4_5, block_dimension, rule, long_strings)
+        for m in part(options.quick)
+    ]
     memory: Mapping[str, float] = peaks(options.quick)
     if options.save:
         for path in save(measurements, memory):

@@ -69,6 +69,12 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "1 x 1 are read faster by the scan; on this core each form of the scan takes longer than step after step. A "
         "CPU core has no parallel units that a scan could fill: the paper's claim is about another device, and is not "
         "decided by these numbers.",
+        "## Cost against the block dimension\n\nThe recurrence alone, "
+        + _dimension_text(measurements)
+        + " Section 3.4 of the paper counts b^3 h log T for h blocks of b x b, so b^2 log T at a fixed width: an "
+        "exponent of 2. Where blocks are small, a core spends its time on memory and calls instead of products. Step "
+        "after step multiplies matrices with vectors only: an exponent of 1.",
+        _dimension(measurements),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(measurements, memory)),
         _core(measurements),
         *filter(None, [_repeated(measurements)]),
@@ -166,6 +172,28 @@ def _core(measurements: Sequence[Any]) -> str:
     return (
         f"Limits in ms were set on a core on which {form} takes {PUBLISHED[form][there]} ms at T={there}; on this one "
         f"ours of it takes {here:,.0f} ms at T={length}."
+    )
+
+
+def _dimension(measurements: Sequence[Any]) -> str:
+    """Milliseconds by block dimension, and the exponent of the upper half of the dimensions."""
+    rows = [m for m in measurements if m.what == "dimension"]
+    widths = sorted({m.width for m in rows})
+    lines = []
+    for form in _forms(rows):
+        times = {m.width: m.milliseconds for m in rows if m.form == form}
+        points = [(math.log(width), math.log(times[width])) for width in widths[len(widths) // 2 :]]
+        slopes = [statistics.linear_regression(*zip(*ends, strict=True)).slope for ends in (points, points[-2:])]
+        lines.append([form, *(f"{times[width]:,.1f}" for width in widths), *(f"{slope:.2f}" for slope in slopes)])
+    return markdown_table(["form, ms", *(f"b={width}" for width in widths), "exponent", "last doubling"], lines)
+
+
+def _dimension_text(measurements: Sequence[Any]) -> str:
+    first = next(m for m in measurements if m.what == "dimension")
+    width = first.blocks * first.width
+    return (
+        f"batch {first.batch}, T={first.length}, width {width} = h b throughout. *Exponent*: of b, fitted to the upper "
+        "half of the dimensions, and of the last two."
     )
 
 

@@ -2,19 +2,25 @@
 
 import json
 import os
+import platform
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+HOST = platform.node().replace("/", "-")[:64] or "localhost"
+"""This machine's name, as it stands in names of files: processes of two machines may have one number."""
+
 
 def write_by_rename(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
 
+    Its draft stands next to it, under a name with those of the machine and the process.
+
     Raises:
         OSError: the file cannot be written, for a full disk say; the sentence names it.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{HOST}.{os.getpid()}")
     try:
         with draft.open("wb") as file:
             file.write(content)

@@ -4,9 +4,12 @@ import multiprocessing
 import os
 import resource
 import signal
+import socket
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -24,15 +27,24 @@ def exit_code(*arguments: str) -> int:
 class Command:
     """`lengthwise ARGUMENTS` in a folder, in a process group of its own, as a terminal or a scheduler would start it.
 
-    With `max_file_size`, files cannot grow beyond that many bytes: writing fails as on a full disk.
+    With `max_file_size`, files cannot grow beyond that many bytes: writing fails as on a full disk. `environment` has
+    variables that it gets besides.
     """
 
-    def __init__(self, arguments: list[str], folder: Path, max_file_size: int | None = None) -> None:
+    def __init__(
+        self,
+        arguments: list[str],
+        folder: Path,
+        max_file_size: int | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `lengthwise.runs.pool` does: one server
+        context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `LocalPool` does: one server
         with tempfile.NamedTemporaryFile(delete=False) as printed:
             self._printed = Path(printed.name)
-        self._process = context.Process(target=_run, args=(arguments, folder, self._printed, max_file_size))
+        self._process = context.Process(
+            target=_run, args=(arguments, folder, self._printed, max_file_size, dict(environment))
+        )
         self._process.start()
 
     @property
@@ -55,8 +67,11 @@ class Command:
         return code, output
 
 
-def _run(arguments: list[str], folder: Path, printed: Path, max_file_size: int | None) -> None:
+def _run(
+    arguments: list[str], folder: Path, printed: Path, max_file_size: int | None, environment: Mapping[str, str]
+) -> None:
     os.setsid()
+    os.environ.update(environment)
     os.chdir(folder)
     with printed.open("w") as file:
         for stream in (sys.stdout, sys.stderr):
@@ -65,3 +80,15 @@ def _run(arguments: list[str], folder: Path, printed: Path, max_file_size: int |
     if max_file_size is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_size, max_file_size))
     main(arguments)
+
+
+def environment_of(rank: int, size: int, port: int) -> dict[str, str]:
+    """What torchrun tells a process about the others."""
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_PORT": port}
+    return {"MASTER_ADDR": "127.0.0.1", **{name: str(number) for name, number in numbers.items()}}
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

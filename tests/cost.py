@@ -9,14 +9,18 @@ from pathlib import Path
 LIMIT = 5.0
 """CPU seconds above which a test needs a reason below. No test fails for its time: a report names those without one."""
 
+STARTS_A_BROWSER = "starts Chromium"
 STARTS_PROCESSES = "each of its processes imports torch"
 LONG = {
+    "tests/playground/test_page.py::test_somebody_types_a_string_and_steps_through_it": STARTS_A_BROWSER,
+    "tests/playground/test_page.py::test_net_machine_and_task_agree_under_node_and_with_python": "certifies two nets",
     "tests/training/test_state_supervision.py::test_what_pieces_do_is_learned": "trains a net",
     "tests/faults/test_kills.py::test_a_run_killed_often_equals_an_undisturbed_one": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_a_sweep_killed_often_loses_no_finished_run": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_a_signal_to_stop_says_how_to_go_on": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_the_second_process_on_a_run_is_refused": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_a_worker_killed_while_it_holds_what_is_shared_stops_no_parent": STARTS_PROCESSES,
+    "tests/training/test_ranks.py::test_two_processes_do_what_one_does": STARTS_PROCESSES,
     "tests/faults/test_damage.py::test_a_full_disk_is_said_and_nothing_is_lost": STARTS_PROCESSES,
     "tests/faults/test_fuzz.py::test_requests_made_up_at_random_end_with_a_sentence": "runs sixty commands",
     "tests/test_examples.py::test_commands_run": "trains and certifies a net for each command of a page",
@@ -33,6 +37,8 @@ LONG = {
     ),
     "tests/cli/test_cli.py::test_ctrl_c_keeps_the_checkpoint": STARTS_PROCESSES,
     "tests/runs/test_runs.py::test_the_pool_gives_the_same_bits_as_one_process": STARTS_PROCESSES,
+    "tests/runs/pools/test_dask.py::test_a_lost_node_costs_no_run_and_no_bit": STARTS_PROCESSES,
+    "tests/runs/pools/test_shared.py::test_processes_that_share_a_folder_do_each_run_once": STARTS_PROCESSES,
     "tests/test_examples.py::test_commands_of_the_page_about_examples_run": "trains a net and certifies it",
     "tests/learning/test_learned.py::test_a_machine_is_recovered_and_proved": "trains two nets and certifies one",
     "tests/learning/test_learned.py::test_traces_are_learned_symbol_by_symbol": "trains two nets and certifies one",

@@ -7,7 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from lengthwise.runs.pool import PRELOADED
+from lengthwise.runs.pools.local import PRELOADED
 
 
 def run_script(script: Path, *arguments: str, folder: Path) -> str:

@@ -43,6 +43,8 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         ("looped", "activations recomputed"),
         ("cell_costs", "all: "),
         ("transformer", "torch.nn.TransformerEncoder"),
+        ("language_model", "the same, a dense mask"),
+        ("language", "drawing a batch takes at most"),
     ],
 )
 def test_benchmarks_run(script: str, expected: str, tmp_path: Path) -> None:
@@ -126,6 +128,32 @@ def test_commands_of_the_page_about_examples_run(tmp_path: Path, monkeypatch: py
     assert "equal\n" in out
 
 
+def test_commands_of_the_page_about_language_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    """In order, on a text that is soon learned to nothing: a step or two, and few and short chunks."""
+    monkeypatch.chdir(tmp_path)
+    Path("novel.txt").write_text("It was the best of times, it was the worst of times.\n" * 200)
+    small = ["--longest", "60"]
+    for setting in ("steps=2", "batch_size=2", "min_length=8", "max_length=8"):
+        small += ["--set", f"train.{setting}"]
+    first, *_ = blocks("console", (DOCS / "language.md").read_text(encoding="utf-8"))
+    for command in first.splitlines():
+        words = shlex.split(command)[1:]
+        words += small if words[0] == "train" else []
+        run = max(tmp_path.glob("runs/*"), default=Path("none"))
+        words = [
+            word.replace("runs/RUN", str(run)).replace("128,512,2048", "8,20").replace("1000", "3") for word in words
+        ]
+        with pytest.raises(SystemExit) as stopped:
+            main(words)
+        assert stopped.value.code == 0, (command, capsys.readouterr().err)
+
+
+@to_the_end
+def test_python_of_the_page_about_language_runs(steps: int | None, tmp_path: Path) -> None:
+    printed = output_of_page(DOCS / "language.md", tmp_path, steps)
+    assert [line.partition(":")[0] for line in printed.splitlines()] == ["32", "64", "512"]
+
+
 @pytest.mark.slow
 def test_python_of_the_page_about_examples_runs(tmp_path: Path) -> None:
     assert output_of_page(DOCS / "learn.md", tmp_path).startswith("3 proved (")
@@ -140,6 +168,8 @@ PAGES_WITHOUT_TRAINING = (
     "looped",
     "machines",
     "routing",
+    "devices",
+    "tracking",
 )
 """Their nets take a second or less to train, so that what they print is compared in every run of the tests."""
 
@@ -167,7 +197,11 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
 
 @pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize(
-    "page", ["command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines"]
+    "page",
+    [
+        *("command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines"),
+        *("compare", "devices", "playground", "tracking"),
+    ],
 )
 def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """In order, in one folder, each `train` for a few steps only; a comment says where one is to fail."""

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "lengthwise"
 
 FLOORS = [
     {"cli", "__main__"},
-    {"report", "playground"},
+    {"report", "playground", "tracking"},
     {"experiments"},
     {"learning", "export"},
     {"runs"},
@@ -19,7 +19,7 @@ FLOORS = [
     {"models", "tasks"},
     {"layers"},
     {"ops", "automata"},
-    {"registry", "conventions", "validation", "randomness", "threads", "files", "peak_memory"},
+    {"registry", "conventions", "validation", "randomness", "threads", "devices", "files", "peak_memory", "display"},
 ]
 """From the top down. A package imports from lower floors and from itself; packages on one floor are strangers."""
 

@@ -59,6 +59,12 @@ class DFA:
         """The same machine as a transducer that answers 1 where the prefix is accepted and 0 elsewhere."""
         return Transducer(self.semiautomaton, self.start, self.accepting.astype(np.int64))
 
+    def _repr_svg_(self) -> str | None:
+        """A drawing, for notebooks; None where there are too many states for one."""
+        from lengthwise.automata.labeled import labeled_dfa  # which imports this module
+
+        return labeled_dfa(self)._repr_svg_()
+
     def accepts(self, strings: Int64[np.ndarray, "B T"]) -> Bool[np.ndarray, " B"]:
         """Whether each string is in the language.
 

@@ -1,34 +1,33 @@
-"""Pictures of finite machines: states on a line, transitions as arcs between them."""
+"""Drawings of finite machines: states in layers from left to right, transitions as curves between them."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
+import numpy as np
+
+from lengthwise.automata.layout import LINE_HEIGHT, RADIUS, Layout, Point, Route, lay_out
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 
 MAX_DRAWN = 40
-"""Machines with more states are not drawn: their arcs cannot be distinguished."""
+"""Machines with more states are not drawn: their transitions cannot be distinguished."""
 
-MAX_LISTED = 5
-"""A label lists up to this number of symbols and counts the others."""
+LABEL_WIDTH, MAX_LINES = 18, 3
+"""Characters in a line of a label, and its lines; what does not fit is counted."""
 
-SPACING, RADIUS, MARGIN = 120, 24, 16
-LOOP_HEIGHT, ARC_HEIGHT = 52, 34
+MARGIN = 14
 TINTS = ("#f2f2f2", "#cfe3fa", "#fbdfc3", "#cdeadc", "#f3d3e4", "#e3daf6")
 """Fill of states by answer, repeated where there are more answers."""
 
 
-class _Arc(NamedTuple):
-    path: str
-    label: str
-    label_at: tuple[float, float]
-
-
 def machine_svg(machine: Transducer, classes: Sequence[str]) -> str:
-    """A machine as an SVG: circles are states with their answers, arcs are transitions with the symbols they read.
+    """A machine as an SVG: circles are states with their answers and numbers, arrows are transitions.
 
-    The small arrow points at the start. Arcs above the line lead to the right, arcs below it to the left.
+    An arrow without a state behind it points at the start. Symbols that lead from one state to the same other one stand
+    at one arrow; where they are too many, all of them are in its title, which appears under the pointer. States are
+    groups of class `state` with their number as `data-state`, transitions of class `transition` with `data-from` and
+    `data-to`, so that pages can light them; colors are attributes, which any style sheet replaces.
 
     Raises:
         ValueError: more than 40 states, or an answer that has no name in `classes`.
@@ -38,100 +37,124 @@ def machine_svg(machine: Transducer, classes: Sequence[str]) -> str:
         >>> from lengthwise.automata.semiautomaton import Semiautomaton
         >>> flip = Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b")), 0, np.array([0, 1]))
         >>> picture = machine_svg(flip, ("even", "odd"))
-        >>> picture.count("<circle"), picture.count('class="arc"')
+        >>> picture.count("<circle"), picture.count('class="transition"')
         (2, 4)
     """
     outputs = [int(output) for output in machine.outputs]
-    if machine.num_states > MAX_DRAWN:
-        raise ValueError(
-            f"machine: expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; minimize it first"
-        )
+    if sentence := why_not_drawn(machine):
+        raise ValueError(f"machine: {sentence}")
     if max(outputs) >= len(classes):
         raise ValueError(
             f"classes: expected a name for answer {max(outputs)}, got {len(classes)} names; add the others"
         )
-    arcs = [_arc(start, end, label) for (start, end), label in _labels(machine).items()]
-    above = max([LOOP_HEIGHT, *(-arc.label_at[1] for arc in arcs)]) + MARGIN
-    below = max([RADIUS, *(arc.label_at[1] for arc in arcs)]) + MARGIN
-    width = (machine.num_states - 1) * SPACING + 2 * (RADIUS + MARGIN) + 3 * MARGIN
-    left = -(RADIUS + MARGIN) - 2 * MARGIN
-    size = f'width="{width}" height="{above + below:g}"'
+    symbols = transitions(machine)
+    lines = {pair: label_lines(read) for pair, read in symbols.items()}
+    layout = lay_out(machine.num_states, machine.start, lines)
+    answers = ["" if output == IGNORE else classes[output] for output in outputs]
+    left, top, right, bottom = layout.bounds
+    size = f'width="{right - left + 2 * MARGIN:.0f}" height="{bottom - top + 2 * MARGIN:.0f}"'
+    corner = f'x="{left - MARGIN:.0f}" y="{top - MARGIN:.0f}"'
+    view = f"{left - MARGIN:.0f} {top - MARGIN:.0f} {right - left + 2 * MARGIN:.0f} {bottom - top + 2 * MARGIN:.0f}"
+    about = f"A machine of {machine.num_states} states over {', '.join(machine.symbols)}; it starts in {machine.start}."
+    routes = layout.routes.items()
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left} {-above:g} {width} {above + below:g}" {size}'
-            ' font-family="sans-serif" font-size="13" text-anchor="middle">',
-            _ARROWHEAD,
-            f'<rect x="{left}" y="{-above:g}" {size} fill="white"/>',
-            *(_line_svg(arc.path, "arc") for arc in arcs),
-            _line_svg(_path_to_start(machine.start), "start"),
-            *(_label_svg(arc) for arc in arcs),
-            *(_state_svg(state, output, classes) for state, output in enumerate(outputs)),
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="machine" viewBox="{view}" {size} role="img"'
+            f' aria-label={quoteattr(about)} font-family="sans-serif" font-size="13" text-anchor="middle">',
+            f'<rect class="paper" {corner} {size} fill="white"/>',
+            _arrow_svg("start", _path_of_start(layout), layout.start[1] - layout.start[0], layout.start[-1]),
+            *(_transition_svg(pair, route, ", ".join(symbols[pair])) for pair, route in routes),
+            *(_label_svg(pair, route, lines[pair]) for pair, route in routes),
+            *(_state_svg(state, layout, answers[state], outputs[state]) for state in range(machine.num_states)),
             "</svg>\n",
         ]
     )
 
 
-def _labels(machine: Transducer) -> Mapping[tuple[int, int], str]:
+def why_not_drawn(machine: Transducer) -> str | None:
+    """A sentence where a machine has too many states for a drawing, None where it has not."""
+    if machine.num_states <= MAX_DRAWN:
+        return None
+    return (
+        f"expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; minimize it first, or write it as DOT "
+        "for Graphviz"
+    )
+
+
+def transitions(machine: Transducer) -> Mapping[tuple[int, int], list[str]]:
     """The symbols that lead from one state to another, for every pair that has some."""
     symbols: dict[tuple[int, int], list[str]] = {}
     for start, row in enumerate(machine.semiautomaton.table.tolist()):
         for symbol, end in zip(machine.symbols, row, strict=True):
             symbols.setdefault((start, end), []).append(symbol)
-    return {ends: _listed(read) for ends, read in symbols.items()}
+    return symbols
 
 
-def _listed(symbols: Sequence[str]) -> str:
-    """As many symbols as fit on an arc.
+def label_lines(symbols: Sequence[str]) -> list[str]:
+    """The symbols of an arrow in lines, and how many others there are where they do not fit.
 
     Example:
-        >>> _listed("ab"), _listed("0123456789")
-        ('a, b', '0, 1, 2, 3, 4 and 5 more')
+        >>> label_lines("ab"), label_lines([str(number) for number in range(30)])
+        (['a, b'], ['0, 1, 2, 3, 4, 5,', '6, 7, 8, 9, 10,', 'and 19 more'])
     """
-    if len(symbols) <= MAX_LISTED:
-        return ", ".join(symbols)
-    return f"{', '.join(symbols[:MAX_LISTED])} and {len(symbols) - MAX_LISTED} more"
+    lines = textwrap.wrap(", ".join(symbols), LABEL_WIDTH, break_long_words=False, break_on_hyphens=False)
+    if len(lines) <= MAX_LINES:
+        return lines or [", ".join(symbols)]  # a symbol may be a blank
+    kept = lines[: MAX_LINES - 1]
+    return [*kept, f"and {len(symbols) - sum(line.count(', ') + 1 for line in kept)} more"]
 
 
-def _arc(start: int, end: int, label: str) -> _Arc:
-    """The arc between two states on the line y = 0; its label stands in the middle."""
-    x, to = start * SPACING, end * SPACING
-    if start == end:
-        path = f"M{x - 9} {-RADIUS + 2}C{x - 28} {-LOOP_HEIGHT - 14} {x + 28} {-LOOP_HEIGHT - 14} {x + 9} {-RADIUS + 2}"
-        return _Arc(path, label, (x, -LOOP_HEIGHT))
-    if end == start + 1:
-        return _Arc(f"M{x + RADIUS} 0L{to - RADIUS} 0", label, ((x + to) / 2, 4))
-    side = -1 if end > start else 1  # above or below the line
-    inset = 12 if end > start else -12
-    apex = ARC_HEIGHT * abs(end - start) + RADIUS / 2
-    path = f"M{x + inset} {side * (RADIUS - 4)}Q{(x + to) / 2:g} {side * 2 * apex:g} {to - inset} {side * (RADIUS - 4)}"
-    middle = side * (apex + RADIUS / 2)  # of the curve, which goes halfway to its control point
-    return _Arc(path, label, ((x + to) / 2, middle + 4))
+def _path_of_start(layout: Layout) -> str:
+    x, y = layout.start[0].tolist()
+    to = layout.start[-1][0]
+    return f"M{x:.1f} {y:.1f}H{to:.1f}"
 
 
-def _path_to_start(start: int) -> str:
-    x = start * SPACING
-    return f"M{x - RADIUS - 2 * MARGIN} {-RADIUS}L{x - RADIUS + 3} {-RADIUS / 2:g}"
+def _transition_svg(pair: tuple[int, int], route: Route, symbols: str) -> str:
+    begin, *middle = route.control
+    letter = "Q" if len(middle) == 2 else "C"
+    path = f"M{begin[0]:.1f} {begin[1]:.1f}{letter}" + " ".join(f"{x:.1f} {y:.1f}" for x, y in middle)
+    title = f"<title>{escape(f'{pair[0]} to {pair[1]}: {symbols}')}</title>"
+    group = f'class="transition" data-from="{pair[0]}" data-to="{pair[1]}"'
+    drawn = _arrow_svg("arc", path, middle[-1] - middle[-2], middle[-1])
+    return f"<g {group}>{title}{drawn}</g>"
 
 
-_ARROWHEAD = (
-    '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
-    '<path d="M0 0L8 4L0 8z" fill="#555"/></marker></defs>'
-)
+def _arrow_svg(kind: str, path: str, direction: Point, tip: Point) -> str:
+    """A line and its head, which is a shape of its own: a style sheet colors both alike."""
+    x, y = (direction / np.linalg.norm(direction)).tolist()
+    corners = [(tip[0] + 2 * x, tip[1] + 2 * y)]
+    corners += [(tip[0] - 6 * x - side * y, tip[1] - 6 * y + side * x) for side in (3.6, -3.6)]
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in corners)
+    line = f'<path class="{kind}" d="{path}" fill="none" stroke="#555" stroke-width="1.3"/>'
+    return f'{line}<polygon class="head" points="{points}" fill="#555"/>'
 
 
-def _line_svg(path: str, kind: str) -> str:
-    return f'<path class="{kind}" d="{path}" fill="none" stroke="#555" stroke-width="1.3" marker-end="url(#head)"/>'
+def _label_svg(pair: tuple[int, int], route: Route, lines: Sequence[str]) -> str:
+    """Lines of text on a patch of paper, which interrupts whatever passes below."""
+    (x, y), (width, height) = route.label_at, route.label_size
+    first = y + 4.5 - (len(lines) - 1) * LINE_HEIGHT / 2
+    spans = "".join(
+        f'<tspan x="{x:.1f}" y="{first + row * LINE_HEIGHT:.1f}">{escape(line)}</tspan>'
+        for row, line in enumerate(lines)
+    )
+    patch = (
+        f'<rect class="paper" x="{x - width / 2:.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" '
+        f'height="{height:.1f}" rx="3" fill="white"/>'
+    )
+    ends = f'data-from="{pair[0]}" data-to="{pair[1]}"'
+    return f'<g class="label" {ends}>{patch}<text xml:space="preserve" fill="#222">{spans}</text></g>'
 
 
-def _label_svg(arc: _Arc) -> str:
-    x, y = arc.label_at
-    halo = 'stroke="white" stroke-width="5" paint-order="stroke"'  # other arcs end where a label begins
-    return f'<text x="{x:g}" y="{y:g}" {halo}>{escape(arc.label)}</text>'
-
-
-def _state_svg(state: int, output: int, classes: Sequence[str]) -> str:
-    answer = "" if output == IGNORE else classes[output]
-    size = min(13.0, 1.7 * (2 * RADIUS - 6) / max(1, len(answer)))  # the width of a letter is about 0.6 of its height
+def _state_svg(state: int, layout: Layout, answer: str, output: int) -> str:
+    x, y = layout.centers[state].tolist()
+    size = min(13.0, 1.7 * (2 * RADIUS - 8) / max(1, len(answer)))  # the width of a letter is about 0.6 of its height
     fill = "white" if output == IGNORE else TINTS[output % len(TINTS)]
-    circle = f'<circle cx="{state * SPACING}" cy="0" r="{RADIUS}" fill="{fill}" stroke="#333" stroke-width="1.5"/>'
-    return f'{circle}<text x="{state * SPACING}" y="4" font-size="{size:g}">{escape(answer)}</text>'
+    tint = "tint-none" if output == IGNORE else f"tint-{output % len(TINTS)}"
+    title = f"<title>{escape(f'state {state}: {answer}' if answer else f'state {state}, without an answer')}</title>"
+    return (
+        f'<g class="state" data-state="{state}">{title}<circle class="{tint}" cx="{x:g}" cy="{y:g}" r="{RADIUS}" '
+        f'fill="{fill}" stroke="#333" stroke-width="1.5"/><text class="answer" x="{x:g}" y="{y + 2:g}" '
+        f'font-size="{size:g}" fill="#222">{escape(answer)}</text><text class="number" x="{x:g}" y="{y + 15:g}" '
+        f'font-size="9" fill="#666">{state}</text></g>'
+    )

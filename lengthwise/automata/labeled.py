@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lengthwise.automata.dfa import DFA
+from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
@@ -96,6 +97,10 @@ class LabeledMachine:
     def answer_names(self) -> list[str]:
         """The name of the answer in each state; empty where there is none."""
         return ["" if output == IGNORE else self.classes[output] for output in self.machine.outputs.tolist()]
+
+    def _repr_svg_(self) -> str | None:
+        """A drawing, for notebooks; None where there are too many states for one."""
+        return machine_svg(self.machine, self.classes) if self.machine.num_states <= MAX_DRAWN else None
 
     def without_empty_string(self) -> "LabeledMachine":
         """The machine that leaves the empty string unanswered and answers all others as this one does."""

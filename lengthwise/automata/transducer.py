@@ -47,6 +47,14 @@ class Transducer:
         """Number of states, Q."""
         return self.semiautomaton.num_states
 
+    def _repr_svg_(self) -> str | None:
+        """A drawing, for notebooks; None where there are too many states for one."""
+        from lengthwise.automata.drawing import MAX_DRAWN, machine_svg  # which draws what this module defines
+
+        if self.num_states > MAX_DRAWN:
+            return None
+        return machine_svg(self, [str(answer) for answer in range(int(self.outputs.max()) + 1)])
+
     def run(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
         """Answer to every prefix of every string.
 

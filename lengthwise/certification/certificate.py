@@ -277,6 +277,12 @@ class Certificate(Part):
         """Whether the level is this one or higher."""
         return reaches(self.level, level)
 
+    def _repr_html_(self) -> str:
+        """A card, for notebooks."""
+        from lengthwise.certification.card import certificate_card  # which imports this module
+
+        return certificate_card(self)
+
     def to_text(self) -> str:
         """The certificate as JSON, with a digest of its content."""
         return json_text(self.model_dump(mode="json"))

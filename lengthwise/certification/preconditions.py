@@ -16,6 +16,11 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
 
     Denormal weights are rejected, too: some programs compute with them and others, as training here, round them to 0.
     """
+    if model.precision != "float32":
+        raise ValueError(
+            f"model: expected one that computes in float32, got one of a run with train.precision={model.precision!r}; "
+            "a certificate would be about another net, so train it in float32"
+        )
     tensors = _tensors_of(model)
     dtypes = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
     if dtypes not in ({torch.float32}, {torch.float64}, set()):

@@ -13,15 +13,19 @@ from lengthwise import __version__
 from lengthwise.cli import (
     catalogue,
     certifying,
+    comparing,
     compiling,
     experimenting,
     exporting,
     learning,
     machines,
     measuring,
+    playing,
     reporting,
+    tracking,
     training,
 )
+from lengthwise.cli.devices import quiet_processes
 from lengthwise.cli.messages import one_line_warnings, refusal, with_flag
 from lengthwise.cli.streams import Output, flush, open_streams, say
 
@@ -33,7 +37,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-for group in (
+GROUPS = (
     experimenting,
     catalogue,
     training,
@@ -41,10 +45,14 @@ for group in (
     certifying,
     learning,
     machines,
+    comparing,
     compiling,
     exporting,
     reporting,
-):
+    tracking,
+    playing,
+)
+for group in GROUPS:
     for name, command in group.COMMANDS.items():
         app.command(command, name=name)
 app.register_install_completion_command(help="Complete commands and options in your shell, from now on.")
@@ -53,6 +61,7 @@ app.register_install_completion_command(help="Complete commands and options in y
 @one_line_warnings()
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong."""
+    quiet_processes()
     code = _run(arguments) if open_streams() else 2
     sys.exit(flush(code))
 

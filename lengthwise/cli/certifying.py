@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.machines import Source
 from lengthwise.cli.streams import say
 
 if TYPE_CHECKING:
@@ -19,13 +20,22 @@ def certify(
     ] = None,
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="File for the certificate; by default in that folder.")] = None,
+    machine: Annotated[
+        Source | None,
+        Parameter(help="Certify by this machine instead of its task: a file, a folder or a regular expression."),
+    ] = None,
+    out: Annotated[
+        Path | None, Parameter(help="File for the certificate; by default in that folder, with --machine none.")
+    ] = None,
     check: Annotated[
         Path | None, Parameter(help="A certificate to verify; with a run, also that it is this one's.")
     ] = None,
     proof: Annotated[
         bool, Parameter(help="Write the proof too, next to the certificate; with --check, check the one there.")
     ] = False,
+    draw: Annotated[
+        Path | None, Parameter(help="Draw the machine read off it, or the task's if it has none, as this SVG file.")
+    ] = None,
     min_level: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
 ) -> int:
     """Say what is proved of a model for every length, or verify what a certificate says.
@@ -37,15 +47,26 @@ def certify(
     from lengthwise.certification.certificate import Certificate, parse_level
 
     minimum = parse_level(min_level)
+    if machine is not None and (check is not None or proof):
+        raise ValueError(
+            f"--machine: expected neither --check nor --proof next to it, got {'--check' if check else '--proof'}; "
+            "leave one out"
+        )
+    if draw is not None and draw.suffix != ".svg":
+        raise ValueError(f"draw: expected a name that ends in .svg, got {draw.name!r}")
     if check is not None:
         certificate = Certificate.read(check)
         _verify(certificate, check, run, proof)
+    elif run is not None and machine is not None:
+        certificate = _certify_by(machine, run, out)
     elif run is not None:
         certificate = _certify(run, out, proof)
     else:
         raise ValueError(
             "certify: expected a run to certify or, with --check, a certificate to verify; give one of them"
         )
+    if draw is not None:
+        _draw(certificate, draw)
     if certificate.reaches(minimum):
         return 0
     return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
@@ -74,6 +95,28 @@ def _certify(run: Path, out: Path | None, proof: bool) -> "Certificate":
         summary = write_proof_of(certificate, run, proof_path(path))
         _print([("wrote", f"{proof_path(path)}: {summary}")])
     return certificate
+
+
+def _certify_by(machine: str, run: Path, out: Path | None) -> "Certificate":
+    from lengthwise.report.tables.certificate import certificate_lines
+    from lengthwise.runs.certified import certify_against
+
+    certificate = certify_against(run, machine, out)
+    _print([*certificate_lines(certificate), *([("wrote", str(out))] if out is not None else [])])
+    return certificate
+
+
+def _draw(certificate: "Certificate", path: Path) -> None:
+    from lengthwise.automata.drawing import machine_svg, why_not_drawn
+    from lengthwise.certification.drawn import drawn_machine
+    from lengthwise.files import write_by_rename
+
+    drawn = drawn_machine(certificate)
+    why_not = "its rule reads two strings" if drawn is None else why_not_drawn(drawn.machine)
+    if drawn is None or why_not is not None:
+        return _print([("not drawn", str(why_not))])
+    write_by_rename(path, machine_svg(drawn.machine, certificate.classes).encode())
+    return _print([("wrote", f"{path}: {drawn.title}")])
 
 
 def _print(lines: Iterable[tuple[str, str]]) -> None:

@@ -1,12 +1,19 @@
 """Commands that run whole experiments: demo, reproduce."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import Root, Workers
+from lengthwise.cli.devices import check_alone, workers_on
+from lengthwise.cli.options import Device, Root, Workers
 from lengthwise.cli.streams import Output
+
+if TYPE_CHECKING:
+    from lengthwise.experiments.base import Experiment
+    from lengthwise.runs.folder import RunResult
+    from lengthwise.runs.pools.base import PoolOptions
+    from lengthwise.runs.pools.outcome import Outcome
 
 
 def demo(
@@ -16,17 +23,18 @@ def demo(
     scale: Annotated[str, Parameter(help="small (the real thing) or smoke (seconds).")] = "small",
 ) -> int:
     """Train nets on six tasks at lengths up to 40 until they are proved, and measure them up to length 100,000."""
-    from lengthwise.cli.progress import run_experiment
+    from lengthwise.cli.progress import run_all
     from lengthwise.cli.reporting import report
     from lengthwise.experiments.base import EXPERIMENTS, parse_scale
     from lengthwise.report.pages.terminal import print_failures, print_results
     from lengthwise.report.tables.settings import task_of
+    from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.until import attempts_text
 
     console = Output()
     out = out if scale != "smoke" else out / "smoke"
     experiment = EXPERIMENTS["demo"](parse_scale(scale))
-    outcomes = run_experiment(experiment, out / "runs", workers, console)
+    outcomes = run_all(experiment.specs, experiment.plans, out / "runs", console, PoolOptions(workers))
     results = [outcome.result for outcome in outcomes if outcome.result]
     print_results(console, results, experiment.title)
     for result in results:
@@ -45,7 +53,7 @@ def reproduce(
     scale: Annotated[
         str, Parameter(help="smoke (seconds), small (a laptop) or paper (where an experiment has it).")
     ] = "small",
-    workers: Workers = 2,
+    workers: Annotated[Workers | None, Parameter(help="Runs run at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(help="Folder for the page with the results.")] = Path("docs/results"),
     recorded: Annotated[
@@ -56,43 +64,112 @@ def reproduce(
     ] = False,
     row: Annotated[str | None, Parameter(help="Run only this row's cells, and write no page.")] = None,
     column: Annotated[str | None, Parameter(help="Run only this column's cells, and write no page.")] = None,
+    pool: Annotated[str, Parameter(help="Where runs are run: local, shared (by a folder), dask or ray.")] = "local",
+    scheduler: Annotated[
+        str | None, Parameter(help="Address of the pool's cluster; by default a cluster of this machine is started.")
+    ] = None,
+    shard: Annotated[
+        str | None, Parameter(help="Run only a share of the runs, such as 2/3, and write neither table nor page.")
+    ] = None,
+    device: Device = "cpu",
 ) -> int:
     """Run an experiment and write its page: our numbers next to the paper's.
 
     Finished runs are not repeated; after an interruption the same command goes on. The page is written again. All
     results are kept next to it, in records/, compressed, with those that stood there of runs that this time have none.
     """
-    from lengthwise.cli.progress import run_experiment
+    from lengthwise.cli.progress import run_all
     from lengthwise.experiments.base import EXPERIMENTS, parse_scale
-    from lengthwise.report.pages.results import file_stem, write_page
-    from lengthwise.report.pages.terminal import print_failures, print_table
-    from lengthwise.report.tables.experiment import main_table
-    from lengthwise.runs.pool import finished
-    from lengthwise.runs.records import read_records, restore, with_earlier, write_records
+    from lengthwise.report.pages.results import file_stem
+    from lengthwise.runs.pools.base import PoolOptions
+    from lengthwise.runs.pools.outcome import finished
+    from lengthwise.runs.records import read_records, restore
 
+    options, given = PoolOptions(workers, scheduler), {"pool": pool, "scheduler": scheduler, "shard": shard}
+    _check_page_only(page_only, given)
     console = Output()
     experiment = EXPERIMENTS[name](parse_scale(scale)).select(row, column)
-    is_whole = row is None and column is None
-    stem = file_stem(name, scale)
-    records = pages / "records" / f"{stem}.jsonl.gz"
+    if experiment.lacks:
+        raise ValueError(experiment.lacks)
+    records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"
     before = read_records(records) if recorded or records.exists() else []
     if recorded:
         console.print_line(f"{restore(before, runs)} runs taken from {records}")
     if page_only:
         outcomes = finished(experiment.specs, runs, experiment.plans)
     else:
-        outcomes = run_experiment(experiment, runs, workers, console)
-    results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    if is_whole and experiment.cells:
-        write_records(records, with_earlier(results, before, experiment.specs))
+        check_alone("name", "lengthwise train")
+        with workers_on(device):
+            if shard is not None:
+                return _run_shard(shard, experiment, runs, console, options, pool)
+            outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool)
+    if row is None and column is None:
+        return _write(name, scale, experiment, outcomes, runs, pages, before, console)
+    return _print(experiment, outcomes, console)
+
+
+def _check_page_only(page_only: bool, given: dict[str, str | None]) -> None:
+    """Check that nothing says how runs are run where none are."""
+    for option, value in given.items():
+        if page_only and value not in (None, "local"):
+            raise ValueError(
+                f"{option}: expected none with --page-only, which runs nothing, got {value}; leave one out"
+            )
+
+
+def _run_shard(
+    text: str, experiment: "Experiment", runs: Path, console: Output, options: "PoolOptions", pool: str
+) -> int:
+    """Run a share of the runs; what is made of all of them is left to a command that comes after all shares."""
+    from lengthwise.cli.progress import run_all
+    from lengthwise.report.pages.terminal import print_failures
+    from lengthwise.runs.pools.shard import parse_shard
+
+    shard = parse_shard(text)
+    specs = shard.select(experiment.specs)
+    outcomes = run_all(specs, shard.select(experiment.plans), runs, console, options, pool)
+    failed = print_failures(console, outcomes)
+    done = sum(outcome.result is not None for outcome in outcomes)
+    console.print_line(
+        f"{done} of the {len(specs)} runs of shard {text} are finished; after all shards, the same command with "
+        "--page-only instead of --shard writes the page"
+    )
+    return 1 if failed else 0
+
+
+def _print(experiment: "Experiment", outcomes: "list[Outcome]", console: Output) -> int:
+    """Show the table and the runs that failed; the exit code."""
+    from lengthwise.report.pages.terminal import print_failures, print_table
+    from lengthwise.report.tables.experiment import main_table
+
     if experiment.cells:
         print_table(console, experiment.title, main_table(experiment, outcomes))
-    failed = print_failures(console, outcomes)
-    if is_whole:
-        command = f"lengthwise reproduce {name} --scale {scale}"
-        for path in write_page(name, scale, command, experiment, outcomes, runs, pages / f"{stem}.md"):
-            console.print_line(f"wrote {path}")
-    return 1 if failed else 0
+    return 1 if print_failures(console, outcomes) else 0
+
+
+def _write(
+    name: str,
+    scale: str,
+    experiment: "Experiment",
+    outcomes: "list[Outcome]",
+    runs: Path,
+    pages: Path,
+    before: "list[RunResult]",
+    console: Output,
+) -> int:
+    """Write the page and the records, and show the table; the exit code."""
+    from lengthwise.report.pages.results import file_stem, write_page
+    from lengthwise.runs.records import with_earlier, write_records
+
+    stem = file_stem(name, scale)
+    if experiment.cells:
+        results = [outcome.result for outcome in outcomes if outcome.result is not None]
+        write_records(pages / "records" / f"{stem}.jsonl.gz", with_earlier(results, before, experiment.specs))
+    code = _print(experiment, outcomes, console)
+    command = f"lengthwise reproduce {name} --scale {scale}"
+    for path in write_page(name, scale, command, experiment, outcomes, runs, pages / f"{stem}.md"):
+        console.print_line(f"wrote {path}")
+    return code
 
 
 COMMANDS = {"demo": demo, "reproduce": reproduce}

@@ -1,13 +1,10 @@
-"""Commands about finite machines: diff, convert, compare."""
+"""Commands about finite machines: diff, convert."""
 
 import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-
-from lengthwise.cli.options import StoredPath
-from lengthwise.cli.streams import say
 
 Source = Annotated[
     str,
@@ -71,31 +68,4 @@ def convert(
     return 0
 
 
-def compare(
-    run: StoredPath,
-    /,
-    *,
-    machine: Source,
-    out: Annotated[Path | None, Parameter(help="File for the certificate; by default none is written.")] = None,
-    min_level: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "tested",
-) -> int:
-    """Say what is proved of a model against a machine, at every length; the string where it errs, if it does.
-
-    As `certify`, with the machine instead of the run's task.
-    """
-    from lengthwise.certification.certificate import parse_level
-    from lengthwise.report.tables.certificate import certificate_lines
-    from lengthwise.runs.certified import certify_against
-
-    minimum = parse_level(min_level)
-    certificate = certify_against(run, machine, out)
-    lines = [*certificate_lines(certificate), *([("wrote", str(out))] if out is not None else [])]
-    sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
-    if certificate.reaches(minimum):
-        return 0
-    if certificate.level == "refuted":
-        return 1  # the counterexample says why
-    return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
-
-
-COMMANDS = {"diff": diff, "convert": convert, "compare": compare}
+COMMANDS = {"diff": diff, "convert": convert}

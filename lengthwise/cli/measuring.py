@@ -3,12 +3,16 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import StoredPath, StringSeed, TrainedRun, whole_number
+from lengthwise.cli.options import Device, StoredPath, StringSeed, TrainedRun, whole_number
 from lengthwise.cli.streams import Output
+
+if TYPE_CHECKING:
+    from lengthwise.runs.stored import StoredModel
+    from lengthwise.tasks.text.language import LanguageTask, Split
 
 MAX_QUOTED = 60
 """Symbols of a longer string that are repeated next to its answer: the first 40."""
@@ -18,24 +22,37 @@ def evaluate(
     model: StoredPath,
     /,
     *,
-    lengths: Annotated[str, Parameter(help="Lengths and ranges, as in 41-500,1000.")] = "41-500",
+    lengths: Annotated[
+        str | None,
+        Parameter(help="Lengths and ranges, as in 41-500,1000; by default 41-500, of a text 128,256,512,1024,2048."),
+    ] = None,
     strings: Annotated[int, Parameter(converter=whole_number, help="Strings at each length.")] = 256,
     protocol: Annotated[str, Parameter(help="independent, one-pass or structured.")] = "independent",
     seed: StringSeed = 1,
+    split: Annotated[str, Parameter(help="Of a language model's text: test, valid or train.")] = "test",
     csv: Annotated[Path | None, Parameter(help="File for all points.")] = None,
+    device: Device = "cpu",
 ) -> int:
-    """Measure a model at lengths of your choice, on strings drawn again."""
+    """Measure a model at lengths of your choice, on strings drawn again; a language model by its perplexity.
+
+    Of a text the lengths are those of chunks, in tokens, and --strings counts chunks.
+    """
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
     from lengthwise.evaluation.plan import parse_lengths
     from lengthwise.files import write_by_rename
     from lengthwise.report.pages.terminal import MAX_ROWS, measuring_display, print_curve
     from lengthwise.report.tables.runs import curves_as_csv
     from lengthwise.runs.stored import load_stored
+    from lengthwise.tasks.text.language import LanguageTask, parse_split
 
-    stored = load_stored(model)
+    stored = load_stored(model, device)
     if csv is not None:
         check_writable(csv)
-    task, requested, run = stored.task, parse_lengths(lengths), stored.run
+    if isinstance(stored.task, LanguageTask):
+        return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, seed, csv)
+    if split != "test":
+        raise ValueError(f"split: expected test for {stored.task.name}, which is no text, got {split}; leave it out")
+    task, requested, run = stored.task, parse_lengths(lengths or "41-500"), stored.run
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
     console = Output()
     with measuring_display(console) as set_progress:
@@ -62,6 +79,39 @@ def evaluate(
     return 0
 
 
+def _evaluate_text(
+    stored: "StoredModel",
+    task: "LanguageTask",
+    lengths: str | None,
+    split: "Split",
+    num_chunks: int,
+    seed: int,
+    csv: Path | None,
+) -> int:
+    """The perplexity of chunks of a text."""
+    from lengthwise.evaluation.perplexity import perplexity_curve
+    from lengthwise.evaluation.plan import CHUNK_LENGTHS, parse_lengths
+    from lengthwise.files import write_by_rename
+    from lengthwise.report.pages.terminal import measuring_display, print_table
+    from lengthwise.report.tables.perplexities import curve_table, perplexity_csv
+
+    console = Output()
+    chunks = parse_lengths(lengths or ",".join(map(str, CHUNK_LENGTHS)))
+    with measuring_display(console) as set_progress:
+        curve = perplexity_curve(
+            stored.model, task, chunks, num_chunks=num_chunks, split=split, seed=seed, set_progress=set_progress
+        )
+    trained = "" if stored.trained_to is None else f", trained at lengths up to {stored.trained_to}"
+    print_table(console, f"Perplexity by length of the chunk{trained}", curve_table(curve))
+    steps = "" if stored.run is None else f", weights {stored.run.steps_text}"
+    console.print_line(f"{stored.name}{steps}, {num_chunks} chunks of the {split} split, of seed {seed}")
+    console.print_line(f"by the frequencies of tokens: {curve.baseline:,.2f}")
+    if csv is not None:
+        write_by_rename(csv, perplexity_csv([(stored.name, stored.settings, curve)]).encode())
+        console.print_line(f"wrote {csv}")
+    return 0
+
+
 def check_writable(file: Path) -> None:
     """Raise a ValueError where a file cannot be written, before the work whose result it is to hold."""
     if file.is_dir():
@@ -74,19 +124,39 @@ def predict(
     texts: Annotated[
         tuple[str, ...],
         Parameter(allow_leading_hyphen=True, help="Strings over the task's symbols; - reads lines from input."),
-    ],
+    ] = (),
     /,
+    *,
+    sample: Annotated[
+        int, Parameter(converter=whole_number, help="Of a language model: write a text of up to that many tokens.")
+    ] = 0,
+    prompt: Annotated[str, Parameter(help="With --sample: what the text goes on from; it is not repeated.")] = "",
+    temperature: Annotated[float, Parameter(help="With --sample: below 1 likelier tokens; 0 the likeliest.")] = 1.0,
+    seed: Annotated[int, Parameter(converter=whole_number, help="With --sample: seed of the tokens.")] = 0,
+    device: Device = "cpu",
 ) -> int:
     """Answer strings, a line each: the model's answer, the probability it gives, and what the task says is right.
 
-    Blank lines of the input are left out.
+    Blank lines of the input are left out. A language model answers with the likeliest next token, or writes a text.
     """
-    from lengthwise.runs.predict import predict_text
+    from lengthwise.randomness import generator_for
+    from lengthwise.runs.predict import predict_text, sample_text
     from lengthwise.runs.stored import load_stored
 
-    stored = load_stored(model)
+    if bool(texts) == bool(sample):
+        raise ValueError(
+            f"texts: expected strings to answer or --sample, one of the two, got {'both' if sample else 'neither'}"
+        )
+    stored = load_stored(model, device)
     if (run := stored.run) is not None and not run.is_trained:
         sys.stderr.write(f"lengthwise: {model}: weights {run.steps_text}; `lengthwise resume {model}` goes on\n")
+    if sample:
+        draws = generator_for(seed, "sampled text")
+        text = sample_text(
+            stored.model, stored.task, prompt, num_tokens=sample, temperature=temperature, generator=draws
+        )
+        sys.stdout.write(f"{text}\n")
+        return 0
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:
             prediction = predict_text(stored.model, stored.task, text)

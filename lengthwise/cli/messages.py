@@ -6,6 +6,8 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from inspect import Parameter
 from typing import Any
 
 from cyclopts import CycloptsError, UnknownOptionError
@@ -13,6 +15,8 @@ from cyclopts import CycloptsError, UnknownOptionError
 OTHER_NAMES = {
     "assignments": "set",
     "num_strings": "strings",
+    "num_chunks": "strings",
+    "num_tokens": "sample",
     "num_workers": "workers",
     "max_length": "longest",
     "picture": "out",
@@ -20,6 +24,9 @@ OTHER_NAMES = {
     "level": "min_level",
 }
 """What arguments of the library are called on the command line, where a command has such an option."""
+
+SETTINGS = {"task.files": "text"}
+"""Settings that some commands have an option for."""
 
 
 def with_flag(message: str, command: Callable[..., Any]) -> str:
@@ -31,13 +38,27 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
         '--strings: expected 1 or more, got 0; raise it'
     """
     argument, colon, rest = message.partition(":")
-    options = {
-        option.rstrip("_")
-        for option, parameter in inspect.signature(command).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
+    names = [
+        option
+        for parameter in inspect.signature(command).parameters.values()
+        if parameter.kind is Parameter.KEYWORD_ONLY
+        for option in _option_names(parameter)
+    ]
+    options = {option.rstrip("_") for option in names}
     name = argument if argument in options else OTHER_NAMES.get(argument, argument)
-    return f"--{name.replace('_', '-')}{colon}{rest}" if name in options else message
+    if name in options:
+        return f"--{name.replace('_', '-')}{colon}{rest}"
+    for setting, option in SETTINGS.items():
+        if option in options:
+            message = message.replace(setting, f"--{option}")
+    return message
+
+
+def _option_names(parameter: Parameter) -> list[str]:
+    """The options of a parameter: its own name or, where it groups several, theirs."""
+    if is_dataclass(parameter.default):
+        return [field.name for field in fields(parameter.default)]
+    return [parameter.name]
 
 
 def refusal(error: CycloptsError) -> str:
@@ -47,8 +68,6 @@ def refusal(error: CycloptsError) -> str:
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]
     option = error.token.keyword or error.token.value.partition("=")[0]
     value = words[words.index(option) + 1] if option in words[:-1] else "VALUE"
-    if option == "--device":
-        return "--device: no such option; runs are on the CPU for now, a core each (see --workers of reproduce)"
     if section := _section_of(option.removeprefix("--").replace("-", "_")):
         setting = f"{section}.{option.removeprefix('--').replace('-', '_')}={value}"
         return f"{option}: no such option; it is a setting, use --set {setting}"

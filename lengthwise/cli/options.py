@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +32,47 @@ Seed = Annotated[int, Parameter(converter=whole_number, help="Seed of parameters
 StringSeed = Annotated[int, Parameter(converter=whole_number, help="Seed of the strings.")]
 Longest = Annotated[int, Parameter(converter=whole_number, help="Measure up to this length.")]
 Workers = Annotated[int, Parameter(converter=whole_number, help="Runs run at a time, one core each.")]
+Device = Annotated[
+    str, Parameter(help="Where nets compute: cpu, cuda, mps, or auto, the fastest that there is.", negative=())
+]
+ParallelKind = Annotated[
+    str | None,
+    Parameter(help="How processes that torchrun started share a run: ddp (all have all weights) or fsdp (parts)."),
+]
 TrainedRun = Annotated[Path, Parameter(help="Folder of a trained run.")]
 StoredPath = Annotated[
     Path, Parameter(help="Folder of a run, or of a compiled or learned model, or a TOML file about a net.")
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Given:
+    """Settings over those of a preset: of a file, then one by one."""
+
+    config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None
+    set_: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--set",
+            negative=(),
+            show_default=False,
+            help="A setting, as section.key=value; may be given many times.",
+        ),
+    ] = ()
+    text: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            negative=(), show_default=False, help="For task text: a text file, a document; may be given many times."
+        ),
+    ] = ()
+
+    def read(self) -> dict[str, Any]:
+        """The settings of the file, with those given one by one laid over them, and text files over these."""
+        from lengthwise.runs.spec import merge, parse_assignments, read_settings
+
+        settings = merge(read_settings(self.config) if self.config else {}, parse_assignments(self.set_))
+        return merge(settings, {"task": {"files": self.text}}) if self.text else settings
+
+
+NOTHING_GIVEN = Given()

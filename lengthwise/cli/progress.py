@@ -1,21 +1,28 @@
 """Runs that are watched: their progress is shown, and they stop, with a checkpoint, on request."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from lengthwise.cli.streams import Output
-from lengthwise.experiments.base import Experiment
+from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.report.pages.terminal import progress_display
 from lengthwise.runs.execute import Listener, Progress, StopRequested, stop_on_interrupt
-from lengthwise.runs.pool import Outcome, execute_all
+from lengthwise.runs.pools.base import POOLS, PoolOptions
+from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.spec import RunSpec
 
 
 @contextmanager
-def watched(console: Output, specs: Iterable[RunSpec]) -> Iterator[tuple[Listener, StopRequested]]:
-    """Show the progress of runs, and say when to stop: after Ctrl-C, or when nobody reads the output any more."""
+def watched(
+    console: Output, specs: Iterable[RunSpec], also: Listener | None = None
+) -> Iterator[tuple[Listener, StopRequested]]:
+    """Show the progress of runs, and say when to stop: after Ctrl-C, or when nobody reads the output any more.
+
+    `also` is told of the progress, too.
+    """
     hung_up = threading.Event()
     with progress_display(console, specs) as listener, stop_on_interrupt() as interrupted:
 
@@ -24,13 +31,24 @@ def watched(console: Output, specs: Iterable[RunSpec]) -> Iterator[tuple[Listene
                 listener(progress)
             except BrokenPipeError:
                 hung_up.set()
+            if also is not None:
+                also(progress)
 
         yield show, lambda: interrupted() or hung_up.is_set()
 
 
-def run_experiment(experiment: Experiment, root: Path, workers: int, console: Output) -> list[Outcome]:
-    """Run all runs of an experiment; returns what became of each."""
-    with watched(console, experiment.specs) as (listener, stop_requested):
-        return execute_all(
-            experiment.specs, root, experiment.plans, listener, num_workers=workers, stop_requested=stop_requested
-        )
+def run_all(
+    specs: Sequence[RunSpec],
+    plans: Sequence[EvaluationPlan],
+    root: Path,
+    console: Output,
+    options: PoolOptions,
+    pool: str = "local",
+    also: Listener | None = None,
+) -> list[Outcome]:
+    """Run all runs on a pool; returns what became of each. `also` is told of the progress, too."""
+    opener = POOLS[pool]
+    if not specs:
+        return []
+    with watched(console, specs, also) as (listener, stop_requested), opener(options) as (executor, held):
+        return execute_all(specs, root, plans, listener, pool=executor, held=held, stop_requested=stop_requested)

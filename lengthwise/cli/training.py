@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import Longest, Root, Seed, Workers
+from lengthwise.cli.devices import check_alone, workers_on
+from lengthwise.cli.options import NOTHING_GIVEN, Device, Given, Longest, ParallelKind, Root, Seed, Workers
 from lengthwise.cli.streams import Output
+from lengthwise.cli.tracking import tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lengthwise.runs.execute import Listener
     from lengthwise.runs.folder import RunResult
     from lengthwise.runs.spec import RunSpec
 
@@ -25,11 +28,7 @@ def train(
     preset: Annotated[
         str | None, Parameter(help="Recipe to start from; by default the model's own: fast, recurrent or plain.")
     ] = None,
-    config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None,
-    set_: Annotated[
-        tuple[str, ...],
-        Parameter(name="--set", negative=(), help="A setting, as section.key=value; may be given many times."),
-    ] = (),
+    given: Given = NOTHING_GIVEN,
     seed: Seed = 0,
     seeds: Annotated[str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4.")] = None,
     workers: Workers = 1,
@@ -42,24 +41,34 @@ def train(
     budget: Annotated[
         float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")
     ] = None,
+    track: Annotated[
+        str | None, Parameter(help="Send curves while it trains: tensorboard, wandb, trackio or mlflow; see `track`.")
+    ] = None,
+    device: Device = "cpu",
+    parallel: ParallelKind = None,
 ) -> int:
     """Train and measure a run, or one for each of several seeds; settings come from the preset, the file, then --set.
 
     A run that was interrupted goes on where it stopped; a finished one is only shown, or measured again where what is
     to be measured has changed. With --until it makes attempts, with other seeds and sizes, until one succeeds.
     """
-    from lengthwise.runs.spec import make_spec, merge, parse_assignments, read_settings
+    from lengthwise.runs.spec import make_spec
     from lengthwise.runs.until import BUDGET
 
     if budget is not None and until is None:
         raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
-    settings = merge(read_settings(config) if config else {}, parse_assignments(set_))
+    settings = given.read()
     seconds = BUDGET if budget is None else budget
     specs = [
         make_spec(task, model, settings, preset=preset, seed=number, until=until, budget=seconds)
         for number in ([seed] if seeds is None else parse_seeds(seeds))
     ]
-    return _train(specs[0], runs, longest) if seeds is None else _train_all(specs, runs, longest, workers)
+    with tracked(track, runs) as listener:
+        if seeds is None:
+            return _train(specs[0], runs, longest, device, parallel, listener)
+        check_alone("seeds", "one run")
+        with workers_on(device):
+            return _train_all(specs, runs, longest, workers, listener)
 
 
 MAX_SEEDS = 1_000
@@ -89,6 +98,8 @@ def resume(
     /,
     *,
     longest: Longest = 100_000,
+    device: Device = "cpu",
+    parallel: ParallelKind = None,
 ) -> int:
     """Go on with an interrupted run; its settings are in its folder."""
     from lengthwise.runs.folder import RunFolder
@@ -96,20 +107,30 @@ def resume(
     spec = RunFolder(run).read_spec()
     if run.resolve().name != spec.id:
         raise ValueError(f"{run}: expected a folder named {spec.id}, as its run.json says; rename it")
-    return _train(spec, run.resolve().parent, longest)
+    return _train(spec, run.resolve().parent, longest, device, parallel)
 
 
-def _train(spec: "RunSpec", root: Path, longest: int) -> int:
-    """Run one run and show its result."""
+def _train(
+    spec: "RunSpec", root: Path, longest: int, device: str, parallel: str | None, also: "Listener | None" = None
+) -> int:
+    """Run one run, alone or with other processes, and show its result, which the first of them does."""
     from lengthwise.cli.progress import watched
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.report.pages.terminal import print_results
-    from lengthwise.runs.execute import execute
+    from lengthwise.runs.execute import execute, stop_on_interrupt
+    from lengthwise.runs.other_ranks import train_along
     from lengthwise.runs.until import attempts_text
+    from lengthwise.training.parallel import joined, own_device, parse_parallel
 
-    console = Output()
-    with watched(console, [spec]) as (listener, stop_requested):
-        result = execute(spec, root, EvaluationPlan().up_to(longest), listener, stop_requested)
+    console, where = Output(), own_device(device)
+    with joined(parse_parallel(parallel), where) as ranks:
+        if ranks.rank:
+            with stop_on_interrupt() as stop_requested:
+                train_along(spec, root, stop_requested, device=where, ranks=ranks)
+            return 0
+        plan = EvaluationPlan().up_to(longest)
+        with watched(console, [spec], also) as (listener, stop_requested):
+            result = execute(spec, root, plan, listener, stop_requested, device=where, ranks=ranks)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
     for sentence in attempts_text(result.training.attempts):
         console.print_line(sentence)
@@ -117,19 +138,18 @@ def _train(spec: "RunSpec", root: Path, longest: int) -> int:
     return 0
 
 
-def _train_all(specs: "Sequence[RunSpec]", root: Path, longest: int, workers: int) -> int:
+def _train_all(
+    specs: "Sequence[RunSpec]", root: Path, longest: int, workers: int, also: "Listener | None" = None
+) -> int:
     """Run several runs, show each result, and their mean and range."""
-    from lengthwise.cli.progress import watched
+    from lengthwise.cli.progress import run_all
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.report.pages.terminal import print_failures, print_results
-    from lengthwise.runs.pool import execute_all
+    from lengthwise.runs.pools.base import PoolOptions
 
     console = Output()
-    plan = EvaluationPlan().up_to(longest)
-    with watched(console, specs) as (listener, stop_requested):
-        outcomes = execute_all(
-            specs, root, [plan] * len(specs), listener, num_workers=workers, stop_requested=stop_requested
-        )
+    plans = [EvaluationPlan().up_to(longest)] * len(specs)
+    outcomes = run_all(specs, plans, root, console, PoolOptions(workers), also=also)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     print_results(console, results, f"{specs[0].task.name}, {specs[0].model_name}, {len(results)} seeds")
     for sentence in comparison(results):
@@ -142,6 +162,7 @@ def _train_all(specs: "Sequence[RunSpec]", root: Path, longest: int, workers: in
 def comparison(results: "Sequence[RunResult]") -> list[str]:
     """The mean and the range over runs of what each is scored by: accuracy at balanced lengths, or the last error."""
     from lengthwise.report.tables.numbers import percent
+    from lengthwise.report.tables.perplexities import seeds_sentence
 
     accuracies = [mean for result in results if not math.isnan(mean := result.dense.balanced().mean())]
     errors = [result.errors.last.error for result in results if result.errors is not None]
@@ -149,7 +170,7 @@ def comparison(results: "Sequence[RunResult]") -> list[str]:
         "accuracy, mean over lengths": (accuracies, percent),
         "squared error of the last answer": (errors, "{:.4g}".format),
     }
-    return [
+    return seeds_sentence(results) + [
         f"over {len(values)} seeds: {name}: mean {text(fmean(values))}, "
         f"range {text(min(values))} to {text(max(values))}"
         for name, (values, text) in scores.items()

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from lengthwise.devices import device_of, moved
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import VectorTask
@@ -72,8 +73,10 @@ def error_curve(
     if num_prompts < 1:
         raise ValueError(f"num_prompts: expected at least 1, got {num_prompts}")
     batch = task.sample(num_prompts, length, generator_for(seed, "evaluation", length))
+    device = device_of(model)
     with eval_mode(model):
-        answers = torch.cat([model(part)[..., 0] for part in batch.inputs.split(MAX_PROMPTS_PER_CHUNK)])
+        parts = batch.inputs.split(MAX_PROMPTS_PER_CHUNK)
+        answers = torch.cat([model(moved(part, device))[..., 0].to(part) for part in parts])
     positions = batch.supervised.all(0)
     errors = (answers - batch.targets)[:, positions].square().double()
     low, high = bootstrap_interval(errors, generator_for(seed, "bootstrap", length)).tolist()

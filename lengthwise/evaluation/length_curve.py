@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import device_of, moved
+from lengthwise.display import Plotted, accuracy_svg, card, percent
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
@@ -127,6 +129,20 @@ class LengthCurve(BaseModel):
 
     __str__ = __repr__
 
+    def _repr_html_(self) -> str:
+        """A chart, for notebooks: balanced lengths or, where there are none, all."""
+        points = self.balanced().points or self.points
+        if not points:
+            return card(f"{self.protocol}: no points", [])
+        lowest = min(points, key=lambda point: point.accuracy)
+        lines = [
+            ("mean", percent(LengthCurve(protocol=self.protocol, points=points).mean())),
+            ("lowest", f"{percent(lowest.accuracy)} at length {lowest.length:,}"),
+        ]
+        plotted = [Plotted(p.length, p.accuracy, *p.interval, p.baseline) for p in points]
+        chart = accuracy_svg(plotted, is_joined=self.protocol != "structured")
+        return card(f"Accuracy against length, {self.protocol}, {len(points):,} points", lines, chart)
+
     def _keep(self, is_kept: Callable[[LengthPoint], bool]) -> "LengthCurve":
         return LengthCurve(protocol=self.protocol, points=tuple(point for point in self.points if is_kept(point)))
 
@@ -193,10 +209,15 @@ def length_curve(
 
 
 def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow."""
+    """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow.
+
+    Strings and answers are on one device, which need not be the model's.
+    """
     minimum = MIN_STRINGS_PER_CHUNK if isinstance(model, RecurrentModel) else 1
     chunk_size = max(minimum, MAX_SYMBOLS_PER_CHUNK // inputs.shape[1])
-    return torch.cat([answers_of(model.last(part)) for part in inputs.split(chunk_size)])
+    device = device_of(model)
+    parts = (moved(part, device) for part in inputs.split(chunk_size))
+    return torch.cat([answers_of(model.last(part)).to(inputs.device) for part in parts])
 
 
 def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
@@ -226,7 +247,7 @@ def answered_point(model: SequenceModel, task: SymbolTask, batch: Batch, length:
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
     """The model's answers to all prefixes; -1 from where on its states overflow."""
-    return answers_of(model(inputs))
+    return answers_of(model(moved(inputs, device_of(model)))).to(inputs.device)
 
 
 def _independent(

@@ -14,8 +14,10 @@ from lengthwise.evaluation.length_curve import (
     length_curve,
     max_legal_length,
 )
+from lengthwise.evaluation.perplexity import PerplexityCurve, perplexity_curve
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask, VectorTask
+from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.validation import truncate
 
 Part = Literal["dense", "long", "structured"]
@@ -23,13 +25,17 @@ Part = Literal["dense", "long", "structured"]
 LongLength = tuple[int, int]
 """A length and the number of strings measured at it."""
 
+CHUNK_LENGTHS, NUM_CHUNKS = (128, 256, 512, 1_024, 2_048), 256
+"""The chunks of a text whose perplexity is measured where nothing else is said."""
+
 
 class EvaluationPlan(BaseModel):
     """A range measured densely, a few long lengths, and structured strings.
 
     The dense range is measured in one pass where the task is `prefix_exchangeable`, with independent strings
     otherwise; long lengths always with independent strings. Strings are drawn from `seed`, the same for every run.
-    With `certificate`, whoever runs the plan also certifies the model.
+    With `certificate`, whoever runs the plan also certifies the model. Language models are measured by
+    perplexity instead: of `num_chunks` chunks of the test split at each of `chunk_lengths`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +45,8 @@ class EvaluationPlan(BaseModel):
     long: tuple[LongLength, ...] = ((1_000, 256), (10_000, 256), (100_000, 32))
     structured: tuple[LongLength, ...] = ((500, 32), (10_000, 16))
     certificate: bool = False
+    chunk_lengths: tuple[int, ...] = Field(CHUNK_LENGTHS, exclude_if=lambda lengths: lengths == CHUNK_LENGTHS)
+    num_chunks: int = Field(NUM_CHUNKS, ge=1, exclude_if=lambda count: count == NUM_CHUNKS)
     seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")
@@ -59,6 +67,8 @@ class EvaluationPlan(BaseModel):
                 "dense": (low, min(high, max_length)),
                 "long": tuple(pair for pair in self.long if pair[0] <= max_length),
                 "structured": tuple(pair for pair in self.structured if pair[0] <= max_length),
+                "chunk_lengths": tuple(length for length in self.chunk_lengths if length <= max_length)
+                or (max_length,),
             }
         )
 
@@ -126,6 +136,16 @@ class EvaluationPlan(BaseModel):
         longest = max_legal_length(task, self.dense[1])
         assert longest is not None  # one example is a prompt of every such task
         return error_curve(model, task, longest, num_prompts=self.dense_strings, seed=self.seed)
+
+    def measure_perplexity(
+        self, model: SequenceModel, task: LanguageTask, set_progress: SetProgress = lambda fraction: None
+    ) -> PerplexityCurve:
+        """The perplexities at those lengths that the test split has; where it has none, at its whole length."""
+        size = len(task.tokens("test"))
+        lengths = [length for length in self.chunk_lengths if length <= size] or [size]
+        return perplexity_curve(
+            model, task, lengths, num_chunks=self.num_chunks, seed=self.seed, set_progress=set_progress
+        )
 
     def _at(
         self,

@@ -39,12 +39,14 @@ class Experiment(NamedTuple):
     `about`: what the page shows, in one to three sentences; `notes`: how the setting differs from the paper's, and what
     else its numbers need.
     `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`); or, where
-    answers are numbers, their squared `"error"`; or what it cost to reach a level (`"until"`); or, of the recipes that
-    a cell searches, the run whose final training loss is lowest (`"search"`).
+    answers are numbers, their squared `"error"`; or, of language models, the `"perplexity"` of chunks; or what it cost
+    to reach a level (`"until"`); or, of the recipes that a cell searches, the run whose final training loss is lowest
+    (`"search"`).
     `fit`: a length, one of the plan's long ones, and the accuracy that every run of a cell has to reach at it; where
     one does not, the cell is marked: how it scores beyond says nothing of generalization.
     `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
     `compared`: pairs of columns whose runs are compared seed by seed, in each row that has both.
+    `lacks`: what has to be given before its runs can be run, as a text that is not part of the package: a sentence.
     `main`: the columns of the page's first table, where they are not the usual ones.
     `study`: what else is computed, from the folder that holds the runs, or from none where there are no cells. The page
     of a study (`lengthwise.report.pages.study`) shows what it returns.
@@ -55,12 +57,13 @@ class Experiment(NamedTuple):
     cells: Sequence[Cell]
     plan: EvaluationPlan
     notes: Sequence[str] = ()
-    scored: Literal["balanced", "legal", "error", "until", "search"] = "balanced"
+    scored: Literal["balanced", "legal", "error", "until", "search", "perplexity"] = "balanced"
     fit: tuple[int, float] | None = None
     best_test: bool = False
     compared: Sequence[tuple[str, str]] = ()
     study: Callable[[Path], object] | None = None
     main: Sequence[str] = ()
+    lacks: str = ""
 
     @property
     def specs(self) -> list[RunSpec]:

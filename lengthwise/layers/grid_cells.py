@@ -195,5 +195,5 @@ class NumberReadout(nn.Module):
         self.sharpness = sharpness
 
     def forward(self, numbers: Float[Tensor, "*N 1"]) -> Float[Tensor, "*N Y"]:
-        classes = torch.arange(self.num_classes, dtype=numbers.dtype)
+        classes = torch.arange(self.num_classes, dtype=numbers.dtype, device=numbers.device)
         return -self.sharpness * (classes - numbers).square()

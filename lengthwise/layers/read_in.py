@@ -1,5 +1,7 @@
 """What a transformer makes of its inputs before its first layer: symbols or vectors, with their positions."""
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
@@ -8,24 +10,38 @@ from lengthwise.conventions import PAD
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import PositionEncoding
 
+ReadInKind = Literal["normed", "plain"]
+
 
 class SymbolReadIn(nn.Module):
-    """Embeddings N(0, 1), zeros for the pad, positions, and a LayerNorm.
+    """Embeddings N(0, 1), zeros for the pad, positions, and, of kind `"normed"`, a LayerNorm.
 
-    Source: the code of Xu and Sato (2024) for dynamic programming.
+    The embedding has `num_rows` rows, by default one for each of `vocab_size` symbols.
+
+    Source: the code of Xu and Sato (2024) for dynamic programming; `"plain"`: GPT-2's.
     Differs from the source: the pad is no symbol of the vocabulary.
     """
 
-    def __init__(self, *, vocab_size: int, d_model: int, positions: PositionEncoding) -> None:
+    def __init__(
+        self,
+        *,
+        vocab_size: int,
+        d_model: int,
+        positions: PositionEncoding,
+        kind: ReadInKind = "normed",
+        num_rows: int | None = None,
+    ) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.vocab_size = vocab_size
+        self.embedding = nn.Embedding(num_rows or vocab_size, d_model)
         self.positions = positions
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = nn.LayerNorm(d_model) if kind == "normed" else nn.Identity()
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         nn.init.normal_(self.embedding.weight, generator=generator)
         self.positions.reset_parameters(generator)
-        self.norm.reset_parameters()
+        if isinstance(self.norm, nn.LayerNorm):
+            self.norm.reset_parameters()
 
     def forward(self, inputs: Int64[Tensor, "B T"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
         embedded = self.embedding(inputs.clamp(min=0))

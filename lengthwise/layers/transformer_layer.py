@@ -1,11 +1,13 @@
 """The causal pre-norm transformer layer, and gains and gates that a loop may put on it."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import CAUSAL, CausalAttention
@@ -45,15 +47,19 @@ class TransformerLayer(nn.Module):
 
     A gain in front of a linear map and a gate behind it are products with its columns and rows. `forward` multiplies
     the matrices, once a call, where `by_definition` multiplies every state: the same numbers up to rounding.
+    Activations `"recomputed"`: what follows attention is computed again for its gradient, not kept.
 
     Source: Xu and Sato (2024), section 4.2, and their code (`scaled`, `rms`); Radford et al., "Language models are
         unsupervised multitask learners" (2019) (`gpt2`).
     Differs from the source: no dropout.
     """
 
-    def __init__(self, *, d_model: int, num_heads: int, kind: LayerKind) -> None:
+    def __init__(
+        self, *, d_model: int, num_heads: int, kind: LayerKind, activations: Literal["kept", "recomputed"] = "kept"
+    ) -> None:
         super().__init__()
         self.num_heads = num_heads
+        self.activations = activations
         self.activation = {"scaled": F.silu}.get(kind, _tanh_gelu)
         self.norms = nn.ModuleList(_norm(d_model, kind) for _ in range(2))
         self.query_key_value = nn.Linear(d_model, 3 * d_model)
@@ -72,7 +78,12 @@ class TransformerLayer(nn.Module):
     ) -> Float[Tensor, "B T D"]:
         maps = self._maps(scales)
         query, key, value = self._heads(F.linear(self.norms[0](states), *maps.query_key_value), 3)
-        return self._respond(states, attention.attend(query, key, value), maps)
+        attended = attention.attend(query, key, value)
+        if self.activations == "recomputed" and torch.is_grad_enabled():
+            arguments = (states, attended, maps)
+            answered: Tensor = checkpoint(self._respond, *arguments, use_reentrant=False, preserve_rng_state=False)
+            return answered
+        return self._respond(states, attended, maps)
 
     def at(
         self,
@@ -84,7 +95,7 @@ class TransformerLayer(nn.Module):
         """The same numbers as `forward` at one position of each row: of the other positions, keys and values alone."""
         maps = self._maps(scales)
         normed = self.norms[0](states)
-        here = torch.arange(len(positions))
+        here = torch.arange(len(positions), device=states.device)
         (to_query, to_key_value), (query_bias, key_value_bias) = (
             tensor.tensor_split([states.shape[-1]]) for tensor in maps.query_key_value
         )
@@ -101,7 +112,7 @@ class TransformerLayer(nn.Module):
         gain_1, gain_2, gate_1, gate_2 = scales or Scales(ones, ones, ones, ones)
         query, key, value = self._heads(self.query_key_value(gain_1 * self.norms[0](states)), 3)
         scores = attention.scores(query, key)
-        later = torch.ones(states.shape[1], states.shape[1], dtype=torch.bool).triu(1)
+        later = states.new_ones(states.shape[1], states.shape[1], dtype=torch.bool).triu(1)
         attended = scores.masked_fill(later, -torch.inf).softmax(-1) @ value
         states = states + gate_1 * self.output(attended.transpose(1, 2).flatten(2))
         answered: Tensor = gate_2 * self.narrow(self.activation(self.widen(gain_2 * self.norms[1](states))))
@@ -129,6 +140,22 @@ class TransformerLayer(nn.Module):
         """What follows attention, position by position."""
         states = states + F.linear(attended.transpose(1, 2).flatten(2), *maps.output)
         return states + F.linear(self.activation(F.linear(self.norms[1](states), *maps.widen)), *maps.narrow)
+
+
+def draw_as_gpt2_does(layers: Sequence[TransformerLayer], generator: torch.Generator) -> None:
+    """Matrices N(0, 0.02^2), those that end in the residual smaller by the square root of their number; biases 0.
+
+    Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and their code.
+    """
+    for layer in layers:
+        for linear in (layer.query_key_value, layer.output, layer.widen, layer.narrow):
+            draw_small(linear, generator, (2 * len(layers)) ** 0.5 if linear in (layer.output, layer.narrow) else 1.0)
+
+
+def draw_small(linear: nn.Linear, generator: torch.Generator, smaller: float = 1.0) -> None:
+    """A matrix N(0, 0.02^2), or by a factor smaller, and a bias of 0."""
+    nn.init.normal_(linear.weight, std=0.02 / smaller, generator=generator)
+    nn.init.zeros_(linear.bias)
 
 
 def _scaled(linear: nn.Linear, *, gain: Tensor | None = None, gate: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from lengthwise.devices import Precision, computing_in, device_of
 from lengthwise.models.capabilities import AcceptsVectors, check_symbols
 from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
@@ -24,8 +25,8 @@ Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 
 MAX_WIDTH = 1 << 18
 MAX_LAYERS = 128
-MAX_PARAMETERS = 50_000_000
-"""Training keeps five numbers a parameter (its gradient, two moments, an average): 1 GB in float32."""
+MAX_PARAMETERS = 200_000_000
+"""Training keeps five numbers a parameter (its gradient, two moments, an average): 4 GB in float32."""
 
 Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 """A number of units: of a state, of a hidden layer."""
@@ -67,6 +68,8 @@ class SequenceModel(nn.Module, ABC):
     default_preset: ClassVar[str] = "recurrent"
     config: ModelConfig
     readout: nn.Module
+    precision: Precision = "float32"
+    """What products of matrices are computed in while the model is measured (`eval_mode`); weights stay as they are."""
 
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -81,9 +84,12 @@ class SequenceModel(nn.Module, ABC):
         """The hidden state that the answer for the whole string is read from, as cheaply as the model can."""
 
     def logits_at(self, inputs: Inputs, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
-        """The same numbers as ``forward(inputs)`` at one position of each row, as cheaply as the model can."""
+        """The same numbers as ``forward(inputs)`` at one position of each row, as cheaply as the model can.
+
+        `indices` may lie on the CPU, whatever the model's device: what depends on them needs no wait for it then.
+        """
         logits: Tensor = self(inputs)
-        return logits[torch.arange(len(indices)), indices]
+        return logits[torch.arange(len(indices), device=logits.device), indices.to(logits.device)]
 
     def last_states(
         self, batches: Sequence[Int64[Tensor, "_ _"] | Float[Tensor, "_ _ _"]]
@@ -158,11 +164,12 @@ class TreeModel(SequenceModel):
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Within it, the model is in evaluation mode and nothing has a gradient."""
+    """Within it, the model is in evaluation mode, computes in its own precision, and nothing has a gradient."""
     was_training = model.training
+    precision = model.precision if isinstance(model, SequenceModel) else "float32"
     model.eval()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), computing_in(precision, device_of(model)):
             yield
     finally:
         model.train(was_training)

@@ -1,7 +1,7 @@
 """The linear recurrent network with block-diagonal, input-dependent transitions."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Int64
@@ -18,6 +18,17 @@ from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurren
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
 """Numbers of states, and of transitions of layers above the first, that are held at once."""
+
+MAX_TABLED_SYMBOLS = 256
+"""With more symbols, the first layer makes transitions of those alone that the input has: others would fill memory."""
+
+
+class SymbolTables(NamedTuple):
+    """What the first layer makes of symbols, each once: embeddings, transitions and inputs."""
+
+    embedded: Float[Tensor, "V _"]
+    transitions: Float[Tensor, "V N S S"]
+    values: Float[Tensor, "V N S"]
 
 
 class BlockLinearRNNConfig(ModelConfig):
@@ -81,8 +92,8 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
 
     The first layer reads the embedded symbols, normalized, or, without hidden units, as they are; each further one the
     normalized sum of the embedding and the states of all layers below. In the first layer transitions depend on the
-    symbol alone and are made once for each (`lengthwise.ops.symbol_recurrence`). The state of a string is that of all
-    layers, one after another.
+    symbol alone and are made once for each (`lengthwise.ops.symbol_recurrence`); of a large vocabulary, for each symbol
+    that the input has. The state of a string is that of all layers, one after another.
 
     Source: Fan et al. (2024), eq. (1), (5), (6), and the published code for what the paper leaves open: generators,
     normalization, residuals (around all layers but the last), read-out.
@@ -153,15 +164,15 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
         self.check_step(token, state, self.embedding.num_embeddings)
-        layers = self._layer_states(self._tables(), token[:, None], self._split(state))
+        layers = self._layer_states(*self._tables(token[:, None]), self._split(state))
         joined = torch.cat([states.flatten(1) for states in layers], 1)
         return self.readout(joined), joined
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """The states at every position, chunk by chunk."""
         latest = self._split(self.initial_state(len(inputs)))
-        tables = self._tables()
-        for tokens in self._chunks(inputs):
+        tables, rows = self._tables(inputs)
+        for tokens in self._chunks(rows):
             layers = self._layer_states(tables, tokens, latest)
             latest = [states[:, -1] for states in layers]
             yield torch.cat([states.flatten(2) for states in layers], 2)
@@ -170,14 +181,13 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         if self.config.num_layers > 1:
             return super().last_state(inputs)
         (state,) = self._split(self.initial_state(len(inputs)))
-        tables = self._tables()
-        for tokens in self._chunks(inputs):
-            state = symbol_final_state(*tables, tokens, state, overflow="keep")
+        tables, rows = self._tables(inputs)
+        for tokens in self._chunks(rows):
+            state = symbol_final_state(tables.transitions, tables.values, tokens, state, overflow="keep")
         return state.flatten(1)
 
     def _chunks(self, inputs: Int64[Tensor, "B T"]) -> Sequence[Int64[Tensor, "B _"]]:
         """The strings in chunks whose states fit in memory."""
-        self.check_inputs(inputs, self.embedding.num_embeddings)
         numbers = self.config.d_model * (self.config.block_dim if self.config.num_layers > 1 else 1)
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(inputs) * numbers))
         chunks: Sequence[Tensor] = inputs.split(size, 1)
@@ -185,26 +195,34 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
 
     def _layer_states(
         self,
-        tables: tuple[Float[Tensor, "V N S S"], Float[Tensor, "V N S"]],
+        tables: SymbolTables,
         tokens: Int64[Tensor, "B T"],
         before: Sequence[Float[Tensor, "B N S"]],
     ) -> list[Float[Tensor, "B T N S"]]:
-        """The states of all layers at these positions, from those before them."""
+        """The states of all layers at these positions, whose rows of the tables are given, from those before them."""
         lowest, *others = before
-        layers = [symbol_recurrence(*tables, tokens, lowest, overflow="keep")]
+        layers = [symbol_recurrence(tables.transitions, tables.values, tokens, lowest, overflow="keep")]
         if not others:
             return layers
-        stream = self.embedding(tokens)
+        stream = nn.functional.embedding(tokens, tables.embedded)
         for norm, layer, state in zip(self.norms[1:], self._layers()[1:], others, strict=True):
             stream = stream + layers[-1].flatten(2)
             features = norm(stream)
             layers.append(recurrence(layer.transitions(features), layer.inputs(features), state, overflow="keep"))
         return layers
 
-    def _tables(self) -> tuple[Float[Tensor, "V N S S"], Float[Tensor, "V N S"]]:
-        """Transitions and inputs of the first layer, for each symbol."""
-        features, layer = self.norms[0](self.embedding.weight), self._layers()[0]
-        return layer.transitions(features), layer.inputs(features)
+    def _tables(self, inputs: Int64[Tensor, "B T"]) -> tuple[SymbolTables, Int64[Tensor, "B T"]]:
+        """Tables of all symbols, or of the input's where there are many, and which rows of them the input has."""
+        self.check_inputs(inputs, self.embedding.num_embeddings)
+        embedded = self.embedding.weight
+        if len(embedded) > MAX_TABLED_SYMBOLS:
+            symbols, inputs = inputs.unique(return_inverse=True)
+            embedded = self.embedding(symbols)
+        return self._tables_of(embedded), inputs
+
+    def _tables_of(self, embedded: Float[Tensor, "V _"]) -> SymbolTables:
+        features, layer = self.norms[0](embedded), self._layers()[0]
+        return SymbolTables(embedded, layer.transitions(features), layer.inputs(features))
 
     def _layers(self) -> Sequence[BlockLinearLayer]:
         return list(self.layers)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Generator, Tensor, nn
 
 from lengthwise.conventions import PAD
+from lengthwise.devices import READS_AT_ONCE, on_device_assert
 from lengthwise.layers.codebook import Codebook
 from lengthwise.ops.intervals import Intervals
 
@@ -83,7 +84,9 @@ class AcceptsVectors:
                 f"inputs: expected shape [B, T, {input_dim}] with T of at least 1, got {list(inputs.shape)}; sample "
                 "them from the model's own task"
             )
-        if not inputs.isfinite().all():
+        if inputs.device.type not in READS_AT_ONCE:
+            on_device_assert(inputs.isfinite(), "inputs: expected finite numbers, got others")
+        elif not inputs.isfinite().all():
             raise ValueError("inputs: expected finite numbers, got others; find the vectors that are not finite")
 
 
@@ -172,7 +175,10 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
     if not inputs.shape[1]:
         raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
     lowest = PAD if accepts_pads else 0
-    if inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
+    if inputs.device.type not in READS_AT_ONCE:
+        expected = f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got others"
+        on_device_assert((lowest <= inputs) & (inputs < num_symbols), expected)
+    elif inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
         or_pad = f" or the pad {PAD}" if accepts_pads else ""
         raise ValueError(
             f"inputs: expected symbol ids in 0..{num_symbols - 1}{or_pad}, got ids in "

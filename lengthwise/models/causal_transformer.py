@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionSizes
-from lengthwise.layers.read_in import SymbolReadIn, VectorReadIn
-from lengthwise.layers.transformer_layer import TransformerLayer
+from lengthwise.layers.read_in import ReadInKind, SymbolReadIn, VectorReadIn
+from lengthwise.layers.tied_readout import TiedReadout
+from lengthwise.layers.transformer_layer import TransformerLayer, draw_as_gpt2_does, draw_small
 from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, Width, check_divides_width
 from lengthwise.models.capabilities import (
     AcceptsPads,
@@ -42,6 +43,11 @@ class CausalTransformerConfig(ModelConfig):
     positions that `"randomized"` draws from, and of those that a layer sees with `"local"`. `initialization`:
     `"torch"`, uniform up to 1 / sqrt(inputs), or `"gpt2"`, N(0, 0.02^2) with biases 0 and the maps that end in the
     residual smaller by the square root of their number; position encodings start as their sources say.
+
+    `read_in`: embedded symbols, with positions that are added, are normalized (`"normed"`) or left as they are
+    (`"plain"`, GPT-2's). `readout`: logits are a linear map of their own (`"linear"`) or the embedding's again
+    (`"tied"`, `TiedReadout`). A language model as GPT-2 has `"plain"`, `"tied"`, `"learned"` positions and `"gpt2"`
+    initialization. Vectors have neither of the two.
     """
 
     d_model: Width = 64
@@ -50,6 +56,8 @@ class CausalTransformerConfig(ModelConfig):
     learned_positions: int = Field(0, ge=0, le=1_000_000)
     position_range: int = Field(DEFAULT_RANGE, ge=1, le=1_000_000, exclude_if=lambda size: size == DEFAULT_RANGE)
     initialization: Literal["torch", "gpt2"] = "torch"
+    read_in: ReadInKind = Field("normed", exclude_if=lambda name: name == "normed")
+    readout: Literal["linear", "tied"] = Field("linear", exclude_if=lambda name: name == "linear")
 
     @model_validator(mode="before")
     @classmethod
@@ -123,11 +131,23 @@ class CausalTransformer(
         sizes = PositionSizes(width, config.num_heads, num_layers, max_positions)
         positions = POSITIONS[config.positions](sizes)
         self.read_in: SymbolReadIn | VectorReadIn
-        if vocab_size is not None:
-            self.read_in = SymbolReadIn(vocab_size=vocab_size, d_model=width, positions=positions)
-        elif input_dim is not None:
-            self.read_in = VectorReadIn(input_dim=input_dim, d_model=width, positions=positions)
-        self.readout = nn.Sequential(nn.LayerNorm(config.d_model), nn.Linear(config.d_model, num_classes))
+        to_logits: nn.Module
+        if vocab_size is not None and config.readout == "tied":
+            num_rows = TiedReadout.num_rows(vocab_size, num_classes)
+            self.read_in = SymbolReadIn(
+                vocab_size=vocab_size, d_model=width, positions=positions, kind=config.read_in, num_rows=num_rows
+            )
+            to_logits = TiedReadout(self.read_in.embedding, num_classes)
+        else:
+            to_logits = nn.Linear(width, num_classes)
+            if vocab_size is not None:
+                self.read_in = SymbolReadIn(
+                    vocab_size=vocab_size, d_model=width, positions=positions, kind=config.read_in
+                )
+            elif input_dim is not None:
+                _check_read_in_of_vectors(config)
+                self.read_in = VectorReadIn(input_dim=input_dim, d_model=width, positions=positions)
+        self.readout = nn.Sequential(nn.LayerNorm(width), to_logits)
 
     @property
     @abstractmethod
@@ -160,18 +180,13 @@ class CausalTransformer(
             self._draw_as_gpt2_does(generator)
 
     def _draw_as_gpt2_does(self, generator: torch.Generator) -> None:
-        into_residual = {linear for layer in self._layers() for linear in (layer.output, layer.narrow)}
-        of_positions = set(self.read_in.positions.modules())
-        for part in (self.read_in, self.layers, self.readout):
-            for module in part.modules():
-                if module in of_positions:
-                    continue
-                if isinstance(module, nn.Linear):
-                    smaller = len(into_residual) ** 0.5 if module in into_residual else 1.0
-                    nn.init.normal_(module.weight, std=0.02 / smaller, generator=generator)
-                    nn.init.zeros_(module.bias)
-                if isinstance(module, nn.Embedding):
-                    nn.init.normal_(module.weight, std=0.02, generator=generator)
+        if isinstance(self.read_in, SymbolReadIn):
+            nn.init.normal_(self.read_in.embedding.weight, std=0.02, generator=generator)
+        else:
+            draw_small(self.read_in.linear, generator)
+        draw_as_gpt2_does(self._layers(), generator)
+        if isinstance(self.readout[1], nn.Linear):
+            draw_small(self.readout[1], generator)
 
     def _layers(self) -> list[TransformerLayer]:
         return list(self.layers)  # type: ignore[arg-type]  # ModuleList forgets the type of its modules
@@ -194,7 +209,7 @@ class CausalTransformer(
         return logits
 
     def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
-        return self.states_at(self._read(inputs), inputs.new_full((len(inputs),), inputs.shape[1] - 1).long())
+        return self.states_at(self._read(inputs), torch.full((len(inputs),), inputs.shape[1] - 1))
 
     def _attention(self, read: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
         """How each layer's attention sees positions, for what was read."""
@@ -202,8 +217,18 @@ class CausalTransformer(
 
     def _read(self, inputs: Inputs) -> Float[Tensor, "B T D"]:
         if isinstance(self.read_in, SymbolReadIn):
-            self.check_inputs(inputs, self.read_in.embedding.num_embeddings)
+            self.check_inputs(inputs, self.read_in.vocab_size)
         else:
             self.check_vectors(inputs, self.read_in.linear.in_features)
         states: Tensor = self.read_in(inputs, self.generator)
         return states
+
+
+def _check_read_in_of_vectors(config: CausalTransformerConfig) -> None:
+    """Raise a ValueError where settings are for symbols alone."""
+    for name, default in (("read_in", "normed"), ("readout", "linear")):
+        if getattr(config, name) != default:
+            raise ValueError(
+                f"{name}: expected {default!r} for vectors, which have no embedding, got {getattr(config, name)!r}; "
+                "leave it out"
+            )

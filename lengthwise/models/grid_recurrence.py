@@ -109,7 +109,7 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
         return self.numbers(inputs)[:, -1:]
 
     def logits_at(self, inputs: Int64[Tensor, "B T"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
-        logits: Tensor = self.readout(self.numbers(inputs).gather(1, indices[:, None]))
+        logits: Tensor = self.readout(self.numbers(inputs).gather(1, indices[:, None].to(inputs.device)))
         return logits
 
     def numbers(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:

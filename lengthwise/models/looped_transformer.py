@@ -164,12 +164,15 @@ class LoopedTransformer(CausalTransformer):
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         rule = self._rule()
         if rule == "converged":
-            return self._converged(read[:, : int(indices.max()) + 1])[torch.arange(len(indices)), indices]
+            states = self._converged(read[:, : int(indices.max()) + 1])
+            return states[torch.arange(len(indices), device=read.device), indices.to(read.device)]
         if rule == "length":
-            lengths, group = (indices + 1).unique(return_inverse=True)
-            states = [self._last_of(read[group == index, :length]) for index, length in enumerate(lengths.tolist())]
-            return torch.cat(states)[group.argsort(stable=True).argsort()]
-        return self._at(indices, self.config.num_loops, read)
+            order = indices.argsort(stable=True)
+            lengths, counts = (indices + 1).unique(return_counts=True)
+            groups = read[order.to(read.device)].split(counts.tolist())
+            parts = [self._last_of(group[:, :length]) for group, length in zip(groups, lengths.tolist(), strict=True)]
+            return torch.cat(parts)[order.argsort().to(read.device)]
+        return self._at(indices.to(read.device), self.config.num_loops, read)
 
     def states_by_definition(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """The same numbers as `states`: every prefix of every string by itself, loop by loop."""
@@ -211,7 +214,7 @@ class LoopedTransformer(CausalTransformer):
     def _last_of(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
         """The last states of strings of one length, after as many loops as follow from it."""
         length = read.shape[1]
-        return self._at(torch.full((len(read),), length - 1), self.config.num_loops * length, read)
+        return self._at(torch.full((len(read),), length - 1, device=read.device), self.config.num_loops * length, read)
 
     def _each_in_its_loop(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """The states of all prefixes in one pass, each taken down after the loops that its length gives it.

@@ -176,7 +176,7 @@ class RegularGPT(AcceptsPads, AcceptsNoise, AnswersUpTo, HasHiddenMatrices, Show
     def forward_up_to(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
         """By the masked definition of strings filled up to the longest: no answer looks at a later symbol."""
         ids = self._ids(inputs)
-        filled = F.pad(ids, (0, max_length))[:, :max_length]  # always by so many, for a graph of any length
+        filled = F.pad(ids, (0, max_length))[:, :max_length]  # as many whatever the length: one graph
         logits: Tensor = self.readout(masked_states(filled, self.tree))
         return logits.index_select(1, torch.arange(inputs.shape[1], device=inputs.device))
 

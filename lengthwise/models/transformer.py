@@ -50,4 +50,4 @@ class Transformer(CausalTransformer):
         *below, (top, top_attention) = zip(self._layers(), self._attention(read), strict=True)
         for layer, attention in below:
             read = layer(read, attention=attention)
-        return top.at(read, indices, attention=top_attention)
+        return top.at(read, indices.to(read.device), attention=top_attention)

@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.conventions import Diverged
+from lengthwise.devices import in_full_precision
 from lengthwise.ops.scan import interleaved
 
 Form = Literal["sequential", "scan", "chunked"]
@@ -52,6 +53,7 @@ def recurrence_by_definition(transitions: Tensor, inputs: Tensor, initial: Tenso
     return torch.stack(states, 1)
 
 
+@in_full_precision
 def recurrence(
     transitions: Tensor,
     inputs: Tensor,
@@ -85,6 +87,7 @@ def recurrence(
     return states
 
 
+@in_full_precision
 def final_state(
     transitions: Tensor, inputs: Tensor, initial: Tensor | None = None, *, overflow: Overflow = "raise"
 ) -> Tensor:

@@ -84,7 +84,7 @@ def antidiagonals(
             from_above = torch.cat([above, from_above], 1)
         if end == diagonal + 1:  # its last cell is in the first column
             from_left = torch.cat([from_left, before], 1)
-        rows = torch.arange(start, end)
+        rows = torch.arange(start, end, device=first.device)
         letters = first[:, start:end].flatten(), second[:, diagonal - rows].flatten()
         messages = cell(from_above.flatten(0, 1), from_left.flatten(0, 1), *letters)
         down, right = (message.unflatten(0, (count, end - start)) for message in messages)
@@ -108,11 +108,11 @@ def last_row(
     above = top.expand(count, width, *top.shape)
     if not height or not width:
         return above
-    row, strings = heights.clamp(min=1) - 1, torch.arange(count)
+    row, strings = heights.clamp(min=1) - 1, torch.arange(count, device=heights.device)
     parts = antidiagonals(cell, top, left, first, second)
     of_row = torch.stack(
         [part.down[strings, (row - part.start).clamp(0, part.down.shape[1] - 1)] for part in parts]
     )  # where the row has a cell on the antidiagonal; elsewhere any other's, which is not taken
-    taken = of_row[row[:, None] + torch.arange(width), strings[:, None]]
+    taken = of_row[row[:, None] + torch.arange(width, device=heights.device), strings[:, None]]
     is_border = (heights == 0).view(-1, *[1] * (taken.ndim - 1))
     return torch.where(is_border, above, taken)

@@ -27,7 +27,7 @@ def integer_loss(
 
     Source: ours.
     """
-    offsets = torch.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=numbers.dtype)
+    offsets = torch.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=numbers.dtype, device=numbers.device)
     distances = (numbers.detach().round() - numbers)[:, None] + offsets
     log_sums = (-sharpness * distances.square()).logsumexp(1)
     lowest = (-sharpness * offsets.square()).logsumexp(0)
@@ -39,7 +39,8 @@ def integer_loss_by_definition(
 ) -> Float[Tensor, ""]:
     """The same, by the cross-entropy of many integers."""
     low, high = int(numbers.min()) - 20, int(numbers.max()) + 20
-    integers = torch.arange(min(low, int(targets.min())), max(high, int(targets.max())) + 1, dtype=numbers.dtype)
+    low, high = min(low, int(targets.min())), max(high, int(targets.max()))
+    integers = torch.arange(low, high + 1, dtype=numbers.dtype, device=numbers.device)
     entropies = [
         torch.nn.functional.cross_entropy(
             -sharpness * (integers - values[:, None]).square(), (targets - integers[0]).long(), reduction="none"

@@ -20,6 +20,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from lengthwise.devices import READS_AT_ONCE, in_full_precision, on_device_assert
 from lengthwise.ops.block_recurrence import (
     LONG,
     Overflow,
@@ -54,6 +55,7 @@ def symbol_recurrence_by_definition(
     return recurrence_by_definition(transitions[tokens], values[tokens], initial)
 
 
+@in_full_precision
 def symbol_recurrence(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
 ) -> Float[Tensor, "B T N S"]:
@@ -79,6 +81,7 @@ def symbol_recurrence(
     return states
 
 
+@in_full_precision
 def symbol_final_state(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
 ) -> State:
@@ -197,8 +200,8 @@ class _Step:
             self.wide = transitions.permute(1, 3, 0, 2).reshape(blocks, width, count * width)
             offset = transitions.new_zeros(count, blocks, width) if values is None else values
             self.offset = offset.transpose(0, 1).reshape(blocks, 1, count * width)
-            rows = torch.arange(blocks) * batch_size + torch.arange(batch_size)[:, None]
-            self.first_rows = (rows * count).to(transitions.device)  # of each string and block, in [N, B, V] rows
+            first, second = (torch.arange(number, device=transitions.device) for number in (blocks, batch_size))
+            self.first_rows = (first * batch_size + second[:, None]) * count  # of strings and blocks, in [N, B, V] rows
 
     def __call__(self, state: State, symbols: Int64[Tensor, " B"]) -> State:
         if self.gathers:
@@ -257,7 +260,11 @@ def _sums_by_symbol(
 def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -> None:
     if not tokens.shape[1]:
         raise ValueError("tokens: expected at least 1 step, got 0; a string must not be empty")
-    if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < len(transitions):
+    if tokens.device.type not in READS_AT_ONCE:
+        on_device_assert(
+            (tokens >= 0) & (tokens < len(transitions)), f"tokens: expected symbols 0..{len(transitions) - 1}"
+        )
+    elif tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < len(transitions):
         raise ValueError(
             f"tokens: expected symbols 0..{len(transitions) - 1}, got {int(tokens.min())}..{int(tokens.max())}"
         )

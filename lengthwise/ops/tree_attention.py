@@ -38,6 +38,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from lengthwise.devices import lowers_precision
 from lengthwise.ops.tree import FusedLayer, Merge, Tree, TreeLayer
 
 TABLE_ROWS = 1024
@@ -108,8 +109,8 @@ def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M
 
 
 def merge_of(layer: TreeLayer) -> Merge:
-    """The layer's value in one piece, or else by its parts."""
-    fused = layer.fused() if isinstance(layer, FusedLayer) else None
+    """The layer's value in one piece, or else by its parts, as where products are computed in bfloat16."""
+    fused = layer.fused() if isinstance(layer, FusedLayer) and not lowers_precision() else None
     return fused or partial(merge_by_parts, layer)
 
 

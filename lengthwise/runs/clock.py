@@ -6,11 +6,16 @@ from contextlib import contextmanager
 
 from lengthwise.runs.folder import RunStatus
 
+AFTER = ", then "
+"""Between devices that a run was trained on, one after another."""
+
 
 class Clock:
-    """Wall and CPU seconds, going on from an earlier status."""
+    """Wall and CPU seconds, going on from an earlier status, and where they were spent."""
 
-    def __init__(self, before: RunStatus) -> None:
+    def __init__(self, before: RunStatus, device: str) -> None:
+        earlier = [device_name for device_name in before.device.split(AFTER) if device_name]
+        self._device = AFTER.join(earlier if earlier[-1:] == [device] else [*earlier, device])
         self._wall = time.perf_counter() - before.wall_seconds
         self._cpu = time.process_time() - before.cpu_seconds
 
@@ -29,4 +34,5 @@ class Clock:
             wall_seconds=round(time.perf_counter() - self._wall, 3),
             cpu_seconds=round(time.process_time() - self._cpu, 3),
             message=message,
+            device=self._device,
         )

@@ -1,17 +1,16 @@
 """Execute a run: train or continue, measure, write down."""
 
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
+
+import torch
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.conventions import Diverged
+from lengthwise.devices import default_device, on_cpu
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
 from lengthwise.peak_memory import peak_megabytes
@@ -19,14 +18,20 @@ from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, takes_probes, versions
 from lengthwise.runs.journal import JournalWriter, Probe
+from lengthwise.runs.placement import Placement, check_ranks_of
+from lengthwise.runs.signals import STOP_SIGNALS as STOP_SIGNALS
+from lengthwise.runs.signals import StopRequested as StopRequested
+from lengthwise.runs.signals import stop_on_interrupt as stop_on_interrupt
 from lengthwise.runs.spec import RunSpec
 from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
 from lengthwise.tasks.base import SymbolTask, VectorTask
+from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.threads import one_thread
 from lengthwise.training.batches import examples_answered
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
 from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
+from lengthwise.training.ranks import ALONE, RankEnded, Ranks
 
 
 class Progress(NamedTuple):
@@ -46,7 +51,6 @@ class Progress(NamedTuple):
 
 
 Listener = Callable[[Progress], None]
-StopRequested = Callable[[], bool]
 
 
 class Interrupted(RuntimeError):
@@ -59,6 +63,9 @@ def execute(
     plan: EvaluationPlan | None = None,
     listener: Listener = lambda progress: None,
     stop_requested: StopRequested = lambda: False,
+    *,
+    device: torch.device | None = None,
+    ranks: Ranks = ALONE,
 ) -> RunResult:
     """Train and measure `spec` below `root`, continuing what is there.
 
@@ -68,25 +75,34 @@ def execute(
     A run with a goal (`RunSpec.until`) makes attempts until one reaches it: see `_pursue`. One that ended for want of
     budget goes on where it is given more.
 
+    A run that another process works on is a `RunHeld`, a ValueError.
+
     `stop_requested` is called between steps; where it is True, a checkpoint is saved and `Interrupted` raised (see
     `stop_on_interrupt`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint. Weights and
     metrics of an interrupted and continued run equal the uninterrupted one's.
+
+    The net is trained and measured on `device`, by default that of `LENGTHWISE_DEVICE`, else the CPU; certificates are
+    made on the CPU. Of several processes (`ranks`) this is the first one; the others `train_along`.
     """
     plan = plan or EvaluationPlan()
     folder = RunFolder(Path(root) / spec.id)
-    with one_thread():
-        folder.create(spec)
-        result = _finished(folder, plan)
+    check_ranks_of(spec, ranks)
+    where = Placement(device or default_device(), ranks)
+    with one_thread(), where.leading() as lead:
+        folder.create(spec, str(where))
+        result, note = _finished(folder, plan), "already finished"
         if result is None:
-            with folder.locked():
-                _set_unreadable_result_aside(folder)
-                work = _Work(spec, folder, Clock(_earlier_status(folder)), listener, stop_requested)
-                trained = _train_once(work) if spec.until is None else _pursue(work, spec.until)
-                result = _measure(work, plan, trained)
-                folder.write_result(result)
-            note = ""
-        else:
-            note = "already finished"
+            with folder.locked() as begin:
+                result = _finished(folder, plan)  # another process may have finished it since
+                if result is None:
+                    begin()
+                    _set_unreadable_result_aside(folder)
+                    clock = Clock(_earlier_status(folder), str(where))
+                    work = _Work(spec, folder, clock, listener, stop_requested, where)
+                    lead()
+                    trained = _train_once(work) if spec.until is None else _pursue(work, spec.until)
+                    result, note = _measure(work, plan, trained), ""
+                    folder.write_result(result)
     listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps, note))
     return result
 
@@ -130,6 +146,7 @@ class _Work(NamedTuple):
     clock: Clock
     listener: Listener
     stop_requested: StopRequested
+    where: Placement
 
     def decide(self, step: int, sentence: str) -> None:
         """Say how the run goes on, and why."""
@@ -150,8 +167,9 @@ class _Trained(NamedTuple):
 
 
 def _train_once(work: _Work) -> _Trained:
-    state = TrainingState(work.spec.make_model(), work.spec.recipe, work.spec.task)
-    return _Trained(state, _train(state, work, Course()))
+    state = work.where.state(work.spec)
+    status = _train(state, work, Course())
+    return _Trained(work.where.measurable(state, work.spec, work.folder.checkpoint), status)
 
 
 def _pursue(work: _Work, until: Until) -> _Trained:
@@ -166,7 +184,7 @@ def _pursue(work: _Work, until: Until) -> _Trained:
         number = len(course.over)
         attempt, changes = work.spec.attempt(number), until.models[number % len(until.models)]
         work.decide(0, course.announce(changes, attempt.seed))
-        state = TrainingState(attempt.make_model(), attempt.recipe, work.spec.task)
+        state = work.where.state(attempt)
         certificate, problem, is_solved = None, None, False
         try:
             _train(state, work, course)
@@ -174,7 +192,7 @@ def _pursue(work: _Work, until: Until) -> _Trained:
             if is_solved and until.is_certified:
                 work.decide(state.step, f"certifies: with contracted states the loss is {loss:.2g}")
                 state.load_final_weights()
-                certificate = write_certificate(state.model, work.spec.task, work.folder.certificate, run=work.spec.id)
+                certificate = _certified(state, work)
         except Diverged as error:
             problem = error
         over = Attempt(
@@ -195,6 +213,12 @@ def _pursue(work: _Work, until: Until) -> _Trained:
         if is_last:
             work.decide(state.step, f"{status.status}: {over.outcome}, after {status.cpu_seconds:.1f} CPU seconds")
             return _Trained(state, status, certificate)
+
+
+def _certified(state: TrainingState, work: _Work) -> Certificate:
+    """The certificate of the state's weights, which is about a CPU's arithmetic."""
+    with on_cpu(state.model):
+        return write_certificate(state.model, work.spec.task, work.folder.certificate, run=work.spec.id)
 
 
 def _earlier_course(work: _Work) -> Course:
@@ -231,13 +255,15 @@ def _train(state: TrainingState, work: _Work, course: Course) -> RunStatus:
                     stop = "stopped" if work.stop_requested() else ""
                 except OSError as error:  # whoever followed the progress is gone
                     stop = f"stopped, as progress cannot be reported ({error.strerror}),"
-                if stop:
+                if work.where.ranks.any(bool(stop)):
                     record.save("interrupted")
-                    raise Interrupted(f"{stop} at step {step.step} of {spec.recipe.steps}; {work.way_on}")
+                    raise Interrupted(f"{stop or 'stopped'} at step {step.step} of {spec.recipe.steps}; {work.way_on}")
             return record.save("trained")
     except Diverged as error:
         folder.write_status(work.clock.status("diverged", course.steps + state.step, str(error)))
         raise
+    except RankEnded as error:
+        raise RankEnded(f"{error}; step {saved} is kept in {folder.path}; {work.way_on}") from None
     except OSError as error:
         raise OSError(f"{error.strerror or error}; step {saved} is kept in {folder.path}; {work.way_on}") from None
 
@@ -259,6 +285,7 @@ def _go_on(state: TrainingState, work: _Work, course: Course) -> None:
         if work.spec.until is None or _earlier_course(work) == course:
             load_checkpoint(state, folder.checkpoint, work.spec.id)
         folder.check_journals(_earlier_status(folder), course.steps + state.step)
+    work.where.check_is_shared(state, folder.path)
     folder.metrics.keep(course.steps + state.step)
     folder.probes.keep(course.steps + state.step)
 
@@ -277,23 +304,24 @@ class _Record(NamedTuple):
         self.metrics.write(step._replace(step=self.course.steps + step.step))
         task = self.work.spec.task
         if step.step % PROBE_EVERY == 0 and takes_probes(self.work.spec) and isinstance(task, SymbolTask):
-            self.probes.write(_probe(self.state, task, self.work.clock))
+            self.probes.write(_probe(self.state, task, self.work))
 
     def save(self, status: str) -> RunStatus:
         """Save a checkpoint. Journals are on disk before it, so that none is behind it after a power cut."""
         folder = self.work.folder
         journals = {folder.metrics.path.name: self.metrics.sync(), folder.probes.path.name: self.probes.sync()}
-        save_checkpoint(self.state, folder.checkpoint, self.work.spec.id, self.course.to_notes())
+        notes = {**self.course.to_notes(), "device": str(self.work.where)}
+        save_checkpoint(self.state, folder.checkpoint, self.work.spec.id, notes)
         now = self.work.clock.status(status, self.course.steps + self.state.step)
         now = now.model_copy(update={"journals": journals, "attempts": self.course.over})
         folder.write_status(now)
         return now
 
 
-def _probe(state: TrainingState, task: SymbolTask, clock: Clock) -> Probe:
+def _probe(state: TrainingState, task: SymbolTask, work: _Work) -> Probe:
     """Measure what the final weights would be; the clock stands still meanwhile."""
-    cost = clock.status("training", state.step).cpu_seconds
-    with clock.stopped(), state.with_final_weights() as model:
+    cost = work.clock.status("training", state.step).cpu_seconds
+    with work.clock.stopped(), work.where.final_model(state, work.spec) as model:
         fresh = None if state.step % TEST_EVERY else fresh_accuracy(model, task, state.step)
         return Probe(state.step, probe_accuracy(model, task), cost, fresh)
 
@@ -318,6 +346,11 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     if isinstance(spec.task, VectorTask):
         announce("errors")
         measured["errors"] = plan.measure_errors(state.model, spec.task)
+    elif isinstance(spec.task, LanguageTask):
+        announce("perplexity")
+        measured["perplexity"] = plan.measure_perplexity(
+            state.model, spec.task, lambda fraction: announce(announced, fraction)
+        )
     else:
         announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
         parts = plan.measure(state.model, spec.task, lambda fraction: announce(announced, fraction))
@@ -334,7 +367,7 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
                     )
         measured["on_other_tasks"] = tuple(plan.measure_dense(state.model, task) for task in spec.other_tasks)
         if is_left_to_certify:
-            certificate = write_certificate(state.model, spec.task, folder.certificate, run=spec.id)
+            certificate = _certified(state, work)
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),
@@ -348,31 +381,5 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
         training=status,
         evaluation_seconds=time.perf_counter() - started,
         process_peak_memory_mb=peak_megabytes(),
-        versions=versions() | {"begun at commit": folder.read_begun_at()},
+        versions=versions(str(work.where)) | {"begun at commit": folder.read_begun_at()},
     )
-
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, a scheduler that takes its machine back, a connection that is lost."""
-
-
-@contextmanager
-def stop_on_interrupt() -> Iterator[StopRequested]:
-    """Turn the first of `STOP_SIGNALS` into a request that is honored between steps; a second one interrupts at once.
-
-    A signal that the process was started to ignore, as by `nohup`, stays ignored.
-    """
-    requested = threading.Event()
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if requested.is_set():
-            raise KeyboardInterrupt
-        requested.set()
-
-    handled = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, on_signal) for number in handled}
-    try:
-        yield requested.is_set
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -4,11 +4,11 @@
 where the model was certified, ``certificate.json``.
 """
 
-import fcntl
+import os
 import platform
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,17 +18,23 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
+from lengthwise.devices import describe_device
+from lengthwise.display import card
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.evaluation.perplexity import PerplexityCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
-from lengthwise.files import read_json, write_json
+from lengthwise.files import HOST, read_json, write_json
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import UnknownName
+from lengthwise.runs.card import result_card
 from lengthwise.runs.journal import WAY_OUT, Journal, Probe
+from lengthwise.runs.lock import RunHeld, held
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
 from lengthwise.runs.until import Attempt, Course
 from lengthwise.tasks.base import SymbolTask
+from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.training.checkpoint import load_weights, read_notes
 from lengthwise.training.loop import StepRecord
 from lengthwise.validation import validated
@@ -37,6 +43,7 @@ from lengthwise.validation import validated
 class RunStatus(BaseModel):
     """How far a run has come; times add up over interruptions.
 
+    `device` is where it was trained, one after another where it went on elsewhere; early versions did not say.
     `journals` holds the digest of each journal up to `step`, by its name. Where a run trains until a level is reached,
     `step` and the seconds are those of all attempts, with certificates; `attempts` are those that are over.
     """
@@ -48,6 +55,7 @@ class RunStatus(BaseModel):
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     message: str = ""
+    device: str = Field("", exclude_if=lambda device: not device)
     journals: dict[str, str] = Field(default_factory=dict)
     attempts: tuple[Attempt, ...] = Field((), exclude_if=lambda attempts: not attempts)
 
@@ -59,9 +67,11 @@ ENDINGS = ("reached", "out of budget")
 def takes_probes(spec: RunSpec) -> bool:
     """Whether strings are answered while a run trains.
 
-    None are where what is reached decides how it goes on, and none by models that need too long for it.
+    None are where what is reached decides how it goes on, none by models that need too long for it, and none by
+    language models, whose answers are neither right nor wrong.
     """
-    return isinstance(spec.task, SymbolTask) and spec.until is None and spec.model_config.takes_probes
+    has_answers = isinstance(spec.task, SymbolTask) and not isinstance(spec.task, LanguageTask)
+    return has_answers and spec.until is None and spec.model_config.takes_probes
 
 
 NOT_MEASURED = LengthCurve(protocol="independent", points=())
@@ -70,7 +80,8 @@ NOT_MEASURED = LengthCurve(protocol="independent", points=())
 class RunResult(BaseModel):
     """What a finished run measured, and everything needed to grade the numbers.
 
-    Accuracies at lengths where answers are classes, `errors` where they are numbers. `final_loss`: of the final
+    Accuracies at lengths where answers are classes, `errors` where they are numbers, `perplexity` of language models.
+    `final_loss`: of the final
     weights on new strings of the training lengths (`lengthwise.training.final_loss`); runs that train until a level is
     reached have that of their attempts, and early versions recorded none. `on_other_tasks` has the dense range on each
     of the specification's `other_tasks`. `examples`: accuracies on the fixed training set,
@@ -88,6 +99,7 @@ class RunResult(BaseModel):
     long: LengthCurve = NOT_MEASURED
     structured: LengthCurve = NOT_MEASURED
     errors: ErrorCurve | None = Field(None, exclude_if=lambda errors: errors is None)
+    perplexity: PerplexityCurve | None = Field(None, exclude_if=lambda curve: curve is None)
     on_other_tasks: tuple[LengthCurve, ...] = Field((), exclude_if=lambda curves: not curves)
     examples: tuple[LengthPoint, ...] = Field((), exclude_if=lambda points: not points)
     certificate: Certificate | None = None
@@ -112,6 +124,10 @@ class RunResult(BaseModel):
     def curves(self) -> tuple[LengthCurve, LengthCurve, LengthCurve]:
         """All that was measured on the task that was learned; a part that the plan or the task leaves out is empty."""
         return self.dense, self.long, self.structured
+
+    def _repr_html_(self) -> str:
+        """A card with a chart, for notebooks."""
+        return result_card(self)
 
     @property
     def fresh_tests(self) -> list[float]:
@@ -145,13 +161,13 @@ class RunFolder(NamedTuple):
     def probes(self) -> Journal[Probe]:
         return Journal(self.path / "probes.jsonl", Probe)
 
-    def create(self, spec: RunSpec) -> None:
+    def create(self, spec: RunSpec, device: str | None = None) -> None:
         """Make the folder and write down the specification, again where the file is damaged or another run's.
 
         Another budget replaces the one that is there.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        begun = versions()
+        begun = versions(device)
         try:
             earlier = self.read_spec()
             is_own = earlier.id == spec.id
@@ -164,14 +180,32 @@ class RunFolder(NamedTuple):
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun})
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the run: a second process that claims it gets a ValueError."""
-        with (self.path / ".lock").open("w") as lock:
+    def locked(self) -> Iterator[Callable[[], None]]:
+        """Hold the run; the function notes in the lock's file that this process begins to work on it, and where.
+
+        Raises:
+            RunHeld: another process holds it.
+            OSError: the file system has no locks.
+        """
+        with ExitStack() as stack:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ValueError(f"{self.path}: another process is working on this run; wait for it") from None
-            yield
+                file = stack.enter_context(held(self.path / ".lock"))
+            except BlockingIOError:
+                by = "".join(f" ({beginning})" for beginning in self.read_beginnings()[-1:])
+                raise RunHeld(f"{self.path}: another process is working on this run{by}; wait for it") from None
+
+            def begin() -> None:
+                file.write(f"process {os.getpid()} on {HOST}\n")
+                file.flush()
+
+            yield begin
+
+    def read_beginnings(self) -> list[str]:
+        """Which processes have begun to work on the run, the last of which may still; a run that is read is none."""
+        try:
+            return (self.path / ".lock").read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
 
     def read_spec(self) -> RunSpec:
         content = self._read("run.json")
@@ -299,6 +333,12 @@ class Run(NamedTuple):
         """What was measured; None where the run is not finished."""
         return self.folder.read_result()
 
+    def _repr_html_(self) -> str:
+        """The card of the result, for notebooks; of a run without one, how far it is."""
+        if (result := self.result) is not None:
+            return result_card(result)
+        return card(self.spec.id, [("not finished", self.steps_text), ("folder", str(self.folder.path))])
+
 
 def load_run(path: str | Path) -> Run:
     """Read a run from its folder; a folder that is missing, damaged or has no checkpoint is a ValueError."""
@@ -313,14 +353,14 @@ def load_run(path: str | Path) -> Run:
     return Run(folder, spec, model, steps_done)
 
 
-def versions() -> dict[str, str]:
-    """What a number depends on besides its specification."""
+def versions(device: str | None = None) -> dict[str, str]:
+    """What a number depends on besides its specification; `device` is where it was computed, by default on the CPU."""
     return {
         "lengthwise": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "commit": _commit() or "unknown (not run from a checkout)",
-        "device": f"cpu ({platform.machine()})",
+        "device": device or describe_device(torch.device("cpu")),
         "torch threads": str(torch.get_num_threads()),
     }
 

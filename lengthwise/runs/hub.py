@@ -19,7 +19,7 @@ from lengthwise.validation import dump_named, validated
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 LIBRARY = "lengthwise"
-_WAY_OUT = "`lengthwise export RUN --to hub-folder` writes it again"
+_WAY_OUT = "`lengthwise export` writes it again"
 
 
 class HubConfig(BaseModel):

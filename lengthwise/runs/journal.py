@@ -57,12 +57,32 @@ class Journal(Generic[E]):
         entries = []
         for number, line in enumerate(lines, start=1):
             try:
-                entries.append(self._parse(line))
+                entries.append(self.parse(line))
             except (ValueError, TypeError, RecursionError):
                 if number == len(lines):
                     break
                 raise ValueError(f"{self.path}: damaged at line {number}; {WAY_OUT}") from None
         return entries
+
+    def read_after(self, offset: int) -> tuple[list[E], int]:
+        """The entries whose lines are whole and begin at a byte or after it, and where the next line will begin.
+
+        So a journal is read while it is written. Of one that is missing there are none; damage is a ValueError.
+        """
+        try:
+            with self.path.open("rb") as file:
+                length = file.seek(0, os.SEEK_END)
+                file.seek(offset)
+                whole, newline, _ = file.read().rpartition(b"\n")
+        except FileNotFoundError:
+            return [], offset
+        if offset > length:
+            raise ValueError(f"{self.path}: expected {offset} bytes or more, got {length}: it was cut back meanwhile")
+        try:
+            entries = [self.parse(line) for line in whole.splitlines()]
+        except (ValueError, TypeError, RecursionError):
+            raise ValueError(f"{self.path}: damaged after byte {offset}; {WAY_OUT}") from None
+        return entries, offset + len(whole) + len(newline)
 
     def check(self, steps: int, every: int = 1) -> None:
         """Check that there is an entry for each step up to `steps`, or for each one that `every` divides.
@@ -100,7 +120,8 @@ class Journal(Generic[E]):
         """An entry as it stands in the file."""
         return json.dumps(entry._asdict()) + "\n"
 
-    def _parse(self, line: bytes) -> E:
+    def parse(self, line: bytes) -> E:
+        """The entry of a line; what is none is a ValueError or TypeError."""
         entry = self.kind(**json.loads(line))
         if not all(isinstance(value, int | float) or value is default for value, default in self._with_defaults(entry)):
             raise TypeError("expected numbers")

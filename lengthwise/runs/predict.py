@@ -1,12 +1,18 @@
-"""Answers of a model to strings given as text."""
+"""Answers of a model to strings given as text, and texts that a language model writes."""
 
+import math
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
 
 from lengthwise.conventions import IGNORE
-from lengthwise.models.base import SequenceModel
+from lengthwise.devices import device_of, moved
+from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.tasks.base import OracleTask, SymbolTask, Task
+from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.threads import one_thread
 
 
 class Prediction(NamedTuple):
@@ -18,12 +24,15 @@ class Prediction(NamedTuple):
 
 
 def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
-    """The model's answer to `text`; a symbol outside the task's alphabet is a ValueError."""
+    """The model's answer to `text`; a symbol outside the task's alphabet is a ValueError.
+
+    A language model's answer is the likeliest next token.
+    """
     if not isinstance(task, SymbolTask):
         raise ValueError(f"task: {task.name} reads vectors, and no text; call the model with some")
-    inputs = task.encode(text)[None]
-    with torch.no_grad():
-        probabilities = model.last(inputs)[0].softmax(-1)
+    inputs = (task.tokenize(text) if isinstance(task, LanguageTask) else task.encode(text))[None]
+    with eval_mode(model):
+        probabilities = model.last(moved(inputs, device_of(model)))[0].float().softmax(-1).cpu()
     best = int(probabilities.argmax())
     verdict = ""
     if isinstance(task, OracleTask):
@@ -33,3 +42,85 @@ def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
         else:
             verdict = "right" if target == best else f"wrong, it is {task.classes[target]}"
     return Prediction(task.classes[best], float(probabilities[best]), verdict)
+
+
+MAX_SAMPLED = 100_000
+"""Tokens of a text that is generated; more are taken for a slip."""
+
+
+@one_thread()
+def sample_text(
+    model: SequenceModel,
+    task: Task,
+    prompt: str = "",
+    *,
+    num_tokens: int,
+    temperature: float = 1.0,
+    generator: torch.Generator,
+) -> str:
+    """A text that a language model writes after a prompt, which is not repeated; it may end before `num_tokens`.
+
+    Tokens are drawn one by one from ``softmax(logits / temperature)``; 0 takes the likeliest. It ends with the
+    document. An empty prompt is the end of another document. A recurrent model keeps one state; others read all text so
+    far again.
+
+    Raises:
+        ValueError: the task is no text, or a number is out of bounds.
+
+    Example:
+        >>> from lengthwise.models import make_model
+        >>> from lengthwise.tasks import make_task
+        >>> task = make_task("text")
+        >>> draws = torch.Generator().manual_seed(0)
+        >>> len(sample_text(make_model("gru", task), task, "one", num_tokens=5, generator=draws).encode()) > 0
+        True
+    """
+    if not isinstance(task, LanguageTask):
+        raise ValueError(f"task: {task.name} has answers, and no text to go on with; give strings to answer instead")
+    if not 1 <= num_tokens <= MAX_SAMPLED:
+        raise ValueError(f"num_tokens: expected 1 to {MAX_SAMPLED:,}, got {num_tokens:,}")
+    if not 0 <= temperature < math.inf:
+        raise ValueError(
+            f"temperature: expected a number of at least 0, got {temperature:g}; 0 takes the likeliest token"
+        )
+    read = task.tokenize(prompt)
+    drawn: list[int] = []
+    with eval_mode(model):
+        answers = _Answers(model, read)
+        while len(drawn) < num_tokens:
+            token = _draw(answers.logits, temperature, generator)
+            if token == task.end:
+                break
+            drawn.append(token)
+            answers.read(token)
+    return task.detokenize(torch.tensor(drawn, dtype=torch.int64))
+
+
+class _Answers:
+    """The logits of a model's next token after all that it has read."""
+
+    def __init__(self, model: SequenceModel, tokens: Int64[Tensor, " T"]) -> None:
+        self._model, self._device = model, device_of(model)
+        tokens = moved(tokens, self._device)
+        self._tokens = tokens[None]
+        if isinstance(model, RecurrentModel):
+            self._state = model.initial_state(1)
+            for token in tokens:
+                self.logits, self._state = model.step(token[None], self._state)
+        else:
+            self.logits = model.last(self._tokens)
+
+    def read(self, token: int) -> None:
+        """Go on by one token."""
+        next_token = torch.tensor([token], device=self._device)
+        if isinstance(self._model, RecurrentModel):
+            self.logits, self._state = self._model.step(next_token, self._state)
+        else:
+            self._tokens = torch.cat([self._tokens, next_token[None]], 1)
+            self.logits = self._model.last(self._tokens)
+
+
+def _draw(logits: Float[Tensor, "1 Y"], temperature: float, generator: torch.Generator) -> int:
+    if temperature == 0:
+        return int(logits[0].argmax())
+    return int((logits[0].float().cpu() / temperature).softmax(0).multinomial(1, generator=generator))

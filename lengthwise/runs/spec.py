@@ -59,7 +59,9 @@ class RunSpec(NamedTuple):
 
     def make_model(self) -> SequenceModel:
         """The untrained model, its parameters drawn from the seed."""
-        return build_model(self.model_name, self.model_config, self.task, self.seed)
+        model = build_model(self.model_name, self.model_config, self.task, self.seed)
+        model.precision = self.recipe.precision
+        return model
 
     def attempt(self, number: int) -> "RunSpec":
         """What attempt 0, 1, ... of a run trains; of a run that is trained once it is the run itself.
@@ -87,7 +89,7 @@ def make_spec(
     budget: float | int = BUDGET,
     other_tasks: Sequence[Settings] = (),
 ) -> RunSpec:
-    """Validate settings (sections `task`, `model`, `train`) over a preset, by default the model's own.
+    """Validate settings (sections `task`, `model`, `train`) over a preset, by default the task's or else the model's.
 
     With `until`, a level of certificates, the run trains until a certificate reaches it (`Until`), by default as the
     first preset says that does so with this model; no attempt begins after `budget` CPU seconds. `other_tasks` has
@@ -101,7 +103,7 @@ def make_spec(
     """
     task_class, model_class = TASKS[task], MODELS[model]
     goal = None if until is None else parse_goal(until)
-    recipe = _preset(model_class, preset, until=goal is not None)
+    recipe = _preset(model_class, preset or task_class.default_preset or None, until=goal is not None)
     if issubclass(task_class, VectorTask):
         check_accepts_vectors(model_class)
     base: Settings = {"train": recipe.train, "model": recipe.models.get(model, {})}
@@ -167,6 +169,11 @@ def check(spec: RunSpec) -> None:
         check_memory(model, spec.recipe)
         if spec.until is not None:
             check_reachable(model, spec.task, spec.until.level)
+    if spec.until is not None and spec.until.is_certified and spec.recipe.precision != "float32":
+        raise ValueError(
+            f"train.precision: expected 'float32' with until={spec.until.level!r}, as certificates are about float32 "
+            f"nets, got {spec.recipe.precision!r}; leave one of the two out"
+        )
 
 
 def _preset(model: type[SequenceModel], name: str | None, *, until: bool) -> type[Preset]:

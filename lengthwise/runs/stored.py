@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lengthwise.devices import find_device
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.described import check_not_pickled, load_described
@@ -39,12 +40,19 @@ class StoredModel(NamedTuple):
         return {"task": task, "model": model, "seed": ""}
 
 
-def load_stored(path: Path) -> StoredModel:
-    """The model in a folder, or that a TOML file describes.
+def load_stored(path: Path, device: str = "cpu") -> StoredModel:
+    """The model in a folder, or that a TOML file describes, on a device.
 
     Raises:
-        ValueError: there is none, it is damaged, or a machine was compiled that is no task's.
+        ValueError: there is none, it is damaged, or a machine was compiled that is no task's; there is no such device.
     """
+    where = find_device(device)
+    stored = _load(path)
+    stored.model.to(where)
+    return stored
+
+
+def _load(path: Path) -> StoredModel:
     if not path.exists():
         raise ValueError(
             f"{path}: expected a run folder, a compiled or learned model's, or a net's TOML file, got no such path"

@@ -46,6 +46,8 @@ class Task(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: ClassVar[str]
+    default_preset: ClassVar[str] = ""
+    """The recipe of models on this task where none is chosen; "" for each model's own."""
 
     @abstractmethod
     def is_legal_length(self, length: int) -> bool:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE, PAD
+from lengthwise.devices import moved
 from lengthwise.models.capabilities import Perturbation
 from lengthwise.tasks.base import Batch
 
@@ -56,9 +57,10 @@ def random_suffixes(batch: Batch, generator: torch.Generator) -> Batch:
 
 
 def gaussian_noise(standard_deviation: float, generator: torch.Generator) -> Perturbation:
-    """Add independent noise to every number."""
+    """Add independent noise to every number; it is drawn on the CPU."""
 
     def perturb(states: Tensor) -> Tensor:
-        return states + standard_deviation * torch.randn(states.shape, generator=generator, dtype=states.dtype)
+        drawn = torch.randn(states.shape, generator=generator, dtype=states.dtype)
+        return states + standard_deviation * moved(drawn, states.device)
 
     return perturb

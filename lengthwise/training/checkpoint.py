@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.training.loop import INITIAL_LOSS, Growth, TrainingState
+from lengthwise.training.shards import joined_shards, placed
 
 NOTE = "note "
 """What the names of notes begin with in a file's metadata."""
@@ -24,15 +25,10 @@ def save_checkpoint(
 ) -> None:
     """Save weights, average, moments, lengths reached, running means and step, of the specification `fingerprint`.
 
-    `notes` are kept with them (`read_notes`).
+    `notes` are kept with them (`read_notes`). Of several processes the first one saves; the others take part in
+    `gathered_tensors`. The file does not say how many there were, and one process goes on from it, or any other number.
     """
-    tensors = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
-    tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
-    tensors |= {f"head.{name}": tensor for name, tensor in state.head_parameters.items()}
-    for name, parameter in state.parameters.items():
-        for key, tensor in _moments(state, parameter).items():
-            tensors[f"optimizer.{name}.{key}"] = tensor
-    tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
+    tensors = gathered_tensors(state, path.parent)
     metadata = {
         "step": str(state.step),
         "lengths_reached": str(state.growth.num_reached),
@@ -49,19 +45,39 @@ def save_checkpoint(
     write_by_rename(path, _with_sorted_metadata(save(tensors, metadata)))
 
 
+def gathered_tensors(state: TrainingState, folder: Path) -> dict[str, Tensor]:
+    """All tensors of a checkpoint, on the CPU; of parts of tensors, all processes have to ask, the first gets them.
+
+    Parts are first saved by each process, as safetensors in a folder that is removed when they have been put together.
+    """
+    tensors: dict[str, Tensor] = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
+    tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
+    tensors |= {f"head.{name}": tensor for name, tensor in state.head_parameters.items()}
+    for name, parameter in state.parameters.items():
+        for key, tensor in _moments(state, parameter).items():
+            tensors[f"optimizer.{name}.{key}"] = tensor
+    if state.ranks.is_sharded:
+        return joined_shards(tensors, folder, state.ranks)
+    return {name: tensor.detach().clone().cpu().contiguous() for name, tensor in tensors.items()}
+
+
 def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
     """Bring `state` to where the checkpoint was saved; a damaged or foreign file is a ValueError, nothing changes."""
     tensors, metadata = _read(path, fingerprint, state.model)
-    weights = {name: tensors[f"weights.{name}"] for name in state.model.state_dict()}
+    weights = {name: placed(tensors[f"weights.{name}"], now) for name, now in state.model.state_dict().items()}
     state.model.load_state_dict(weights)
-    for name in state.average:
-        state.average[name] = tensors[f"average.{name}"]
+    for name, now in state.average.items():
+        state.average[name] = placed(tensors[f"average.{name}"], now)
     with torch.no_grad():
         for name, parameter in state.head_parameters.items():
             parameter.copy_(tensors[f"head.{name}"])
     for name, parameter in state.parameters.items():
         prefix = f"optimizer.{name}."
-        saved = {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
+        saved = {
+            key.removeprefix(prefix): placed(tensor, parameter.detach())
+            for key, tensor in tensors.items()
+            if key.startswith(prefix)
+        }
         _moments(state, parameter).update(saved)
     state.growth = Growth(int(metadata["lengths_reached"]), float(metadata["loss_at_longest"]))
     state.gradient_norm = float(metadata["gradient_norm"])

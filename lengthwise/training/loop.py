@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lengthwise.conventions import Diverged
+from lengthwise.devices import computing_in, device_of, on_cpu
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.capabilities import (
     FollowsTraining,
@@ -18,9 +19,11 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import SymbolTask, Task
 from lengthwise.threads import one_thread
 from lengthwise.training.batches import Batches, training_lengths
-from lengthwise.training.losses import step_loss
+from lengthwise.training.losses import StepLoss
 from lengthwise.training.muon import Muon
+from lengthwise.training.parallel import losses_of
 from lengthwise.training.quantization import quantization_is_due, quantize_states
+from lengthwise.training.ranks import ALONE, Ranks, check_ranks, one_sentence, whole
 from lengthwise.training.recipe import Recipe
 from lengthwise.training.requirements import check_model, check_task
 from lengthwise.training.state_supervision import make_state_head
@@ -82,13 +85,15 @@ class TrainingState:
     `best_loss`, which it then became (`PaceRecipe`).
     """
 
-    def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None) -> None:
+    def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None, ranks: Ranks = ALONE) -> None:
         check_model(type(model), recipe)
+        check_ranks(recipe, ranks)
         if task is not None:
             check_task(task, recipe)
-        self.model = model
+        self.model, self.ranks = model, ranks
         self.step = 0
-        self.state_head = make_state_head(model, task) if recipe.states else None
+        self.state_head = make_state_head(model, task).to(device_of(model)) if recipe.states else None
+        self.losses = losses_of(model, self.state_head, ranks)
         self.optimizers = _make_optimizers(model, recipe, self.head_parameters)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()} if recipe.ema_decay else {}
         self.growth = Growth()
@@ -117,6 +122,11 @@ class TrainingState:
             for name, parameter in self.model.named_parameters():
                 if name in self.average:
                     parameter.copy_(self.average[name])
+
+    def final_weights(self) -> dict[str, Tensor]:
+        """What the model's state would be if training ended here; of parts, put together, for which all have to ask."""
+        own = self.model.state_dict()
+        return {name: whole(self.average.get(name, tensor)).detach().clone() for name, tensor in own.items()}
 
     @contextmanager
     def with_final_weights(self) -> Iterator[SequenceModel]:
@@ -170,11 +180,15 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, scheduled, lengths, others, generator)
         batch = batches.draw(scheduled, length, generator)
-        loss, learned = step_loss(state.model, state.state_head, batch, task, recipe, scheduled, generator)
-        record = _update(state, recipe, scheduled, loss, length)
-        _note_loss(state, recipe, float(learned.detach()), has_grown=state.growth.num_reached == len(lengths))
+        of_rank = (seed, "step", state.step, "rank", state.ranks.rank)
+        noise = generator if state.ranks.size == 1 else generator_for(*of_rank)
+        with one_sentence(state.ranks):
+            with computing_in(recipe.precision, device_of(state.model)):
+                losses = state.losses(batch, task, recipe, scheduled, generator, noise)
+            record, learned = _update(state, recipe, scheduled, losses, length)
+        _note_loss(state, recipe, learned, has_grown=state.growth.num_reached == len(lengths))
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
-            state.growth = state.growth.after(float(learned.detach()))
+            state.growth = state.growth.after(learned)
         yield record
 
 
@@ -192,7 +206,7 @@ def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: 
 def _find_codes(state: TrainingState, task: Task, length: int, seed: int) -> None:
     """Quantize the states of the model as it would be if training ended here, and go on from there."""
     assert isinstance(task, SymbolTask)
-    with state.with_final_weights() as model:
+    with state.with_final_weights() as model, on_cpu(model):
         has_codes = quantize_states(model, task, length=length, seed=seed)
     if has_codes:
         state.load_final_weights()
@@ -218,15 +232,17 @@ def _draw_length(
     return lengths[int(odds.multinomial(1, generator=generator))]
 
 
-def _update(state: TrainingState, recipe: Recipe, scheduled: int, loss: Tensor, length: int) -> StepRecord:
+def _update(
+    state: TrainingState, recipe: Recipe, scheduled: int, losses: StepLoss, length: int
+) -> tuple[StepRecord, float]:
+    """Take the step, unless it is not finite; what it reports, and the loss of what was to be learned."""
     for optimizer in state.optimizers:
         optimizer.zero_grad()
-    loss.backward()
+    losses.minimized.backward()
     limit = recipe.optimizer.clip_norm
     if ratio := recipe.optimizer.clip_ratio:
         limit = min(limit, max(MIN_CLIP_NORM, ratio * state.gradient_norm))
-    norm = float(torch.nn.utils.clip_grad_norm_(state.parameters.values(), limit))
-    value = float(loss.detach())
+    norm, value, learned = _on_host(state, torch.nn.utils.clip_grad_norm_(state.parameters.values(), limit), losses)
     if not (math.isfinite(value) and math.isfinite(norm)):
         raise Diverged(
             f"training diverged at step {state.step + 1}: loss {value}, gradient norm {norm}; "
@@ -241,7 +257,15 @@ def _update(state: TrainingState, recipe: Recipe, scheduled: int, loss: Tensor, 
     state.step += 1
     if state.average:
         _average_in(state, recipe.ema_decay)
-    return StepRecord(state.step, value, length, norm, factor * recipe.optimizer.learning_rate)
+    return StepRecord(state.step, value, length, norm, factor * recipe.optimizer.learning_rate), learned
+
+
+def _on_host(state: TrainingState, norm: Tensor, losses: StepLoss) -> tuple[float, float, float]:
+    """The gradient's norm and the losses as numbers: the one time in a step that the CPU waits for the device."""
+    of_all: float
+    of_all, *of_rank = torch.stack([whole(norm), *(loss.detach() for loss in losses)]).tolist()
+    minimized, learned = state.ranks.mean(*of_rank)
+    return of_all, minimized, learned
 
 
 def _average_in(state: TrainingState, decay: float) -> None:

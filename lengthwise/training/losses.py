@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import device_of, moved
 from lengthwise.models.base import RecurrentModel, SequenceModel, TreeModel
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, AnswersNumbers, DrawsInTraining
 from lengthwise.ops.integer_answers import integer_loss
@@ -20,6 +21,7 @@ from lengthwise.training.augmentation import (
     with_leading_pads,
 )
 from lengthwise.training.contraction import excess_growth
+from lengthwise.training.ranks import ALONE, Ranks
 from lengthwise.training.recipe import Recipe
 from lengthwise.training.state_supervision import StateHead, combine, draw_pieces, nodes_of
 
@@ -39,42 +41,50 @@ def step_loss(
     recipe: Recipe,
     scheduled: int,
     generator: torch.Generator,
+    ranks: Ranks = ALONE,
+    noise: torch.Generator | None = None,
 ) -> StepLoss:
     """The loss of a step, `scheduled` steps into the recipe's schedule.
 
     Parts besides the answers', where the recipe has them: what pieces do to the states of the task's machine; how much
     intervals grow in a step; and how far the states of suffixes of half of the strings are from those of the same
     suffixes with pads (the mean square over all numbers, where each state has noise of its own).
+
+    All draws are made on the CPU, of the whole batch, and then moved to the model's device. Of several processes, each
+    has the loss of its rows such that the mean over processes is the loss of all; `noise` draws on states, by default
+    `generator`.
     """
     weight = recipe.consistency_at(scheduled)
     block = model.pad_block if isinstance(model, AcceptsPads) else 1
     augmented = _augmented(batch, recipe, generator, block)
     compared: list[Tensor] = []
+    half = (len(batch.inputs) + 1) // 2
     if weight:
-        half = (len(batch.inputs) + 1) // 2
         suffixes = random_suffixes(Batch(batch.inputs[:half], batch.targets[:half]), generator)
         maximum = recipe.augmentation.pads_per_symbol
         padded = with_identity_padding(suffixes, generator, max_per_symbol=maximum, block=block)
-        compared = [suffixes.inputs, padded.inputs]
+        compared = [ranks.rows(suffixes.inputs), ranks.rows(padded.inputs)]
     if isinstance(model, AcceptsNoise) and (deviation := recipe.state_noise_at(scheduled)):
-        model = model.perturbed(gaussian_noise(deviation, generator))
+        model = model.perturbed(gaussian_noise(deviation, noise or generator))
     if isinstance(model, DrawsInTraining):
         model = model.drawing(generator)
-    learned, states = _loss_and_states(model, augmented, recipe.supervision, compared)
+    learned, states = _loss_and_states(model, augmented, recipe.supervision, compared, ranks)
     if recipe.states and head:
         assert isinstance(task, RegularTask), "check_task rejects others"
         assert isinstance(model, TreeModel), "check_model rejects others"
         pieces = draw_pieces(task, recipe.states, generator)
-        pieces = _augmented(Batch(pieces, pieces), recipe, generator, block).inputs
+        pieces = moved(_augmented(Batch(pieces, pieces), recipe, generator, block).inputs, device_of(model))
         nodes = combine(model, *nodes_of(model, pieces, head.table), recipe.states, generator)
         learned = learned + recipe.states.weight * head.loss(*nodes, generator)
     minimized = learned
     if contraction := recipe.contraction_at(scheduled):
         assert isinstance(model, RecurrentModel), "check_model rejects others"
-        minimized = minimized + excess_growth(model, augmented.inputs, contraction)
+        rows = moved(ranks.rows(augmented.inputs), device_of(model))
+        minimized = minimized + excess_growth(model, rows, contraction)
     if states:
         without, with_pads = states
-        minimized = minimized + weight * (without - with_pads).square().mean()
+        share = len(without) * ranks.size / half  # 1 for one process
+        minimized = minimized + weight * share * (without - with_pads).square().mean()
     return StepLoss(minimized, learned)
 
 
@@ -84,43 +94,69 @@ def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Flo
     Cross-entropy where answers are classes (of all integers where the model's are numbers), squared error where they
     are numbers.
     """
-    return _loss_and_states(model, batch, supervision, [])[0]
+    return _loss_and_states(model, batch, supervision, [], ALONE)[0]
 
 
 def _loss_and_states(
     model: SequenceModel,
-    batch: Batch,
+    whole: Batch,
     supervision: str,
     others: Sequence[Int64[Tensor, "_ _"]],
+    ranks: Ranks,
 ) -> tuple[Float[Tensor, ""], list[Float[Tensor, "_ D"]]]:
-    """The supervised loss of a batch, and the last states of other strings, read together where that is possible."""
-    if isinstance(model, AnswersNumbers):
-        return _number_loss(model, batch, supervision), model.last_states(others)
-    if supervision == "prefix":
-        loss = _mean_loss(model(batch.inputs).flatten(0, 1), batch.targets.flatten())
+    """The supervised loss of a batch, and the last states of other strings, read together where that is possible.
+
+    What depends on targets is found out on the CPU, so that no device is waited for.
+    """
+    device = device_of(model)
+    others = [moved(strings, device) for strings in others]
+    positions, batch = ranks.rows(whole.last_supervised), Batch(ranks.rows(whole.inputs), ranks.rows(whole.targets))
+    inputs, count = moved(batch.inputs, device), _num_supervised(whole, supervision)
+    if isinstance(model, AnswersNumbers) or supervision == "prefix":
+        supervised = batch.supervised
+        if supervision == "last":
+            supervised = supervised & (torch.arange(supervised.shape[1]) == positions[:, None])
+        targets = batch.targets[supervised]
+        if isinstance(model, AnswersNumbers):
+            numbers = _taken(model.numbers(inputs).flatten(), supervised)
+            share = len(targets) * ranks.size / count  # 1 for one process
+            if share:
+                loss = share * integer_loss(numbers, moved(targets, device), sharpness=model.sharpness)
+            else:  # none of this process's rows asks anything
+                loss = 0 * numbers.sum()
+        else:
+            answers = model(inputs).flatten(0, 1)
+            loss = _mean_loss(answers, batch.targets.flatten(), count, ranks)
         return loss, model.last_states(others)
-    positions = batch.last_supervised
     targets = batch.targets[torch.arange(len(positions)), positions]
     if bool((positions == batch.inputs.shape[1] - 1).all()):
-        states, *rest = model.last_states([batch.inputs, *others])
-        return _mean_loss(model.readout(states), targets), rest
-    return _mean_loss(model.logits_at(batch.inputs, positions), targets), model.last_states(others)
+        states, *rest = model.last_states([inputs, *others])
+        return _mean_loss(model.readout(states), targets, count, ranks), rest
+    return _mean_loss(model.logits_at(inputs, positions), targets, count, ranks), model.last_states(others)
 
 
-def _number_loss(model: AnswersNumbers, batch: Batch, supervision: str) -> Float[Tensor, ""]:
-    """Where numbers stand for classes."""
-    numbers, supervised = model.numbers(batch.inputs), batch.supervised
-    if supervision == "last":
-        supervised = supervised & (torch.arange(numbers.shape[1]) == batch.last_supervised[:, None])
-    return integer_loss(numbers[supervised], batch.targets[supervised], sharpness=model.sharpness)
+def _num_supervised(batch: Batch, supervision: str) -> int:
+    """How many targets the loss of a batch is the mean over."""
+    supervised = batch.supervised
+    return int((supervised if supervision == "prefix" else supervised.any(1)).sum())
 
 
-def _mean_loss(answers: Float[Tensor, "N Y"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"]) -> Float[Tensor, ""]:
-    """Over the targets that are supervised."""
+def _taken(answers: Float[Tensor, "N *Y"], supervised: Bool[Tensor, "*M"]) -> Float[Tensor, "K *Y"]:
+    """The answers where a mask on the CPU is true."""
+    return answers.index_select(0, moved(supervised.flatten().nonzero()[:, 0], answers.device))
+
+
+def _mean_loss(
+    answers: Float[Tensor, "N Y"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], count: int, ranks: Ranks
+) -> Float[Tensor, ""]:
+    """Over the targets that are supervised, of which there are `count` in all processes; targets are on the CPU."""
+    reduction, share = ("mean", 1.0) if ranks.size == 1 else ("sum", ranks.size / max(1, count))
     if not targets.is_floating_point():
-        return F.cross_entropy(answers, targets, ignore_index=IGNORE)
+        on_device = moved(targets, answers.device)
+        return share * F.cross_entropy(answers, on_device, ignore_index=IGNORE, reduction=reduction)
     supervised = ~targets.isnan()
-    return F.mse_loss(answers[supervised, 0], targets[supervised])
+    expected = moved(targets[supervised], answers.device)
+    return share * F.mse_loss(_taken(answers[:, 0], supervised), expected, reduction=reduction)
 
 
 def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator, pad_block: int) -> Batch:

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from lengthwise.devices import Precision
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -180,6 +182,8 @@ class Recipe(_Section):
     - `contraction`: makes models contract that bound their steps (`ContractionRecipe`).
     - `pace`: training ends early, or gives up, by what it has reached (`PaceRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
+    - `precision`: what products of matrices are computed in, while training and when the run is measured. Weights,
+      sums and the optimizer are float32 in any case. Certificates, which are about float32 nets, refuse `"bfloat16"`.
     """
 
     steps: int = Field(6_000, ge=1, le=MAX_STEPS)
@@ -199,6 +203,7 @@ class Recipe(_Section):
     contraction: ContractionRecipe | None = Field(None, exclude_if=lambda contraction: contraction is None)
     pace: PaceRecipe | None = Field(None, exclude_if=lambda pace: pace is None)
     ema_decay: float = Field(0.99, ge=0, lt=1)
+    precision: Precision = Field("float32", exclude_if=lambda precision: precision == "float32")
     checkpoint_every: int = Field(500, ge=1, le=MAX_STEPS)
 
     @model_validator(mode="after")

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.conventions import PAD
+from lengthwise.devices import moved
 from lengthwise.models.base import SequenceModel, TreeModel
 from lengthwise.models.capabilities import AcceptsNoise, ShowsNodes
 from lengthwise.ops.tree_attention import merge_of
@@ -33,7 +34,8 @@ class StateHead(nn.Module):
 
     def __init__(self, machine: Semiautomaton, d_model: int) -> None:
         super().__init__()
-        self.table = torch.from_numpy(machine.table.copy())
+        self.table: Tensor
+        self.register_buffer("table", torch.from_numpy(machine.table.copy()), persistent=False)
         num_states = machine.num_states
         self.weight = nn.Parameter(torch.zeros(num_states, num_states, d_model))
         self.bias = nn.Parameter(torch.zeros(num_states, num_states))
@@ -42,7 +44,7 @@ class StateHead(nn.Module):
         self, nodes: Float[Tensor, "N D"], maps: Int64[Tensor, "N Q"], generator: torch.Generator
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy over nodes and some of the machine's states, which are drawn."""
-        supervised = torch.randperm(len(self.table), generator=generator)[:STATES_AT_ONCE]
+        supervised = moved(torch.randperm(len(self.table), generator=generator)[:STATES_AT_ONCE], nodes.device)
         normed = F.layer_norm(nodes, nodes.shape[-1:])
         logits = F.linear(normed, self.weight[supervised].flatten(0, 1), self.bias[supervised].flatten())
         return F.cross_entropy(logits.view(-1, len(self.table)), maps[:, supervised].flatten())
@@ -83,7 +85,8 @@ def combine(
     for _ in range(recipe.rounds):
         _, which, counts = maps.unique(dim=0, return_inverse=True, return_counts=True)
         odds = 1.0 / counts[which]
-        drawn = odds.multinomial(chunk_size * recipe.combined, replacement=True, generator=generator)
+        drawn = odds.cpu().multinomial(chunk_size * recipe.combined, replacement=True, generator=generator)
+        drawn = moved(drawn, states.device)
         states = merge(states[drawn].unflatten(0, (chunk_size, -1)), None)
         if isinstance(model, AcceptsNoise) and model.perturb:
             states = model.perturb(states)
@@ -109,7 +112,7 @@ def maps_of_nodes(
 
     The symbols of node n at a level are as many as its chunks hold, and end N - n - 1 nodes before the end.
     """
-    identity = torch.arange(len(table))
+    identity = torch.arange(len(table), device=table.device)
     symbols = table.T[inputs.clamp(min=0)]
     levels = [torch.where((inputs == PAD)[..., None], identity, symbols)]
     while len(levels) == 1 or levels[-1].shape[1] > 1:

@@ -1,68 +1,98 @@
-"""Pictures of machines hold every state, its answer, and every transition."""
+"""Drawings of machines hold every state, its answer, and every transition with all of its symbols."""
 
-import re
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from lengthwise.automata import Semiautomaton, Transducer
-from lengthwise.automata.drawing import MAX_DRAWN, RADIUS, SPACING, machine_svg
+from lengthwise.automata.drawing import MAX_DRAWN, machine_svg, why_not_drawn
+from lengthwise.automata.layout import RADIUS
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.conventions import IGNORE
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(machine: Transducer, classes: tuple[str, ...]) -> tuple[set[tuple[int, int, str]], list[str]]:
-    """Transitions (from, to, label) and answers, read back from the picture by where its lines begin and end."""
-    root = ElementTree.fromstring(machine_svg(machine, classes))
-    arcs = [path.get("d") for path in root.iter(f"{SVG}path") if path.get("class") == "arc"]
-    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
-    ends = [[int(float(number)) for number in re.findall(r"-?\d+(?:\.\d+)?", arc)] for arc in arcs]
-    state = [(round(numbers[0] / SPACING), round(numbers[-2] / SPACING)) for numbers in ends]
-    return {(*pair, label) for pair, label in zip(state, texts, strict=False)}, texts[len(arcs) :]
+def groups(picture: str, kind: str) -> list[ElementTree.Element]:
+    return [group for group in ElementTree.fromstring(picture).iter(f"{SVG}g") if group.get("class") == kind]
 
 
-def test_every_transition_and_answer_is_drawn() -> None:
-    language = dfa_from_regex("(a|b)*abb").minimize().transducer
-    arcs, answers = drawn(language, ("out", "in"))
-    expected: dict[tuple[int, int], list[str]] = {}
-    for start, row in enumerate(language.semiautomaton.table.tolist()):
-        for symbol, end in zip(language.symbols, row, strict=True):
-            expected.setdefault((start, end), []).append(symbol)
-    assert arcs == {(*ends, ", ".join(symbols)) for ends, symbols in expected.items()}
-    assert answers == [("out", "in")[output] for output in language.outputs]
+def ends(group: ElementTree.Element) -> tuple[int, int]:
+    return int(group.get("data-from")), int(group.get("data-to"))
+
+
+def text_of(group: ElementTree.Element) -> str:
+    return " ".join(span.text for span in group.iter(f"{SVG}tspan"))
+
+
+def expected_symbols(machine: Transducer) -> dict[tuple[int, int], list[str]]:
+    symbols: dict[tuple[int, int], list[str]] = {}
+    for start, row in enumerate(machine.semiautomaton.table.tolist()):
+        for symbol, end in zip(machine.symbols, row, strict=True):
+            symbols.setdefault((start, end), []).append(symbol)
+    return symbols
+
+
+def test_every_transition_and_answer_is_drawn_and_parallel_ones_are_one_arrow() -> None:
+    machine = dfa_from_regex("(a|b|c)*ab(a|b)*").minimize().transducer
+    picture = machine_svg(machine, ("out", "in"))
+    expected = {pair: ", ".join(symbols) for pair, symbols in expected_symbols(machine).items()}
+    assert any(one == other for one, other in expected), "there are loops"
+    assert any("," in symbols for symbols in expected.values()), "there are parallel transitions"
+    labels = groups(picture, "label")
+    assert {ends(label): text_of(label) for label in labels} == expected
+    assert len(labels) == len(expected)
+    titles = {ends(group): group.findtext(f"{SVG}title").split(": ")[1] for group in groups(picture, "transition")}
+    assert titles == expected
+    states = {int(state.get("data-state")): state.findall(f"{SVG}text")[0].text for state in groups(picture, "state")}
+    assert states == {state: ("out", "in")[output] for state, output in enumerate(machine.outputs.tolist())}
+
+
+def test_an_arrow_begins_and_ends_at_its_states() -> None:
+    machine = dfa_from_regex("(a|b)*abb").minimize().transducer
+    picture = machine_svg(machine, ("out", "in"))
+    centers = {}
+    for state in groups(picture, "state"):
+        circle = state.find(f"{SVG}circle")
+        centers[int(state.get("data-state"))] = np.array([float(circle.get("cx")), float(circle.get("cy"))])
+    for group in groups(picture, "transition"):
+        numbers = group.find(f"{SVG}path").get("d").replace("M", " ").replace("Q", " ").replace("C", " ").split()
+        first, last = np.array(numbers[:2], dtype=float), np.array(numbers[-2:], dtype=float)
+        one, other = ends(group)
+        assert np.linalg.norm(first - centers[one]) < RADIUS + 5
+        assert np.linalg.norm(last - centers[other]) < RADIUS + 6
 
 
 def test_symbols_and_answers_are_escaped_and_long_lists_are_counted() -> None:
-    table = np.zeros((1, 7), dtype=int)
-    machine = Transducer(Semiautomaton(table, ("<", "&", "c", "d", "e", "f", "g")), 0, np.array([0]))
-    arcs, answers = drawn(machine, ("<yes>",))
-    assert arcs == {(0, 0, "<, &, c, d, e and 2 more")}
-    assert answers == ["<yes>"]
+    symbols = ("<", "&", '"', *(f"word{number}" for number in range(20)))
+    machine = Transducer(Semiautomaton(np.zeros((1, len(symbols)), dtype=int), symbols), 0, np.array([0]))
+    picture = machine_svg(machine, ("<yes>",))
+    (label,) = groups(picture, "label")
+    quoted = text_of(label)
+    assert quoted.startswith('<, &, ", word0')
+    assert quoted.endswith(" more")
+    num_quoted = len(quoted.partition(", and ")[0].split(", ")) if ", and " in quoted else quoted.count(", ")
+    assert int(quoted.split()[-2]) == len(symbols) - num_quoted
+    (arrow,) = groups(picture, "transition")
+    assert arrow.findtext(f"{SVG}title") == f"0 to 0: {', '.join(symbols)}"
+    (state,) = groups(picture, "state")
+    assert state.find(f"{SVG}text").text == "<yes>"
 
 
 def test_a_state_without_an_answer_is_white_and_empty() -> None:
     machine = Transducer(Semiautomaton(np.array([[1], [1]]), ("x",)), 0, np.array([IGNORE, 0]))
-    assert drawn(machine, ("done",))[1] == ["", "done"]
-
-
-def test_circles_stay_inside_the_picture() -> None:
-    table = np.roll(np.arange(6), -1)[:, None]
-    root = ElementTree.fromstring(
-        machine_svg(Transducer(Semiautomaton(table, ("x",)), 3, np.arange(6)), tuple("abcdef"))
-    )
-    left, top, width, height = map(float, root.get("viewBox").split())
-    for circle in root.iter(f"{SVG}circle"):
-        assert left <= float(circle.get("cx")) - RADIUS < float(circle.get("cx")) + RADIUS <= left + width
-        assert top <= -RADIUS < RADIUS <= top + height
+    first, second = groups(machine_svg(machine, ("done",)), "state")
+    assert [state.find(f"{SVG}text").text for state in (first, second)] == [None, "done"]
+    assert first.find(f"{SVG}circle").get("fill") == "white"
 
 
 def test_large_machines_and_missing_names_are_refused_in_one_sentence() -> None:
     size = MAX_DRAWN + 1
     chain = Transducer(Semiautomaton(np.arange(size)[:, None], ("x",)), 0, np.zeros(size, dtype=int))
-    with pytest.raises(ValueError, match="machine: expected at most 40 states to draw, got 41; minimize it first"):
+    expected = "machine: expected at most 40 states to draw, got 41; minimize it first, or write it as DOT"
+    with pytest.raises(ValueError, match=expected):
         machine_svg(chain, ("a",))
+    assert "DOT" in why_not_drawn(chain)
     with pytest.raises(ValueError, match="classes: expected a name for answer 1, got 1 names"):
         machine_svg(Transducer(Semiautomaton(np.array([[0]]), ("x",)), 0, np.array([1])), ("a",))

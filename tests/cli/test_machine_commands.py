@@ -1,4 +1,4 @@
-"""`lengthwise diff`, `convert` and `compare`: what they print, and their exit codes."""
+"""`lengthwise diff`, `convert` and `certify --machine`: what they print, and their exit codes."""
 
 from pathlib import Path
 
@@ -51,8 +51,9 @@ def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
         (("diff", "a*", "bad.dot"), "bad.dot: line 1: expected a directed graph, which begins with digraph, got graph"),
         (("convert", "a*", "m.docx"), "m.docx: expected a machine's file (.att, .txt, "),
         (("convert", "a*", "folder.dot"), "folder.dot: expected a file to write, got a folder; name a file in it"),
-        (("compare", "none", "--machine", "a*"), "none: "),
-        (("compare", "none", "--machine", "a*", "--min-level", "prove"), "--min-level: unknown level 'prove'; did you"),
+        (("certify", "none", "--machine", "a*"), "none: "),
+        (("certify", "none", "--machine", "a*", "--min-level", "prove"), "--min-level: unknown level 'prove'; did you"),
+        (("certify", "none", "--machine", "a*", "--proof"), "--machine: expected neither --check nor --proof next to"),
     ],
 )
 def test_wrong_requests_are_one_sentence(arguments: tuple[str, ...], message: str, capsys) -> None:
@@ -88,18 +89,19 @@ def test_convert_says_where_there_is_no_answer(capsys) -> None:
 
 
 @pytest.mark.usefixtures("fewer_strings")
-def test_compare_certifies_a_net_by_a_machine(capsys) -> None:
+def test_a_net_is_certified_by_a_machine(capsys) -> None:
     assert exit_code("compile", "(a|b)*abb", "--to", "rnn", "--out", "net") == 0
     assert exit_code("convert", "(b*a)+bb", "right.dot") == 0
     capsys.readouterr()
-    code, out, _ = printed(capsys, "compare", "net", "--machine", "right.dot", "--out", "right.json")
+    code, out, _ = printed(capsys, "certify", "net", "--machine", "right.dot", "--out", "right.json")
     assert (code, out.split(":")[0], out.splitlines()[-1]) == (0, "proved", "wrote: right.json")
     assert printed(capsys, "diff", "right.json", "right.dot")[:2] == (
         0,
         "equal\nnot compared: the empty string, of which right.json says nothing\n",
     )
-    code, out, error = printed(capsys, "compare", "net", "--machine", "(a|b)*bb")
+    assert not Path("net", "certificate.json").exists(), "by another machine than its own, only where it is told"
+    code, out, error = printed(capsys, "certify", "net", "--machine", "(a|b)*bb", "--min-level", "tested")
     assert code == 1
     assert "counterexample: bb: the model says out, right is in" in out
-    assert not error, "the counterexample says why"
-    assert printed(capsys, "compare", "net", "--machine", "(a|b)*bb", "--min-level", "refuted")[0] == 0
+    assert error == "lengthwise: --min-level: expected tested or higher, got refuted\n"
+    assert printed(capsys, "certify", "net", "--machine", "(a|b)*bb")[0] == 0

@@ -12,7 +12,7 @@ from lengthwise.registry import UnknownName
 from lengthwise.report.pages.results import write_page
 from lengthwise.report.pages.study import STUDY_PAGES
 from lengthwise.runs.execute import execute
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 
 
 @pytest.fixture(params=list(EXPERIMENTS))

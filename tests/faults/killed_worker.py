@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs import pool
 from lengthwise.runs.execute import Interrupted
+from lengthwise.runs.pools import local, sweep, worker
+from lengthwise.runs.pools.local import LocalPool
 from lengthwise.runs.spec import make_spec
 
 
@@ -25,28 +26,30 @@ def locks_of(shared: Any, depth: int = 3) -> Iterator[SemLock]:
 
 def die(*_: Any) -> None:
     """Do this instead of a run."""
-    for shared in vars(pool).values():
-        for lock in locks_of(shared):
-            lock.acquire(block=False)
+    for module in (local, worker):
+        for shared in vars(module).values():
+            for lock in locks_of(shared):
+                lock.acquire(block=False)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ in ("__main__", "__mp_main__"):  # in this script and its workers, not where doctests are collected
-    pool._execute_in_worker = die
+    sweep.execute_job = die
 
 if __name__ == "__main__":
     settings = {"model": {"d_model": 8, "num_heads": 2}, "train": {"steps": 20, "batch_size": 4, "max_length": 8}}
     specs = [make_spec("parity", "regular-gpt", settings, seed=seed) for seed in (0, 1)]
     for is_stopping in (False, True):
         try:
-            outcomes = pool.execute_all(
-                specs,
-                Path(sys.argv[1]),
-                [EvaluationPlan()] * len(specs),
-                print,
-                num_workers=2,
-                stop_requested=is_stopping.__bool__,
-            )
+            with LocalPool(2) as pool:
+                outcomes = sweep.execute_all(
+                    specs,
+                    Path(sys.argv[1]),
+                    [EvaluationPlan()] * len(specs),
+                    print,
+                    pool=pool,
+                    stop_requested=is_stopping.__bool__,
+                )
             sys.stdout.writelines(f"{outcome.reason}\n" for outcome in outcomes)
         except Interrupted as error:
             sys.stdout.write(f"{error}\n")

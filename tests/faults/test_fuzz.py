@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fuzz import finding, fuzz
 
-from lengthwise.runs.pool import PRELOADED
+from lengthwise.runs.pools.local import PRELOADED
 
 pytestmark = pytest.mark.unchecked
 

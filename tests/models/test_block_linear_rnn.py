@@ -142,7 +142,7 @@ def test_a_mixture_answers_as_a_state_drawn_at_random_does(dtype: torch.dtype) -
     """All paths of states, one by one: their probabilities, times those of the answers in their last states."""
     model = make(d_model=3, block_dim=3, read="mixture").to(dtype)
     (tokens,) = torch.tensor([[2, 0, 4]])
-    columns, _ = model._tables()
+    columns = model._tables_of(model.embedding.weight).transitions
     first, answers = model.layers[0].initial_state(1)[0, 0], model.readout.weight.softmax(-1)
     expected = torch.zeros(5, dtype=dtype)
     for path in itertools.product(range(3), repeat=4):
@@ -208,7 +208,7 @@ def test_a_block_dimension_that_divides_nothing_is_named() -> None:
 def test_without_hidden_units_a_symbol_is_the_logits_of_its_matrix() -> None:
     model = make(d_model=6, block_dim=3, hidden=0)
     logits = model.embedding.weight.unflatten(1, (2, 3, 3))
-    torch.testing.assert_close(model._tables()[0], logits.softmax(-2))
+    torch.testing.assert_close(model._tables_of(model.embedding.weight).transitions, logits.softmax(-2))
     assert {name.split(".")[0] for name, _ in model.named_parameters()} == {"embedding", "layers", "readout"}
     for config in ({"columns": "clamped"}, {"num_layers": 2}):
         with pytest.raises(ValueError, match="hidden: expected at least 1 unit unless one layer"):
@@ -227,3 +227,23 @@ def test_presets_are_right_far_beyond_the_training_length(task: str, preset: str
     batch = spec.task.sample(200, 4_999, torch.Generator().manual_seed(1))
     with torch.no_grad():
         assert bool((model.last(batch.inputs).argmax(1) == batch.targets[:, -1]).all())
+
+
+@pytest.mark.parametrize("config", [{"columns": "clamped", "num_layers": 2}, {"hidden": 0}], ids=["layers", "logits"])
+def test_transitions_are_made_of_the_symbols_of_the_input_alone(config: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same numbers and gradients as with those of all symbols, where a vocabulary is large."""
+    results = []
+    inputs = torch.tensor([[4, 1, 1, 4, 3], [1, 1, 1, 3, 4]])
+    for maximum in (5, 4):
+        monkeypatch.setattr(block_linear_rnn, "MAX_TABLED_SYMBOLS", maximum)
+        model = make(**config)
+        tables, _ = model._tables(inputs)
+        state = model.initial_state(2)
+        stepped, _ = model.step(inputs[:, 0], state)
+        answers = torch.cat([model(inputs).flatten(0, 1), model.last(inputs), stepped])
+        gradients = torch.autograd.grad(answers.square().sum(), list(model.parameters()))
+        results.append((len(tables.transitions), answers, gradients))
+    (of_all, answers, gradients), (of_input, same_answers, same_gradients) = results
+    assert (of_all, of_input) == (5, 3)
+    torch.testing.assert_close(same_answers, answers)
+    torch.testing.assert_close(same_gradients, gradients)

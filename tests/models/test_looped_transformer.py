@@ -8,6 +8,8 @@ import torch
 from lengthwise.conventions import PAD
 from lengthwise.models.looped_transformer import LoopedTransformer, LoopedTransformerConfig, Variant
 from lengthwise.models.transformer import Transformer, TransformerConfig
+from lengthwise.ops.sinusoids import position_sinusoids
+from lengthwise.presets import PRESETS
 
 VARIANTS = get_args(Variant)
 
@@ -137,6 +139,29 @@ def test_parameters_are_those_of_the_published_models() -> None:
         assert round(count(LoopedTransformer(config, **vectors)) / 1e6, 3) == millions
 
 
+def test_language_models_have_the_sizes_of_the_published_ones() -> None:
+    """Width 2,048, 1,024 positions, one table for symbols and answers; published maps and norms have no biases."""
+    width, size = 2048, 50_304
+    counts = {}
+    for variant in ("code", "timestep"):
+        config = LoopedTransformerConfig(**PRESETS["xu2024-language"].models["looped-transformer"], variant=variant)
+        with torch.device("meta"):
+            counts[variant] = count(LoopedTransformer(config, vocab_size=size, num_classes=size))
+    biases, gains_of_loops = 10 * width, 2 * width
+    assert round((counts["code"] - biases - gains_of_loops) / 1e6, 2) == 155.45
+    assert round((counts["timestep"] - biases) / 1e6, 2) == 176.96
+
+
+def test_a_tied_looped_model_is_read_out_by_its_embedding_at_any_number_of_loops() -> None:
+    for variant in ("code", "timestep"):
+        model = make(variant=variant, readout="tied", read_in="plain", initialization="gpt2")
+        for num_loops in (1, 5):
+            deeper = model.with_loops(num_loops)
+            read = model.read_in.embedding.weight[draw()] + position_sinusoids(9, 8).double()
+            state = model.readout[0](deeper.states(read))
+            torch.testing.assert_close(deeper(draw()), state @ model.read_in.embedding.weight[:4].T)
+
+
 def test_vectors_are_read_in() -> None:
     model = make(vectors=True, learned_positions=9)
     inputs = torch.randn(3, 9, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -161,6 +186,8 @@ def test_bad_inputs_and_sizes_are_one_sentence() -> None:
         LoopedTransformer(LoopedTransformerConfig(), num_classes=2)
     with pytest.raises(ValueError, match="num_heads: expected a divisor of d_model=64, got 5"):
         TransformerConfig(num_heads=5)
+    with pytest.raises(ValueError, match="readout: expected 'linear' for vectors, which have no embedding, got 'tied'"):
+        LoopedTransformer(LoopedTransformerConfig(readout="tied"), input_dim=2, num_classes=2)
 
 
 def test_gpt2s_initialization_is_smaller_into_the_residual() -> None:

@@ -44,7 +44,7 @@ def test_every_count_of_every_model_has_a_bound(name: str, field: str, size: int
     ],
 )
 def test_nets_of_too_many_parameters_are_rejected_before_they_are_built(name: str, settings: dict) -> None:
-    sentence = r"model: expected at most 50,000,000 parameters, got [\d,]+; lower its width"
+    sentence = r"model: expected at most 200,000,000 parameters, got [\d,]+; lower its width"
     start = time.process_time()
     with pytest.raises(ValueError, match=sentence):
         make_spec("parity", name, {"model": settings})

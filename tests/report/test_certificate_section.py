@@ -3,9 +3,9 @@
 import pytest
 
 from lengthwise.certification.certify import certify
+from lengthwise.certification.class_names import class_names
 from lengthwise.constructions import construct
 from lengthwise.report.pages.certificate import certificate_section
-from lengthwise.report.tables.certificate import class_names
 from lengthwise.tasks import make_task
 
 pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("fewer_strings")]
@@ -19,6 +19,7 @@ def test_the_table_of_a_recurrent_machine_says_where_each_symbol_leads() -> None
     assert list(charts) == ["map-0"]
     cells = html.replace("<td>", "|").replace("</td>", "").replace("<th>", "|").replace("</th>", "")
     assert "state \\ symbol|answer|0|1" in cells
+    assert html.count('class="state"') == 3, "the machine is drawn"
     for row in ("|(start)|out|0|1", "|0|out|0|0", "|1|in|0|1"):
         assert row in cells
 
@@ -34,4 +35,5 @@ def test_a_start_that_nothing_leads_back_to_has_a_name() -> None:
 def test_a_large_machine_has_no_table() -> None:
     task = make_task("word-problem", group="Z31")
     html, _ = certificate_section({"a run": certify(construct("rnn", task).model, task)})
+    assert html.count('class="state"') in (31, 32), "it is drawn all the same"
     assert "state \\ symbol" not in html

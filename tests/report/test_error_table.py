@@ -31,7 +31,7 @@ from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import RunFolder, RunResult, load_run
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.predict import predict_text
 from lengthwise.runs.spec import make_spec
 

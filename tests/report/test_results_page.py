@@ -12,7 +12,7 @@ from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.tables.experiment import cell_table, detail_table, main_table
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.runs.journal import Probe
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import make_spec
 
 

@@ -11,7 +11,7 @@ from lengthwise.experiments.base import Cell
 from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.tables.cells import best_by_loss
 from lengthwise.report.tables.experiment import cell_table, main_table
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.records import read_records, write_records
 from lengthwise.runs.spec import make_spec
 

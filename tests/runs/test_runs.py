@@ -12,7 +12,9 @@ from lengthwise.randomness import generator_for
 from lengthwise.runs import execute as execute_module
 from lengthwise.runs.execute import Interrupted, Progress, execute
 from lengthwise.runs.folder import RunFolder, RunResult, load_run
-from lengthwise.runs.pool import execute_all, finished
+from lengthwise.runs.pools.local import LocalPool
+from lengthwise.runs.pools.outcome import finished
+from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.predict import predict_text
 from lengthwise.runs.spec import RunSpec, make_spec, merge, parse_assignments, read_settings, spec_from_json
 from lengthwise.training.checkpoint import load_checkpoint, load_weights
@@ -310,7 +312,8 @@ def test_no_draft_is_left_behind(tmp_path: Path) -> None:
 
 def test_the_pool_gives_the_same_bits_as_one_process(tmp_path: Path) -> None:
     specs, seen = [small_spec(0), small_spec(1)], []
-    outcomes = execute_all(specs, tmp_path / "pool", [PLAN] * len(specs), seen.append, num_workers=2)
+    with LocalPool(2) as pool:
+        outcomes = execute_all(specs, tmp_path / "pool", [PLAN] * len(specs), seen.append, pool=pool)
     assert all(outcome.result is not None for outcome in outcomes)
     assert {progress.run_id for progress in seen} == {spec.id for spec in specs}
     for spec in specs:
@@ -322,7 +325,8 @@ def test_a_failed_run_stops_no_other_and_says_why(tmp_path: Path) -> None:
     specs = [small_spec(0), small_spec(1)]
     (tmp_path / specs[0].id).mkdir()
     (tmp_path / specs[0].id / "checkpoint.safetensors").write_text("rubbish")
-    failed, done = execute_all(specs, tmp_path, [PLAN] * len(specs), lambda progress: None, num_workers=1)
+    with LocalPool(1) as pool:
+        failed, done = execute_all(specs, tmp_path, [PLAN] * len(specs), lambda progress: None, pool=pool)
     assert failed.result is None
     assert "damaged checkpoint" in failed.reason
     assert done.result is not None
@@ -331,10 +335,9 @@ def test_a_failed_run_stops_no_other_and_says_why(tmp_path: Path) -> None:
 def test_the_pool_stops_on_request_and_goes_on_later(tmp_path: Path) -> None:
     specs = [small_spec(seed, steps=3000) for seed in range(4)]
     seen: list[Progress] = []
-    with pytest.raises(Interrupted, match="the same command goes on"):
-        execute_all(
-            specs, tmp_path, [PLAN] * len(specs), seen.append, num_workers=2, stop_requested=lambda: len(seen) > 3
-        )
+    with LocalPool(2) as pool, pytest.raises(Interrupted, match="the same command goes on"):
+        execute_all(specs, tmp_path, [PLAN] * len(specs), seen.append, pool=pool, stop_requested=lambda: len(seen) > 3)
+    assert not list(tmp_path.glob(".sweep-*"))
     statuses = [RunFolder(tmp_path / spec.id).read_status() for spec in specs]
     assert {status.status for status in statuses} <= {"new", "interrupted"}
     assert any(0 < status.step < 3000 for status in statuses)

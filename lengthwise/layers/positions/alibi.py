@@ -18,8 +18,9 @@ class ALiBi(DistanceBias):
     """
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
-        slopes = torch.tensor(alibi_slopes(self.sizes.num_heads), dtype=torch.float64)
-        falling: Tensor = torch.tensordot(slopes, distance.double(), 0)
+        dtype = torch.float32 if distance.device.type == "mps" else torch.float64  # which MPS lacks
+        slopes = torch.tensor(alibi_slopes(self.sizes.num_heads), dtype=dtype, device=distance.device)
+        falling: Tensor = torch.tensordot(slopes, distance.to(dtype), 0)
         return -falling
 
 

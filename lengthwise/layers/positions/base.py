@@ -44,7 +44,7 @@ class CausalAttention:
         positions: Int64[Tensor, " B"],
     ) -> Float[Tensor, "B H 1 E"]:
         """The same numbers as `attend` at one position of each row, whose query alone is given."""
-        seen = torch.arange(key.shape[2]) <= positions[:, None, None, None]
+        seen = torch.arange(key.shape[2], device=key.device) <= positions[:, None, None, None]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:

@@ -24,9 +24,9 @@ class ScoreBias(PositionEncoding):
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
         """The definition: b_h(i, j) of pairs of positions i >= j, pair by pair."""
 
-    def rows(self, start: int, stop: int) -> Float[Tensor, "H N M"]:
+    def rows(self, start: int, stop: int, device: torch.device) -> Float[Tensor, "H N M"]:
         """The biases of queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1; -inf where the key is later."""
-        return self.causal_pairs(torch.arange(start, stop)[:, None], torch.arange(stop)[None])
+        return self.causal_pairs(*_positions(start, stop, device))
 
     def causal_pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
         """The bias of any pairs of positions, -inf where the key is later."""
@@ -46,8 +46,14 @@ class DistanceBias(ScoreBias):
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
         return self.by_distance(query - key)
 
-    def rows(self, start: int, stop: int) -> Float[Tensor, "H N M"]:
-        return spread(self.by_distance(torch.arange(stop - 1, -1, -1)), stop - start)
+    def rows(self, start: int, stop: int, device: torch.device) -> Float[Tensor, "H N M"]:
+        return spread(self.by_distance(torch.arange(stop - 1, -1, -1, device=device)), stop - start)
+
+
+def _positions(start: int, stop: int, device: torch.device) -> tuple[Int64[Tensor, "N 1"], Int64[Tensor, "1 M"]]:
+    """Queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1."""
+    keys = torch.arange(stop, device=device)
+    return keys[start:, None], keys[None]
 
 
 def spread(falling: Float[Tensor, "H M"], num_rows: int) -> Float[Tensor, "H N M"]:
@@ -87,11 +93,11 @@ class BiasedAttention(CausalAttention):
         value: Float[Tensor, "B H T E"],
         positions: Int64[Tensor, " B"],
     ) -> Float[Tensor, "B H 1 E"]:
-        bias = self.encoding.causal_pairs(positions[:, None], torch.arange(key.shape[2])[None])
+        bias = self.encoding.causal_pairs(positions[:, None], torch.arange(key.shape[2], device=key.device)[None])
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias.to(query).transpose(0, 1)[:, :, None])
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
-        positions = torch.arange(query.shape[2])
+        positions = torch.arange(query.shape[2], device=query.device)
         earlier = torch.minimum(positions[:, None], positions)
         return super().scores(query, key) + self.encoding.pairs(positions[:, None], earlier).to(query)
 
@@ -110,4 +116,4 @@ class BiasedAttention(CausalAttention):
             )
 
     def _rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "1 H N M"]:
-        return self.encoding.rows(start, stop).to(like)[None]
+        return self.encoding.rows(start, stop, like.device).to(like)[None]

@@ -57,15 +57,16 @@ class FIREBias(ScoreBias):
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
         return self._biases(query - key, torch.maximum(query.to(self.c), self._limit))
 
-    def rows(self, start: int, stop: int) -> Float[Tensor, "H N M"]:
+    def rows(self, start: int, stop: int, device: torch.device) -> Float[Tensor, "H N M"]:
         """Up to position L the distance alone decides, so that the net is computed for each distance once.
 
         Beyond, its hidden units, `HIDDEN` for each pair, are computed for a part of the rows at a time.
         """
         if stop - 1 < float(self._limit.detach()):
-            return spread(self._biases(torch.arange(stop - 1, -1, -1), self._limit), stop - start)
-        parts = torch.arange(start, stop)[:, None].split(max(1, MAX_ELEMENTS_PER_CHUNK // (HIDDEN * stop)))
-        return torch.cat([self.causal_pairs(part, torch.arange(stop)[None]) for part in parts], 1)
+            return spread(self._biases(torch.arange(stop - 1, -1, -1, device=device), self._limit), stop - start)
+        keys = torch.arange(stop, device=device)
+        parts = keys[start:, None].split(max(1, MAX_ELEMENTS_PER_CHUNK // (HIDDEN * stop)))
+        return torch.cat([self.causal_pairs(part, keys[None]) for part in parts], 1)
 
     @property
     def _limit(self) -> Float[Tensor, ""]:

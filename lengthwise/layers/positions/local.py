@@ -25,5 +25,5 @@ class LocalAttention(DistanceBias):
         return self.sizes.max_positions
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
-        bias = torch.zeros(distance.shape).masked_fill(distance >= self.window, -torch.inf)
+        bias = torch.zeros(distance.shape, device=distance.device).masked_fill(distance >= self.window, -torch.inf)
         return bias.expand(self.sizes.num_heads, *distance.shape)

@@ -34,7 +34,8 @@ class RotaryPositions(PositionEncoding):
     def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
         angles = position_angles(states.shape[1], self.sizes.d_model // self.sizes.num_heads)
         turns = torch.polar(torch.ones_like(angles), angles)
-        rotated = RotatedAttention(turns.to(torch.complex128 if states.dtype == torch.float64 else torch.complex64))
+        dtype = torch.complex128 if states.dtype == torch.float64 else torch.complex64
+        rotated = RotatedAttention(turns.to(states.device, dtype))
         return [rotated] * self.sizes.num_layers
 
 

@@ -64,7 +64,7 @@ class XLAttention(CausalAttention):
         positions: Int64[Tensor, " B"],
     ) -> Float[Tensor, "B H 1 E"]:
         length = key.shape[2]
-        distance = positions[:, None] - torch.arange(length)
+        distance = positions[:, None] - torch.arange(length, device=key.device)
         of_distances = self._of_distances(query, self.falling)
         column = (length - 1 - distance.clamp(min=0))[:, None, None].expand_as(of_distances)
         bias = of_distances.gather(-1, column).masked_fill((distance < 0)[:, None, None], -torch.inf)
@@ -72,7 +72,7 @@ class XLAttention(CausalAttention):
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
         """With a vector W_R R_{i-j} for each pair, [H, T, T, E]."""
-        positions = torch.arange(query.shape[2])
+        positions = torch.arange(query.shape[2], device=query.device)
         distance = (positions[:, None] - positions).clamp(min=0)
         relative = self.falling.flip(1)[:, distance]
         of_distances = ((query + self.v)[..., None, :] * relative).sum(-1)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import altair as alt
@@ -42,12 +42,7 @@ def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = Tru
     long = [_value(row, point) for row in rows for point in row.long.values()]
     lengths = [value["length"] for value in dense + long] or [trained_to]
     domain = [min(trained_to, *lengths) / 2, max(trained_to, *lengths) * 1.6]
-    x = alt.X(
-        "length:Q",
-        title="length",
-        scale=alt.Scale(type="log", domain=domain, nice=False),
-        axis=alt.Axis(format="~s", values=log_ticks(*domain), grid=False, labelOverlap="greedy"),
-    )
+    x = _length_axis(domain)
     layers = [
         *_training_length(trained_to, x),
         *_baseline(rows, x),
@@ -55,6 +50,50 @@ def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = Tru
         *_long_points(long, x, seeds),
     ]
     return alt.LayerChart(layer=layers, width=WIDTH, height=HEIGHT)
+
+
+def comparison_chart(
+    models: Mapping[str, Sequence[RunRow]], *, trained_to: Sequence[int], hover: bool = True
+) -> alt.LayerChart:
+    """Accuracy of the final answer against length, one color for each model: the mean over its seeds.
+
+    Bands, and rules at the long lengths, go from the lowest seed to the highest. Dashed: the best constant answer.
+    Vertical rules: the longest training lengths.
+    """
+    dense, long = _means(models, is_long=False), _means(models, is_long=True)
+    rows = [row for of_model in models.values() for row in of_model]
+    lengths = [value["length"] for value in dense + long] + list(trained_to)
+    domain = [min(lengths) / 2, max(lengths) * 1.6]
+    x = _length_axis(domain)
+    color = _color("model", list(models), columns=2)
+    lines = alt.Chart(alt.InlineData(values=dense)).encode(x=x, color=color)
+    points = alt.Chart(alt.InlineData(values=long)).encode(x=x, color=color, tooltip=_MEAN_TOOLTIP)
+    y, low, high = _accuracy(), alt.Y("low:Q", title=""), alt.Y2("high:Q")
+    layers = [
+        *(layer for length in trained_to for layer in _training_length(length, x)),
+        *_baseline(rows, x),
+        lines.mark_area(opacity=0.15).encode(y=low, y2=high),
+        lines.mark_line(strokeWidth=2).encode(y=y),
+        *([lines.mark_point(opacity=0, size=60, filled=True).encode(y=y, tooltip=_MEAN_TOOLTIP)] if hover else []),
+        points.mark_rule(strokeWidth=1.5).encode(y=low, y2=high),
+        points.mark_point(shape="diamond", filled=True, size=50, opacity=1).encode(y=y),
+    ]
+    return alt.LayerChart(layer=layers, width=2 * WIDTH, height=HEIGHT)
+
+
+def _means(models: Mapping[str, Sequence[RunRow]], *, is_long: bool) -> list[Value]:
+    """Mean, lowest and highest accuracy over the seeds of each model at each length."""
+    values = []
+    for name, rows in models.items():
+        accuracies: dict[int, list[float]] = {}
+        for row in rows:
+            for point in row.long.values() if is_long else row.dense.points:
+                accuracies.setdefault(point.length, []).append(point.accuracy)
+        for length, of_length in accuracies.items():
+            mean = fmean(of_length)
+            seen = {"accuracy": mean, "mean": percent(mean), "low": min(of_length), "high": max(of_length)}
+            values.append({"model": name, "length": length, **seen})
+    return values
 
 
 def loss_chart(losses: Mapping[int, Sequence[StepRecord]], change: Change | None = None) -> alt.LayerChart:
@@ -110,6 +149,15 @@ def side_by_side(panels: Mapping[str, alt.Chart | alt.LayerChart], columns: int 
     titled = [panel.properties(title=title) for title, panel in panels.items()]
     config = alt.Config(background="white", view=alt.ViewConfig(stroke=None))
     return alt.ConcatChart(concat=titled, columns=columns, config=config)
+
+
+def _length_axis(domain: Sequence[float]) -> alt.X:
+    return alt.X(
+        "length:Q",
+        title="length",
+        scale=alt.Scale(type="log", domain=list(domain), nice=False),
+        axis=alt.Axis(format="~s", values=log_ticks(*domain), grid=False, labelOverlap="greedy"),
+    )
 
 
 def _training_length(trained_to: int, x: alt.X) -> list[alt.Chart]:
@@ -195,9 +243,20 @@ def _accuracy() -> alt.Y:
 
 
 def _seed_color(seeds: Sequence[int]) -> alt.Color:
-    colors = [PALETTE[index % len(PALETTE)] for index in range(len(seeds))]
-    legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolType="stroke", columns=8)
-    return alt.Color("seed:N", title="seed", scale=alt.Scale(domain=list(seeds), range=colors), legend=legend)
+    return _color("seed", seeds, columns=8)
+
+
+def _color(field: str, names: Sequence[Any], *, columns: int) -> alt.Color:
+    colors = [PALETTE[index % len(PALETTE)] for index in range(len(names))]
+    legend = alt.Legend(
+        orient="top",
+        direction="horizontal",
+        titleOrient="left",
+        symbolType="stroke",
+        symbolOpacity=1,  # not that of a band
+        columns=columns,
+    )
+    return alt.Color(f"{field}:N", title=field, scale=alt.Scale(domain=list(names), range=colors), legend=legend)
 
 
 def log_ticks(low: float, high: float) -> list[int]:
@@ -215,4 +274,12 @@ _TOOLTIP = [
     alt.Tooltip("right:N"),
     alt.Tooltip("low:Q", title="95 % from", format=".2%"),
     alt.Tooltip("high:Q", title="95 % to", format=".2%"),
+]
+
+_MEAN_TOOLTIP = [
+    alt.Tooltip("model:N"),
+    alt.Tooltip("length:Q", format=",d"),
+    alt.Tooltip("mean:N"),
+    alt.Tooltip("low:Q", title="lowest seed", format=".2%"),
+    alt.Tooltip("high:Q", title="highest seed", format=".2%"),
 ]

@@ -67,7 +67,11 @@ _MODELS = (
 )
 
 _METHOD = (
-    Claim("3.3, eq. (5)", "The layer x_k = A_k x_{k-1} + B u_k, literally."),
+    Claim(
+        "3.3, eq. (5)",
+        "The layer x_k = A_k x_{k-1} + B u_k, literally.",
+        Stated("reproduced", "tasks-and-models.md", _BLOCKS),
+    ),
     Claim(
         "3.3, eq. (5)-(6)",
         "The layer as in the published code, blocks with columns in bounds.",

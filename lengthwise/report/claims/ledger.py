@@ -31,7 +31,7 @@ from lengthwise.report.tables.cells import accuracies_scored, results_of
 from lengthwise.report.tables.differences import compared_columns, signed
 from lengthwise.report.tables.experiment import cell_table
 from lengthwise.report.tables.numbers import percent
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.records import read_records
 
 

@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
+from lengthwise.automata.drawing import why_not_drawn
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, Closure, machine_from_json
+from lengthwise.certification.class_names import class_names
+from lengthwise.certification.drawn import drawn_machine
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.charts.curves import HEIGHT, WIDTH
-from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_table
-from lengthwise.report.tables.certificate import certificate_lines, class_names
+from lengthwise.report.pages.html import html_definitions, html_figures, html_machine, html_note, html_table
+from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.report.tables.levels import level_sentences
 from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.report.tables.table import Table
@@ -64,8 +67,19 @@ def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
     table = _machine_table(certificate, names)
     return (
         f"<details><summary>{run}: <b>{certificate.level}</b></summary>{html_definitions(lines, 'pairs')}"
+        f"{_picture(certificate)}"
         f"{html_table(table) if table else ''}</details>"
     )
+
+
+def _picture(certificate: Certificate) -> str:
+    """A drawing of the machine, or a sentence on why there is none."""
+    drawn = drawn_machine(certificate)
+    if drawn is None:
+        return ""
+    if why_not := why_not_drawn(drawn.machine):
+        return html_note(f"{drawn.title.capitalize()} is not drawn: {why_not}.")
+    return f"{html_note(drawn.title.capitalize() + ':')}{html_machine(drawn.machine, certificate.classes)}"
 
 
 def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:

@@ -1,7 +1,7 @@
 """The self-contained HTML page around a report's sections, and the pieces that sections are made of."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -9,6 +9,8 @@ from string import Template
 
 import altair as alt
 
+from lengthwise.automata.drawing import machine_svg
+from lengthwise.automata.transducer import Transducer
 from lengthwise.report.charts.pictures import chart_library
 from lengthwise.report.tables.table import Table
 
@@ -69,6 +71,11 @@ def html_table(table: Table) -> str:
     note = html_note(f"In every row: {escape(shared)}.") if shared else ""
     head = line(table.header, "th")
     return f"<div class='scroll'><table><thead>{head}</thead><tbody>{body}</tbody></table></div>{note}"
+
+
+def html_machine(machine: Transducer, classes: Sequence[str]) -> str:
+    """A drawing of a machine (`machine_svg`), which the page colors."""
+    return f"<div class='scroll'>{machine_svg(machine, classes)}</div>"
 
 
 def html_definitions(pairs: Iterable[tuple[str, str]], style: str = "prose") -> str:

@@ -3,10 +3,10 @@
 from html import escape
 from pathlib import Path
 
-from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
+from lengthwise.automata.drawing import why_not_drawn
 from lengthwise.files import write_by_rename
 from lengthwise.learning.learned import Learned
-from lengthwise.report.pages.html import check_page, html_definitions, html_note, html_page, html_table
+from lengthwise.report.pages.html import check_page, html_definitions, html_machine, html_note, html_page, html_table
 from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.report.tables.learned import (
     accuracy_table,
@@ -49,12 +49,12 @@ def write_learned_page(learned: Learned, page: Path) -> None:
 
 
 def _machine(learned: Learned) -> str:
-    small = learned.machine.num_states <= MAX_DRAWN
-    picture = machine_svg(learned.machine, learned.classes) if small else html_note("Too large to be drawn.")
+    why_not = why_not_drawn(learned.machine)
+    picture = html_note(f"Not drawn: {why_not}.") if why_not else html_machine(learned.machine, learned.classes)
     table = transition_table(learned)
     return "".join(
         [
-            f"<div class='scroll'>{picture}</div>",
+            picture,
             html_definitions((f"{answer} where the string matches", text) for answer, text in expressions(learned)),
             html_table(table) if table is not None else "",
         ]

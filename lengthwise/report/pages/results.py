@@ -12,18 +12,23 @@ from lengthwise.report.tables.differences import differences
 from lengthwise.report.tables.experiment import about_columns, detail_table, main_table
 from lengthwise.report.tables.levels import level_counts, level_sentences, machine_table, reasons
 from lengthwise.report.tables.markdown import definitions, folded, table_paragraphs
+from lengthwise.report.tables.perplexities import paired_columns
 from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import with_shallow_baselines
 from lengthwise.runs.folder import RunResult, versions
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 
 _SCORED = {
     "balanced": ["Final answers, at lengths at which every class can occur."],
     "legal": ["Final answers, at all lengths, also those at which only one answer can occur."],
     "error": [],
     "until": [],
+    "perplexity": [
+        "Perplexities of the last tokens of chunks of the test split: the same tokens at all lengths and for all "
+        "models, so that differences are far more certain than the perplexities are."
+    ],
     "search": ["Final answers of the chosen runs, at lengths at which every class can occur."],
 }
 
@@ -92,7 +97,7 @@ def markdown_page(
         *_notes(experiment),
         *study,
         *with_shallow_baselines(experiment, outcomes),
-        *differences(experiment, outcomes),
+        *(paired_columns if experiment.scored == "perplexity" else differences)(experiment, outcomes),
         *_certificates(experiment, outcomes),
         *_overflows(results),
         "## Protocol and provenance",

@@ -121,6 +121,11 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
                 f"{run.folder.path}: its answers are numbers, for which this page has no chart; `lengthwise resume` "
                 "prints its errors"
             )
+        if run.result.perplexity is not None:
+            raise ValueError(
+                f"{run.folder.path}: its answers are the next tokens of a text, for which this page has no chart; "
+                "`lengthwise resume` prints its perplexities"
+            )
         if run.result.run_id in results:
             raise ValueError(f"{run.folder.path}: run {run.result.run_id} is given twice; leave one of the two out")
         results[run.result.run_id] = run.result

@@ -15,13 +15,14 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.levels import level_sentences
 from lengthwise.report.tables.numbers import percent
+from lengthwise.report.tables.perplexities import perplexity_run_table
 from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.tables.table import Table
 from lengthwise.report.tables.training import late_change
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import RunSpec
 
 
@@ -97,7 +98,10 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
     errors = error_run_table(results)
     if errors.lines:
         print_table(console, f"{title}: squared error / dimension of the inputs", errors)
-    results = [result for result in results if result.errors is None]
+    perplexities = perplexity_run_table(results)
+    if perplexities.lines:
+        print_table(console, f"{title}: perplexity of last tokens by length of the chunk", perplexities)
+    results = [result for result in results if result.errors is None and result.perplexity is None]
     if not results:
         return
     rows = run_rows(results)

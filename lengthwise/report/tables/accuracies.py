@@ -11,7 +11,7 @@ from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 
 COLUMNS = {
     "mean": "mean over runs and lengths of the accuracy of the final answer",

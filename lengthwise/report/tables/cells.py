@@ -7,7 +7,7 @@ from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 
 
 def results_of(cell: Cell, outcomes: Sequence[Outcome]) -> list[RunResult]:

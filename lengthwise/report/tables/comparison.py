@@ -29,8 +29,8 @@ def accuracy_differences(first: RunResult, second: RunResult) -> Table | None:
     if first.spec["task"] != second.spec["task"]:
         return None
     lines = []
-    groups = _accuracies(second)
-    for name, accuracies in _accuracies(first).items():
+    groups = group_accuracies(second)
+    for name, accuracies in group_accuracies(first).items():
         others = groups.get(name, {})
         pairs = [(accuracy, others[point]) for point, accuracy in accuracies.items() if point in others]
         if pairs:
@@ -42,7 +42,7 @@ def accuracy_differences(first: RunResult, second: RunResult) -> Table | None:
     return Table(header, tuple(lines))
 
 
-def _accuracies(result: RunResult) -> dict[str, dict[tuple[str, int], float]]:
+def group_accuracies(result: RunResult) -> dict[str, dict[tuple[str, int], float]]:
     """The accuracies of a run by group, then by family and length; random strings at balanced lengths only."""
     groups: dict[str, dict[tuple[str, int], float]] = {}
     dense, long = result.dense.balanced().points, result.long.balanced().points

@@ -10,7 +10,7 @@ from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, last_error, results_of
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING, span
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 
 HEADER = ("row", "first", "second", "difference", "95 % interval", "better", "p, Holm")
 
@@ -45,6 +45,17 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
                 scores = [_scores(cells[column], experiment, outcomes) for column in (first, second)]
                 gaps = [scores[0][seed] - scores[1][seed] for seed in scores[0].keys() & scores[1].keys()]
                 pairs.append((row, first, second, gaps))
+    return paired_differences(pairs)
+
+
+def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -> list[Difference]:
+    """(row, first, second, gap of each seed) with the statistics of the gaps; p is corrected for all of them.
+
+    Example:
+        >>> difference, _ = paired_differences([("a", "x", "y", [0.3, 0.1, 0.2]), ("b", "x", "y", [0.1])])
+        >>> f"{difference.low:.3f} {difference.high:.3f} {difference.p_value:.3f} {difference.corrected:.3f}"
+        '-0.048 0.448 0.074 0.074'
+    """
     p_values = [difference_from_zero(gaps) for *_, gaps in pairs]
     return [
         Difference(row, one, other, len(gaps), fmean(gaps) if gaps else math.nan, *mean_interval(gaps), p, corrected)
@@ -65,12 +76,17 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
         "from. *95 % interval*: Student's, for other seeds, on the same test problems; not corrected for the number "
         f"of intervals. *Better*: the column for which all of the interval speaks ({NOTHING}: it holds 0, or there are "
         "too few seeds for one). *p, Holm*: of Student's test, corrected for the number of differences.",
-        *_multiplicity(compared),
-        markdown_table(HEADER, [_line(difference, errors) for difference in compared]),
+        *multiplicity(compared),
+        markdown_table(HEADER, difference_lines(compared, errors=errors)),
     ]
 
 
-def _multiplicity(compared: Sequence[Difference]) -> list[str]:
+def difference_lines(compared: Sequence[Difference], *, errors: bool) -> list[tuple[str, ...]]:
+    """A line of `HEADER` for each difference, of errors or of accuracies in percentage points."""
+    return [_line(difference, errors) for difference in compared]
+
+
+def multiplicity(compared: Sequence[Difference]) -> list[str]:
     """How many differences were tested, and how many of them count."""
     tested = [difference for difference in compared if not math.isnan(difference.p_value)]
     if not tested:

@@ -10,7 +10,7 @@ from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.settings import model_of, task_of
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 
 MAIN_COLUMNS = ("row", "column", "error", "95 % interval", "mean predicted", "paper")
 """The columns that a reader comes for."""

@@ -10,7 +10,7 @@ from lengthwise.report.tables.cells import results_of
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 
 LEVELS = {
     "proved": "the float32 net itself is proved right at every length",

@@ -8,7 +8,7 @@ from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 
 MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mean", "chance")
 """The columns that a reader comes for."""

@@ -11,7 +11,7 @@ from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.settings import task_of
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.tasks import TASKS, Task, make_task
 from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask
 

@@ -1,6 +1,7 @@
 """Text in rows and columns."""
 
 from collections.abc import Collection, Sequence
+from html import escape
 from typing import NamedTuple
 
 from lengthwise.report.tables.numbers import NOTHING
@@ -37,6 +38,17 @@ class Table(NamedTuple):
             if not self.lines or any(line[index] not in ("", NOTHING) for line in self.lines)
         ]
         return self.columns(filled)
+
+    def _repr_html_(self) -> str:
+        """The table and below it what all rows share, for notebooks."""
+
+        def line(cells: Sequence[str], tag: str) -> str:
+            return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+        shared = "; ".join(f"{name} {text}" for name, text in self.shared)
+        body = "".join(line(cells, "td") for cells in self.lines)
+        note = f"<p>In every row: {escape(shared)}.</p>" if shared else ""
+        return f"<div><table><thead>{line(self.header, 'th')}</thead><tbody>{body}</tbody></table>{note}</div>"
 
     def folded(self, foldable: Collection[str]) -> "Table":
         """Those of the foldable columns that say the same in every row move to `shared`.

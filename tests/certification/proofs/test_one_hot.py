@@ -139,7 +139,7 @@ def test_a_softmax_counts_as_one_hot_only_where_it_is_exactly() -> None:
     extraction = enumerated(model)
     assert isinstance(outcome(model, extraction), StateEvidence)
     layer.temperature.fill_(8.9)  # logits 1,000 apart, less than 110 temperatures more than that
-    assert set(model._tables()[0].unique().tolist()) == {0.0, 1.0}
+    assert set(model._tables_of(model.embedding.weight).transitions.unique().tolist()) == {0.0, 1.0}
     assert isinstance(outcome(model, extraction), StateEvidence)
     for too_much in (12.0, 1e-20):  # logits of 1e23 are none whose rounding is known
         layer.temperature.fill_(too_much)

@@ -1,7 +1,7 @@
 """Rational matrices: their orders, the words that they generate, and integers that are never rounded."""
 
 from itertools import combinations
-from math import gcd, lcm
+from math import gcd, lcm, prod
 
 import numpy as np
 import pytest
@@ -48,6 +48,43 @@ def test_no_rational_3_by_3_matrix_has_order_8() -> None:
     assert 8 not in set().union(*(orders[d] for d in orders if d <= 3))
     assert 8 in orders[4]
     assert psi(8) == 4
+
+
+@pytest.mark.parametrize("period", range(1, 31))
+def test_a_matrix_of_finite_order_has_a_minimal_polynomial_of_cyclotomic_factors(period: int) -> None:
+    x = symbols("x")
+    whole = Poly(x**period - 1, x)
+    assert prod((Poly(cyclotomic_poly(j, x), x) for j in divisors(period)), start=Poly(1, x)) == whole
+    if period == 1:
+        return
+    _, orders = next(sets_of_orders(period))
+    matrix, _ = companion_blocks(orders)
+    shear = np.eye(len(matrix), dtype=int)
+    shear[0, 1:] = range(1, len(matrix))
+    back = np.eye(len(matrix), dtype=int)
+    back[0, 1:] = -shear[0, 1:]
+    matrix = shear @ matrix @ back  # no longer a companion, of the same order
+    minimal = _minimal_polynomial(matrix, [Poly(cyclotomic_poly(j, x), x) for j in divisors(period)])
+    assert whole.rem(minimal).is_zero
+    assert minimal.degree() <= len(matrix)
+
+
+def _minimal_polynomial(matrix: np.ndarray, factors: list[Poly]) -> Poly:
+    """The product of least degree that is 0 at the matrix, tried one by one."""
+    subsets = [subset for size in range(len(factors) + 1) for subset in combinations(factors, size)]
+    products = [prod(subset, start=Poly(1, factors[0].gen)) for subset in subsets]
+    for product in sorted(products, key=Poly.degree):
+        if product.degree() <= len(matrix) and not _at(product, matrix).any():
+            return product
+    raise AssertionError("no product of the factors is 0 at the matrix")
+
+
+def _at(polynomial: Poly, matrix: np.ndarray) -> np.ndarray:
+    """By Horner's rule."""
+    value = np.zeros_like(matrix)
+    for coefficient in polynomial.all_coeffs():
+        value = value @ matrix + int(coefficient) * np.eye(len(matrix), dtype=int)
+    return value
 
 
 @pytest.mark.parametrize("period", range(2, 31))

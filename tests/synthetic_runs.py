@@ -24,13 +24,14 @@ def synthetic_run(
     task: str = "parity",
     settings: Mapping[str, Any] | None = None,
     *,
+    model: str = "regular-gpt",
     seed: int = 0,
     plan: EvaluationPlan = PLAN,
     num_correct: Callable[[int, int], int] = all_right,
     is_balanced: Callable[[int], bool] = lambda length: True,
 ) -> MeasuredRun:
     """A run whose point of `num_strings` strings at `length` has ``num_correct(length, num_strings)`` right answers."""
-    spec = make_spec(task, "regular-gpt", settings or {}, seed=seed)
+    spec = make_spec(task, model, settings or {}, seed=seed)
 
     def point(length: int, num_strings: int, family: str = "random") -> LengthPoint:
         return LengthPoint(

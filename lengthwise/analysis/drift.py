@@ -1,0 +1,91 @@
+"""How a recurrence forgets a remainder: the states of strings with the same answer shrink together, and turn."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Complex, Float, Int64
+from torch import Tensor
+
+from lengthwise.models.base import RecurrentModel, eval_mode
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.regular.sum import Sum
+from lengthwise.threads import one_thread
+
+
+class DriftPoint(NamedTuple):
+    """What became of the states at a length.
+
+    `shifts`: the fraction of strings whose answer is the remainder plus 0, 1, ..., m-1. `kept` and `turns`: of each
+    harmonic, its norm and its angle in steps of a remainder, as at the reference length.
+    """
+
+    length: int
+    shifts: tuple[float, ...]
+    kept: tuple[float, ...]
+    turns: tuple[float, ...]
+
+    @property
+    def accuracy(self) -> float:
+        return self.shifts[0]
+
+
+@one_thread()
+@torch.no_grad()
+def remainder_drift(
+    model: RecurrentModel, task: Sum, lengths: Sequence[int], reference: int, *, num_strings: int = 1_024, seed: int = 0
+) -> list[DriftPoint]:
+    """Harmonics of mean states over remainders, at each length, next to those at `reference`.
+
+    With c_q(T) the mean state of the strings of T symbols whose digits add up to q, harmonic k is
+    ``z_k(T) = (1/m) sum_q exp(-2 pi i k q / m) c_q(T)``. A net that keeps the sum has all z_k as they were. Where its
+    planes shrink and turn by a little at each symbol, ``|z_k|`` falls and
+    ``angle(<z_k(reference), z_k(T)>) m / (2 pi k)``, in remainders, moves evenly; by half a remainder, and all answers
+    are the neighbor's. Angles are those between -m/2 and m/2 of their harmonic, divided by k.
+
+    Raises:
+        ValueError: a length is not positive, or strings are too few for all remainders to occur.
+    """
+    if min(*lengths, reference) < 1:
+        raise ValueError(f"lengths: expected at least 1, got {min(*lengths, reference)}; leave it out")
+    inputs = task.sample(num_strings, max(*lengths, reference), generator_for(seed, "drift")).inputs
+    targets = task.solve(inputs)
+    with eval_mode(model):
+        states = torch.cat(list(model.states(inputs)), 1)
+        answers = model.readout(states).argmax(2)
+    before = harmonics(states[:, reference - 1], targets[:, reference - 1], task.modulus)
+    points = []
+    for length in lengths:
+        after = harmonics(states[:, length - 1], targets[:, length - 1], task.modulus)
+        shift = (answers[:, length - 1] - targets[:, length - 1]) % task.modulus
+        angles = (before.conj() * after).sum(1).angle() * task.modulus / (2 * math.pi)
+        points.append(
+            DriftPoint(
+                length,
+                tuple((shift.bincount(minlength=task.modulus) / num_strings).tolist()),
+                tuple((after.norm(dim=1) / before.norm(dim=1)).tolist()),
+                tuple((angles / torch.arange(1, len(angles) + 1)).tolist()),
+            )
+        )
+    return points
+
+
+def harmonics(states: Float[Tensor, "B D"], remainders: Int64[Tensor, " B"], modulus: int) -> Complex[Tensor, "K D"]:
+    """``z_k = (1/m) sum_q exp(-2 pi i k q / m) mean(states of q)`` for k = 1 ... floor(m / 2).
+
+    Raises:
+        ValueError: no state has one of the remainders.
+
+    Example:
+        >>> turn = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])  # a quarter of a turn a remainder
+        >>> harmonics(turn, torch.arange(4), 4).norm(dim=1).round(decimals=3).tolist()
+        [0.707, 0.0]
+    """
+    groups = [states[remainders == q].double() for q in range(modulus)]
+    if not all(map(len, groups)):
+        raise ValueError(f"strings: expected each of {modulus} remainders, got too few; draw more")
+    means = torch.stack([group.mean(0) for group in groups])
+    angles = torch.outer(torch.arange(1, modulus // 2 + 1), torch.arange(modulus)) * (-2 * math.pi / modulus)
+    waves = torch.polar(torch.ones_like(angles, dtype=torch.float64), angles.double())
+    return waves @ means.to(waves.dtype) / modulus

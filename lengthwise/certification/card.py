@@ -1,0 +1,63 @@
+"""Certificates in a notebook; never imports torch."""
+
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Certificate, Level, machine_from_json
+from lengthwise.conventions import IGNORE
+from lengthwise.display import card, percent
+
+ACCENTS: dict[Level, str] = {
+    "refuted": "#c84f4f",
+    "tested": "#8a8a8a",
+    "extracted": "#b59a1f",
+    "bounded": "#3b7dd8",
+    "proved": "#3aa57a",
+}
+
+MAX_STATES = 12
+"""Machines with more states are not drawn on a card."""
+
+MAX_QUOTED = 80
+"""Symbols of a counterexample that are quoted."""
+
+
+def certificate_card(certificate: Certificate) -> str:
+    """The level, the claim, and what stands behind it: the counterexample, or the machine and what was tested."""
+    task, model = (str(part.get("name", "")) for part in (certificate.task, certificate.model))
+    pairs = [("task", task), ("model", model)]
+    if counterexample := certificate.counterexample:
+        symbols = counterexample.string
+        separator = "" if all(len(symbol) == 1 for symbol in symbols) else " "
+        more = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
+        got = "its states overflow" if counterexample.got is None else counterexample.got
+        pairs += [
+            ("string", separator.join(symbols[:MAX_QUOTED]) + more),
+            ("right answer", counterexample.expected),
+            ("model's answer", got),
+        ]
+    elif certificate.level in ("tested", "extracted"):
+        pairs.append(("not higher, because", certificate.reason))
+    if certificate.machine is not None:
+        size, size_of_task = certificate.num_classes
+        pairs.append(("machine", f"{size} classes, the task's {size_of_task}"))
+    if certificate.tested:
+        counts = (f"{t.num_correct:,} of {t.num_graded:,} at {t.length:,}" for t in certificate.tested)
+        lowest = min(t.interval[0] for t in certificate.tested if t.num_graded)
+        pairs.append(("answered rightly", f"{', '.join(counts)} (at least {percent(lowest)} of such strings)"))
+    if certificate.evidence is not None:
+        pairs.append((certificate.evidence.method, certificate.evidence.describe()))
+    pairs.append(("CPU seconds", f"{certificate.seconds:.1f}"))
+    claim = f"{certificate.level}. {certificate.claim}"
+    return card(claim, pairs, _drawing(certificate), accent=ACCENTS[certificate.level])
+
+
+def _drawing(certificate: Certificate) -> str:
+    """The machine, where it is a small one that reads symbol by symbol."""
+    if certificate.machine is None or certificate.is_of_grid or certificate.is_of_tree:
+        return ""
+    machine = machine_from_json(certificate.machine)
+    if not isinstance(machine, Transducer) or machine.num_states > MAX_STATES:
+        return ""
+    if not ((machine.outputs == IGNORE) | (machine.outputs < len(certificate.classes))).all():
+        return ""
+    return f'<div style="overflow-x:auto">{LabeledMachine(machine, certificate.classes)._repr_svg_() or ""}</div>'

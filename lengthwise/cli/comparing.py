@@ -1,0 +1,133 @@
+"""The command compare."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from lengthwise.cli.options import NOTHING_GIVEN, Given, Longest, Root, Workers
+from lengthwise.cli.streams import Output
+from lengthwise.cli.training import MAX_SEEDS, parse_seeds
+
+if TYPE_CHECKING:
+    from lengthwise.runs.folder import RunResult
+    from lengthwise.runs.pools.outcome import Outcome
+    from lengthwise.runs.spec import RunSpec
+
+
+def compare(
+    compared: Annotated[tuple[str, ...], Parameter(help="Folders of runs; or a task, then models.")],
+    /,
+    *,
+    seeds: Annotated[
+        str | None, Parameter(help="With a task: how many seeds, as in 3 for 0-2, or which, as in 0,1 or 5-9.")
+    ] = None,
+    preset: Annotated[
+        str | None, Parameter(help="With a task: recipe of all models; by default each model's own.")
+    ] = None,
+    given: Given = NOTHING_GIVEN,
+    certificates: Annotated[bool, Parameter(help="With a task: certify each net, where that is possible.")] = True,
+    workers: Workers = 1,
+    runs: Root = Path("runs"),
+    longest: Longest = 100_000,
+    out: Annotated[Path | None, Parameter(help="A page, .html or .md, with chart and CSV file next to it.")] = None,
+) -> int:
+    """Compare models on a task, paired by seed: accuracies, differences with intervals, certificates, cost.
+
+    Either runs in folders, which need the same task, plan and seeds, or models by name, which are trained where that is
+    not done yet. Two machines are compared by `diff`, a net with a machine by `certify --machine`.
+    """
+    from lengthwise.report.pages.compared import print_comparison
+    from lengthwise.report.pages.terminal import print_failures
+    from lengthwise.report.tables.compared import compare_models
+
+    if out is not None:
+        from lengthwise.report.pages.comparison import check_comparison_page
+
+        check_comparison_page(out)
+    console = Output()
+    outcomes: list[Outcome] = []
+    if _is_task(compared):
+        from lengthwise.runs.spec import make_spec
+
+        task, *models = compared
+        settings, numbers = given.read(), _seeds("3" if seeds is None else seeds)
+        specs = [make_spec(task, model, settings, preset=preset, seed=seed) for model in models for seed in numbers]
+        outcomes = _execute(specs, certificates, workers, runs, longest, console)
+        results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    else:
+        options = {"--seeds": seeds, "--preset": preset, "--config": given.config, "--set": given.set_}
+        if superfluous := [name for name, option in options.items() if option]:
+            raise ValueError(
+                f"{superfluous[0]}: expected none next to folders of runs, which are trained; leave it out"
+            )
+        results = _read(compared)
+    failed = print_failures(console, outcomes)
+    comparison = compare_models(results)
+    print_comparison(console, comparison)
+    if out is not None:
+        from lengthwise.report.pages.comparison import write_comparison
+
+        for path in write_comparison(comparison, out):
+            console.print_line(f"wrote {path}")
+    return 1 if failed else 0
+
+
+def _is_task(compared: Sequence[str]) -> bool:
+    """Whether the first is a task's name; a word that is neither task nor path is a ValueError."""
+    from lengthwise.registry import nearest
+    from lengthwise.tasks.base import TASKS
+
+    first = compared[0]
+    if (Path(first) / "run.json").exists():
+        return False
+    if first not in TASKS and not Path(first).exists() and "/" not in first:
+        raise ValueError(f"{first}: expected a run's folder or a task, got neither{nearest(first, TASKS)}")
+    if first in TASKS and len(set(compared[1:])) < 2:
+        raise ValueError(f"compare: expected two models or more on {first}, got {', '.join(compared[1:]) or 'none'}")
+    return first in TASKS
+
+
+def _seeds(text: str) -> list[int]:
+    """Seeds from how many there are, or from which ones they are.
+
+    Example:
+        >>> _seeds("3"), _seeds("3,4")
+        ([0, 1, 2], [3, 4])
+    """
+    if not text.isdecimal():
+        return parse_seeds(text)
+    if len(text) > 30 or not 1 <= int(text) <= MAX_SEEDS:
+        raise ValueError(f"seeds: expected 1 to {MAX_SEEDS:,} seeds, got {text[:40]}")
+    return list(range(int(text)))
+
+
+def _execute(
+    specs: "Sequence[RunSpec]", certificates: bool, workers: int, root: Path, longest: int, console: Output
+) -> "list[Outcome]":
+    """Train and measure what is missing, all by one plan."""
+    from lengthwise.cli.progress import run_all
+    from lengthwise.evaluation.plan import EvaluationPlan
+    from lengthwise.runs.pools.base import PoolOptions
+    from lengthwise.tasks.base import MachineTask
+
+    is_certified = certificates and isinstance(specs[0].task, MachineTask)
+    plan = EvaluationPlan(certificate=is_certified).up_to(longest)
+    return run_all(specs, [plan] * len(specs), root, console, PoolOptions(workers))
+
+
+def _read(folders: Sequence[str]) -> "list[RunResult]":
+    """The results of finished runs, with the certificates in their folders."""
+    from lengthwise.report.pages.run import read_measured
+
+    results = []
+    for folder in folders:
+        result = read_measured(Path(folder)).result
+        if result is None:
+            raise ValueError(f"{folder}: expected a finished run, got one that is not; `lengthwise resume` goes on")
+        results.append(result)
+    return results
+
+
+COMMANDS = {"compare": compare}

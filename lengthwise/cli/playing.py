@@ -1,0 +1,31 @@
+"""The command play."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from lengthwise.cli.streams import Output
+
+
+def play(
+    runs: Annotated[tuple[Path, ...], Parameter(help="Folders of runs or compiled models, TOML files about nets.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The page, one file.")] = Path("play.html"),
+    title: Annotated[str, Parameter(help="Its heading.")] = "Playground",
+) -> int:
+    """Write a page on which to type strings: what a net answers and why, next to its machine and its task.
+
+    The page runs the net in the browser and loads nothing. A model without a certificate is certified first.
+    """
+    from lengthwise.playground.page import write_playground
+
+    command = shlex.join(["lengthwise", "play", *(run.name for run in runs), "--out", out.name])
+    size = write_playground(runs, out, title=title, command=command)
+    Output().print_line(f"wrote {out}: {size / 1000:,.0f} kB")
+    return 0
+
+
+COMMANDS = {"play": play}

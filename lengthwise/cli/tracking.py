@@ -1,0 +1,54 @@
+"""The command track, and runs that are tracked while they train."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from lengthwise.cli.streams import say
+
+if TYPE_CHECKING:
+    from lengthwise.runs.execute import Listener
+
+
+def track(
+    runs: Annotated[tuple[Path, ...], Parameter(help="Folders of runs, finished or not.")],
+    /,
+    *,
+    to: Annotated[str, Parameter(help="tensorboard, wandb, trackio or mlflow; each is an extra of its own.")],
+    project: Annotated[str, Parameter(help="The tracker's project or experiment.")] = "lengthwise",
+    out: Annotated[
+        Path, Parameter(help="Folder of local files; trackio, and an MLflow server, have their own.")
+    ] = Path("tracked"),
+) -> int:
+    """Send runs to a tracker: loss and probes by step, settings, results, accuracy against length.
+
+    Each time is a new run of the tracker. `train --track NAME` does it while a run trains.
+    """
+    from lengthwise.cli.streams import Output
+    from lengthwise.tracking.replay import track as track_run
+
+    console = Output()
+    for run in runs:
+        steps, location = track_run(run, to, project=project, folder=out)
+        console.print_line(f"{run}: {steps:,} steps sent to {to}: {location}")
+    return 0
+
+
+@contextmanager
+def tracked(tracker: str | None, root: Path) -> "Iterator[Listener | None]":
+    """A listener that sends runs below a folder to a tracker while they train; None where there is no tracker."""
+    if tracker is None:
+        yield None
+        return
+    from lengthwise.tracking.replay import live_tracking
+
+    with live_tracking(tracker, root) as tracking:
+        yield tracking
+    if tracking.location:
+        say(f"tracked: {tracking.location}", 0)
+
+
+COMMANDS = {"track": track}

@@ -1,0 +1,129 @@
+"""Devices: which one a net computes on, what it is called in results, and how numbers get there.
+
+Batches, noise and initial weights are drawn on the CPU, whose generators give the same numbers everywhere, and then
+moved. Results on another device may differ in the last bits: sums have another order there.
+"""
+
+import os
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import wraps
+from typing import Any, Literal, ParamSpec, cast, get_args
+
+import torch
+from torch import Tensor, nn
+
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+"""`auto`: CUDA where there is one, else MPS, else the CPU."""
+
+Precision = Literal["float32", "bfloat16"]
+"""What products of matrices are computed in; `bfloat16` is torch's autocast, weights and sums stay float32."""
+
+Given = ParamSpec("Given")
+
+AUTOCAST = ("cpu", "cuda", "mps")
+"""Kinds of devices on which torch can lower the precision of products."""
+
+READS_AT_ONCE = ("cpu", "mps", "meta")
+"""Devices on which a check may wait for its numbers, or has to; others assert by themselves, when they get there."""
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name.
+
+    Raises:
+        ValueError: there is no such name, or no such device on this machine.
+
+    Example:
+        >>> find_device("cpu")
+        device(type='cpu')
+    """
+    if name not in get_args(DeviceName):
+        raise ValueError(f"device: expected one of {', '.join(get_args(DeviceName))}, got {name!r}")
+    has = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        return torch.device(next(kind for kind, is_there in has.items() if is_there))
+    if not has[name]:
+        there = " or ".join(kind for kind, is_there in has.items() if is_there)
+        raise ValueError(
+            f"device: expected a device of this machine, got {name!r}, which torch does not find; take {there}"
+        )
+    return torch.device(name)
+
+
+def default_device() -> torch.device:
+    """That of the environment variable `LENGTHWISE_DEVICE`, which workers inherit, else the CPU."""
+    return find_device(os.environ.get("LENGTHWISE_DEVICE", "cpu"))
+
+
+def describe_device(device: torch.device) -> str:
+    """What a number depends on: the kind of device, and which one it is."""
+    if device.type == "cuda":
+        return f"cuda ({torch.cuda.get_device_name(device)})"
+    return f"{device.type} ({platform.machine()})"
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model's parameters are, or else its buffers; the CPU where it has neither."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        return tensor.device
+    return torch.device("cpu")
+
+
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """The same numbers on a device; to CUDA from pinned memory, while the CPU goes on."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
+def on_device_assert(condition: Tensor, sentence: str) -> None:
+    """Let the device of a condition stop the program with the sentence unless it is true everywhere.
+
+    Nothing waits for it. For devices other than those in `READS_AT_ONCE`.
+    """
+    torch._assert_async(condition.all(), sentence)
+
+
+def computing_in(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
+    """Within it, products of matrices are computed in this precision."""
+    if precision == "float32":
+        return nullcontext()
+    return cast(AbstractContextManager[Any], torch.autocast(device.type, dtype=torch.bfloat16))
+
+
+def lowers_precision() -> bool:
+    """Whether products of matrices are computed in less than float32 here: within `computing_in("bfloat16", ...)`."""
+    return any(torch.is_autocast_enabled(kind) for kind in AUTOCAST)
+
+
+def in_full_precision(function: Callable[Given, Tensor]) -> Callable[Given, Tensor]:
+    """A function of tensors that is computed in float32 also within `computing_in("bfloat16", ...)`.
+
+    Recurrences are: what a step rounds, all later ones go on from.
+    """
+
+    @wraps(function)
+    def run(*given: Given.args, **named: Given.kwargs) -> Tensor:
+        if not lowers_precision():
+            return function(*given, **named)
+        with ExitStack() as stack:
+            for kind in AUTOCAST:
+                stack.enter_context(torch.autocast(kind, enabled=False))
+            is_low = [isinstance(one, Tensor) and one.dtype == torch.bfloat16 for one in given]
+            exact: Any = [one.float() if low else one for one, low in zip(given, is_low, strict=True)]  # type: ignore[attr-defined]
+            return function(*exact, **named)
+
+    return run
+
+
+@contextmanager
+def on_cpu(model: nn.Module) -> Iterator[None]:
+    """Within it, the model is on the CPU, for what only that can do."""
+    device = device_of(model)
+    model.cpu()
+    try:
+        yield
+    finally:
+        model.to(device)

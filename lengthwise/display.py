@@ -1,0 +1,140 @@
+"""What a notebook shows of an object: cards and small charts as self-contained HTML, for light and dark pages.
+
+Text and lines have the color of the text around them, so that no style sheet and no script is needed.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_FLOOR, Decimal
+from html import escape
+from typing import NamedTuple
+
+NOTHING = "-"
+"""Stands where nothing was measured."""
+
+ACCENT = "#3b7dd8"
+
+WIDTH, HEIGHT = 460, 190
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 12.0, 10.0, 34.0
+"""A chart, and its margins, in pixels."""
+
+MAX_TICKS = 7
+
+
+class Plotted(NamedTuple):
+    """An accuracy at a length, its interval, and what the best constant answer scores there."""
+
+    length: int
+    accuracy: float
+    low: float
+    high: float
+    baseline: float
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, cut (never rounded) to two decimals; only exactly 1 is "100 %", only exactly 0 "0 %".
+
+    Example:
+        >>> percent(1.0), percent(0.99996), percent(1 - 1e-15), percent(0.57), percent(0.00001), percent(0.0)
+        ('100 %', '99.99 %', '99.99 %', '57.00 %', '0.00 %', '0 %')
+    """
+    if math.isnan(share):
+        return NOTHING
+    if share in (0.0, 1.0):
+        return f"{share:.0%}".replace("%", " %")
+    # A mean of decimals such as 0.57 may lie a rounding error below it; 12 digits bring it back before the cut.
+    hundredths = Decimal(f"{share:.12f}").scaleb(4).to_integral_value(ROUND_FLOOR)
+    return f"{min(hundredths, Decimal(9999)).scaleb(-2):.2f} %"
+
+
+def card(title: str, pairs: Iterable[tuple[str, str]], *parts: str, accent: str = ACCENT) -> str:
+    """A framed title, terms and what they are, and parts that are HTML; all else is escaped.
+
+    Example:
+        >>> card("<b>", [("length", "41")]).count("<b>"), "&lt;b&gt;" in card("<b>", [])
+        (0, True)
+    """
+    term, value = "padding:1px 14px 1px 0;opacity:.7;text-align:left", "padding:1px 0;text-align:left"
+    rows = "".join(
+        f'<tr style="background:none"><td style="{term};vertical-align:top;white-space:nowrap">{escape(name)}</td>'
+        f'<td style="{value};overflow-wrap:anywhere">{escape(text)}</td></tr>'
+        for name, text in pairs
+    )
+    table = f'<table style="border-collapse:collapse;border:none;margin:4px 0">{rows}</table>' if rows else ""
+    return (
+        f'<div style="border:1px solid;border-color:color-mix(in srgb,currentColor 25%,transparent);'
+        f"border-left:4px solid {accent};padding:8px 14px;max-width:46em;font-family:sans-serif;font-size:13px;"
+        f'line-height:1.45"><div style="font-weight:600">{escape(title)}</div>{table}{"".join(parts)}</div>'
+    )
+
+
+def accuracy_svg(points: Sequence[Plotted], *, is_joined: bool) -> str:
+    """Accuracy against length on a logarithmic axis, with 95 % intervals; dashed, the best constant answer.
+
+    Example:
+        >>> accuracy_svg([Plotted(41, 1.0, 0.985, 1.0, 0.5)], is_joined=True).count("<circle")
+        1
+    """
+    lengths = [point.length for point in points]
+    low, high = math.log(min(lengths)) - 0.15, math.log(max(lengths)) + 0.15
+
+    def x(length: int) -> float:
+        return LEFT + (math.log(length) - low) / (high - low) * (WIDTH - LEFT - RIGHT)
+
+    def y(share: float) -> float:
+        return TOP + (1 - share) * (HEIGHT - TOP - BOTTOM)
+
+    ordered = sorted(points)
+    line = " ".join(f"{x(point.length):.1f},{y(point.accuracy):.1f}" for point in ordered)
+    chance = " ".join(f"{x(point.length):.1f},{y(point.baseline):.1f}" for point in ordered)
+    return "".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+            ' style="max-width:100%" font-family="sans-serif" font-size="11" fill="currentColor" role="img">',
+            *(_share_line(share, y(share)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)),
+            *(
+                _text(x(tick), HEIGHT - BOTTOM + 15, f"{tick:,}", "middle")
+                for tick in _ticks(min(lengths), max(lengths))
+            ),
+            _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4.0, "length", "middle"),
+            f'<polyline points="{chance}" fill="none" stroke="currentColor" stroke-opacity=".5"'
+            ' stroke-dasharray="4 3"/>',
+            *(_interval(x(point.length), y(point.low), y(point.high)) for point in ordered),
+            f'<polyline points="{line}" fill="none" stroke="{ACCENT}" stroke-width="1.5"/>' if is_joined else "",
+            *(_dot(x(point.length), y(point.accuracy), point) for point in ordered),
+            "</svg>",
+        ]
+    )
+
+
+def _share_line(share: float, y: float) -> str:
+    rule = f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="currentColor" stroke-opacity=".15"/>'
+    return rule + _text(LEFT - 6, y + 4, f"{share:.0%}", "end")
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill-opacity=".75">{escape(text)}</text>'
+
+
+def _interval(x: float, low: float, high: float) -> str:
+    return f'<path d="M{x:.1f} {low:.1f}V{high:.1f}" stroke="{ACCENT}" stroke-opacity=".45"/>'
+
+
+def _dot(x: float, y: float, point: Plotted) -> str:
+    title = escape(
+        f"length {point.length:,}: {percent(point.accuracy)} ({percent(point.low)} to {percent(point.high)})"
+    )
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.2" fill="{ACCENT}"><title>{title}</title></circle>'
+
+
+def _ticks(low: int, high: int) -> list[int]:
+    """Round lengths between two, the two themselves where there is none; about as many as have room.
+
+    Example:
+        >>> _ticks(41, 500), _ticks(41, 43), _ticks(1, 100_000)
+        ([50, 100, 200, 500], [41, 43], [1, 10, 100, 1000, 10000, 100000])
+    """
+    powers = [10**power for power in range(len(str(high)))]
+    fine = [digit * power for power in powers for digit in (1, 2, 5) if low <= digit * power <= high]
+    coarse = [power for power in powers if low <= power <= high]
+    return (fine if len(fine) <= MAX_TICKS else coarse) or sorted({low, high})

@@ -1,0 +1,215 @@
+"""Perplexity of language models against length, at the same positions of a text for all lengths and models.
+
+A chunk of T tokens gives its last token a context of T - 1. Two protocols are measured on the same chunks: the
+perplexity of the last tokens, and that of whole chunks, in which most tokens have a shorter context.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from lengthwise.evaluation.interval import mean_interval
+from lengthwise.evaluation.length_curve import SetProgress
+from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.text.language import LanguageTask, Split, Tokens
+from lengthwise.threads import one_thread
+
+MAX_NLL = 100.0
+"""In nats: what a token counts at most, and what it counts where the model's states overflow."""
+
+MAX_LOGITS_PER_CHUNK = 1 << 25
+"""Chunks are read some at a time, so that memory does not grow with their number."""
+
+MAX_CHUNKS = 1_000_000
+
+
+class PerplexityPoint(BaseModel):
+    """Chunks of one length: the negative log-likelihood of each last token, in nats, and the mean over all tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    length: int = Field(ge=2)
+    last: tuple[float, ...] = Field(min_length=1)
+    whole: float
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean over the last tokens."""
+        return math.exp(fmean(self.last))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its 95 % interval for other chunks of the text, Student's for the mean; NaN for a single chunk."""
+        low, high = mean_interval(self.last)
+        return math.exp(low), math.exp(high)
+
+    @property
+    def whole_perplexity(self) -> float:
+        """exp of the mean over all tokens but the first of each chunk."""
+        return math.exp(self.whole)
+
+
+class PerplexityCurve(BaseModel):
+    """Perplexities against length, in order of length, all at the same positions of the split.
+
+    `ends` is a hash of these positions and of the text: curves with equal ones are paired, chunk by chunk. `baseline`:
+    the perplexity of the tokens' frequencies in the training split. Perplexities under different tokenizers do not
+    compare.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    split: Split
+    num_chunks: int = Field(ge=1)
+    ends: str
+    baseline: float
+    points: tuple[PerplexityPoint, ...] = Field(min_length=1)
+
+    def at(self, length: int) -> PerplexityPoint | None:
+        """The point of a length; None where it was not measured."""
+        return next((point for point in self.points if point.length == length), None)
+
+
+class PairedRatio(NamedTuple):
+    """The perplexity of one over that of another on the same last tokens, and its 95 % interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio:
+    """exp of the mean of the differences of log-likelihoods, chunk by chunk, with Student's interval.
+
+    Most of what a chunk's tokens are hard or easy by cancels, so that it is far narrower than those of the two.
+
+    Example:
+        >>> ratio = paired_ratio([5.0, 1.0, 3.0], [4.9, 0.9, 2.8])
+        >>> f"{ratio.ratio:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
+        '1.143 (0.990 to 1.319)'
+    """
+    if len(first) != len(second):
+        raise ValueError(f"second: expected as many chunks as first, {len(first)}, got {len(second)}; pair equal ones")
+    gaps = [one - other for one, other in zip(first, second, strict=True)]
+    low, high = mean_interval(gaps)
+    return PairedRatio(math.exp(fmean(gaps)), math.exp(low), math.exp(high))
+
+
+def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> Int64[Tensor, " N"]:
+    """Indices of the last tokens of chunks, each as likely, such that chunks of `longest` tokens begin in the text."""
+    if not 2 <= longest <= num_tokens:
+        raise ValueError(
+            f"lengths: expected chunks of 2 to {num_tokens:,} tokens, which the text has, got {longest:,}; lower the "
+            "lengths, or give a longer text"
+        )
+    if not 1 <= num_chunks <= MAX_CHUNKS:
+        raise ValueError(f"num_chunks: expected 1 to {MAX_CHUNKS:,}, got {num_chunks}")
+    draws = torch.rand(num_chunks, generator=generator_for(seed, "chunks"), dtype=torch.float64)
+    return longest - 1 + (draws * (num_tokens - longest + 1)).long()
+
+
+@one_thread()
+def perplexity_curve(
+    model: SequenceModel,
+    task: LanguageTask,
+    lengths: Iterable[int],
+    *,
+    num_chunks: int = 256,
+    split: Split = "test",
+    seed: int = 0,
+    set_progress: SetProgress = lambda fraction: None,
+) -> PerplexityCurve:
+    """Measure the perplexity of chunks of each length, which end at the same positions, drawn from the seed.
+
+    They never depend on the model. They depend on the longest of the lengths: only where that is the same, other curves
+    are paired with this one.
+
+    Recurrent models read a chunk token by token and keep one state, so that memory does not grow with the length.
+
+    Errors: no length, one below 2 or above the split's, or no chunk is a ValueError.
+
+    Source: Chi et al. (2023), section 4.3: the last tokens of 1,000 random chunks.
+    Differs from the source: all lengths and models have the same last tokens.
+    """
+    in_order = sorted(set(lengths))
+    if not in_order:
+        raise ValueError("lengths: expected at least one length, got none")
+    if in_order[0] < 2:
+        raise ValueError(f"lengths: expected chunks of at least 2 tokens, a context and a token, got {in_order[0]}")
+    tokens = task.tokens(split)
+    ends = chunk_ends(len(tokens), in_order[-1], num_chunks, seed=seed)
+    points = []
+    with eval_mode(model):
+        for length in in_order:
+            points.append(_point(model, tokens, ends, length))
+            set_progress(sum(in_order[: len(points)]) / sum(in_order))
+    return PerplexityCurve(
+        split=split,
+        num_chunks=num_chunks,
+        ends=_digest(tokens, ends),
+        baseline=frequency_perplexity(task.tokens("train"), tokens[ends.numpy()], len(task.symbols)),
+        points=tuple(points),
+    )
+
+
+def _point(model: SequenceModel, tokens: Tokens, ends: Int64[Tensor, " N"], length: int) -> PerplexityPoint:
+    windows = ends[:, None] + torch.arange(1 - length, 1)
+    chunks = torch.from_numpy(tokens[windows.numpy()].astype(np.int64))
+    kept = 1 if isinstance(model, RecurrentModel) else length  # of the logits of a chunk, at a time
+    num_logits = kept * max(1, _num_classes(model, chunks))
+    parts = [token_nlls(model, part) for part in chunks.split(max(1, MAX_LOGITS_PER_CHUNK // num_logits))]
+    last, whole = (torch.cat(values) for values in zip(*parts, strict=True))
+    rounded = tuple(round(nll, 5) for nll in last.tolist())
+    return PerplexityPoint(length=length, last=rounded, whole=float(whole.double().mean()))
+
+
+def _num_classes(model: SequenceModel, chunks: Int64[Tensor, "N T"]) -> int:
+    return model.last(chunks[:1, :1]).shape[1]
+
+
+def token_nlls(model: SequenceModel, chunks: Int64[Tensor, "B T"]) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
+    """``-log p(x_T | x_1 ... x_{T-1})`` of each chunk, and the mean of ``-log p(x_t | x_1 ... x_{t-1})`` over t > 1."""
+    inputs, targets = chunks[:, :-1], chunks[:, 1:]
+    if not isinstance(model, RecurrentModel):
+        nlls = _nlls(model(inputs), targets)
+        return nlls[:, -1], nlls.mean(1)
+    total = torch.zeros(len(chunks))
+    position = 0
+    for states in model.states(inputs):
+        nlls = _nlls(model.readout(states), targets[:, position : position + states.shape[1]])
+        position += states.shape[1]
+        total += nlls.sum(1)
+    return nlls[:, -1], total / targets.shape[1]
+
+
+def _nlls(logits: Float[Tensor, "B T Y"], targets: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    nlls = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").reshape(targets.shape)
+    return nlls.nan_to_num(nan=MAX_NLL).clamp(max=MAX_NLL)
+
+
+def frequency_perplexity(train: Tokens, targets: Tokens, vocab_size: int) -> float:
+    """The perplexity of tokens by their frequencies in the training split, where each counts once more than it occurs.
+
+    Example:
+        >>> train, targets = np.array([0, 0, 0, 1], dtype=np.uint16), np.array([0, 1], dtype=np.uint16)
+        >>> round(frequency_perplexity(train, targets, 2) ** 2, 3)  # 1 / (4/6 * 2/6)
+        4.5
+    """
+    counts = np.bincount(train, minlength=vocab_size) + 1
+    return float(np.exp(-np.log(counts / counts.sum())[targets.astype(np.int64)].mean()))
+
+
+def _digest(tokens: Tokens, ends: Int64[Tensor, " N"]) -> str:
+    digest = blake2b(np.ascontiguousarray(tokens).tobytes(), digest_size=8)
+    digest.update(ends.numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,203 @@
+"""RegularGPT as a language model: GPT-2's layers over windows that widen level by level, the same ones at each."""
+
+import copy
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from lengthwise.layers.positions.base import CausalAttention
+from lengthwise.layers.tied_readout import TiedReadout
+from lengthwise.layers.transformer_layer import TransformerLayer, draw_as_gpt2_does
+from lengthwise.models.base import MODELS, Depth, ModelConfig, SequenceModel, Width, check_divides_width
+from lengthwise.models.capabilities import BoundedReceptiveField, HasHiddenMatrices
+from lengthwise.ops.dilated_attention import dilated_attention, dilated_mask
+from lengthwise.ops.tree import num_levels
+from lengthwise.validation import validated
+
+MAX_CHUNK = 4096
+MAX_LEVELS = 32
+
+
+class RegularGPTLMConfig(ModelConfig):
+    """Sizes of a RegularGPT for language: width D, heads H (a divisor of D), chunk size C, thickness K.
+
+    `depth`: position t is read after as many levels as a string that ends there has (`"prefix"`), or all positions
+    after those of the input (`"input"`), so that answers depend on how long the input is. The last position has the
+    same answer with both. `max_levels`: no more levels than this, whatever the length; None: no limit.
+    `num_tables`: level l has the offsets r of table min(l, `num_tables` - 1), so that 1 shares them among all levels,
+    and 2 leaves the lowest one its own. `activations`: kept for the gradient, or, of everything that follows attention,
+    `"recomputed"` from what it attended to: up to a fifth more time, and less memory.
+    """
+
+    d_model: Width = 64
+    num_heads: Width = 4
+    chunk_size: int = Field(16, ge=2, le=MAX_CHUNK)
+    thickness: Depth = 2
+    depth: Literal["prefix", "input"] = "prefix"
+    max_levels: int | None = Field(None, ge=1, le=MAX_LEVELS)
+    num_tables: int = Field(1, ge=1, le=MAX_LEVELS)
+    activations: Literal["kept", "recomputed"] = "kept"
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> "RegularGPTLMConfig":
+        check_divides_width("num_heads", self.num_heads, self.d_model)
+        return self
+
+
+class DilatedAttention(CausalAttention):
+    """Attention to the last C positions at multiples of a stride, with a bias for each (`ops.dilated_attention`)."""
+
+    def __init__(self, bias: Float[Tensor, "H C"], stride: int) -> None:
+        self.bias, self.stride = bias, stride
+
+    def attend(
+        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
+    ) -> Float[Tensor, "B H T E"]:
+        return dilated_attention(query, key, value, self.bias, self.stride)
+
+    def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
+        return super().scores(query, key) + dilated_mask(self.bias, self.stride, query.shape[2])
+
+
+@MODELS.register("regular-gpt-lm")
+class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
+    """K layers with weights of their own, at levels l = 0, 1, ... over windows of C positions at multiples of C^l.
+
+    An input of T symbols has max(1, ceil(log_C T)) levels. Layers are GPT-2's, and nothing but the offsets r tells
+    positions apart. A window that reaches before the first position has fewer than C states, as in the mask of eq. (1);
+    the tree of `regular-gpt` has pads there. Read-in and read-out are one table (`TiedReadout`).
+
+    A model may be run with other numbers of levels than it was trained with: `with_max_levels`.
+
+    Source: Chi et al. (2023), sections 3 and 6 and Table 5; layers and initialization: Radford et al., "Language models
+        are unsupervised multitask learners" (2019), and nanoGPT, from which the paper's runs started.
+    Differs from the source: the maps that end in the residual start smaller by the square root of 2 K, the number of
+        those that have weights of their own, since levels follow the length; `depth` `"prefix"`, `max_levels` and
+        `num_tables` are ours. The paper does not say how r starts: N(0, 0.02^2) is its code's for regular languages.
+    """
+
+    Config = RegularGPTLMConfig
+    config: RegularGPTLMConfig
+    default_preset = "plain"
+    readout: nn.Sequential
+
+    def __init__(
+        self,
+        config: RegularGPTLMConfig,
+        *,
+        vocab_size: int,
+        num_classes: int,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.config, self.vocab_size = config, vocab_size
+        self.embedding = nn.Embedding(TiedReadout.num_rows(vocab_size, num_classes), config.d_model)
+        self.layers = nn.ModuleList(
+            TransformerLayer(
+                d_model=config.d_model, num_heads=config.num_heads, kind="gpt2", activations=config.activations
+            )
+            for _ in range(config.thickness)
+        )
+        self.offsets = nn.Parameter(
+            torch.empty(config.num_tables, config.thickness, config.num_heads, config.chunk_size)
+        )
+        self.readout = nn.Sequential(nn.LayerNorm(config.d_model), TiedReadout(self.embedding, num_classes))
+        self.reset_parameters(generator or torch.Generator())
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Matrices and offsets N(0, 0.02^2), those into the residual less, biases 0, norms 1 and 0."""
+        nn.init.normal_(self.embedding.weight, std=0.02, generator=generator)
+        nn.init.normal_(self.offsets, std=0.02, generator=generator)
+        draw_as_gpt2_does(self._layers(), generator)
+        for module in self.modules():
+            if isinstance(module, nn.LayerNorm):
+                module.reset_parameters()
+
+    def with_max_levels(self, max_levels: int | None) -> "RegularGPTLM":
+        """This model, its parameters shared, with another limit of levels.
+
+        Example:
+            >>> model = RegularGPTLM(RegularGPTLMConfig(d_model=8, chunk_size=2), vocab_size=3, num_classes=3)
+            >>> model.num_levels(64), model.with_max_levels(2).num_levels(64)
+            (6, 2)
+        """
+        other = copy.copy(self)
+        settings = self.config.model_dump() | {"max_levels": max_levels}
+        other.config = validated(RegularGPTLMConfig, settings, path="model")
+        return other
+
+    def num_levels(self, length: int) -> int:
+        """How many levels an input of this length has."""
+        return min(num_levels(length, self.config.chunk_size), self.config.max_levels or MAX_LEVELS)
+
+    @property
+    def receptive_field(self) -> int | None:
+        """1 + K (C^L - 1) positions where L levels are the limit: each of K layers of a level reaches (C - 1) C^l back.
+
+        None where levels follow the length.
+        """
+        if self.config.max_levels is None:
+            return None
+        reach: int = self.config.chunk_size**self.config.max_levels
+        return 1 + self.config.thickness * (reach - 1)
+
+    @property
+    def hidden_matrices(self) -> list[nn.Parameter]:
+        """The matrices of all layers."""
+        return [parameter for parameter in self.layers.parameters() if parameter.ndim == 2]
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        states, length, read = self._read(inputs), inputs.shape[1], []
+        levels, chunk = self.num_levels(length), self.config.chunk_size
+        for level in range(levels):
+            states = self._after(states, level, chunk**level)
+            if self.config.depth == "prefix":
+                start, stop = chunk**level if level else 0, chunk ** (level + 1) if level + 1 < levels else length
+                read.append(states[:, start:stop])
+        logits: Tensor = self.readout(torch.cat(read, 1) if read else states)
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
+        """Level l computes the positions at multiples of C^l before the last one alone: T K (1 + 1/C + ...) states."""
+        states, levels, chunk = self._read(inputs), self.num_levels(inputs.shape[1]), self.config.chunk_size
+        for level in range(levels):
+            if level:
+                states = states[:, (states.shape[1] - 1) % chunk :: chunk]
+            states = self._after(states, level, 1)
+        return states[:, -1]
+
+    def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        """The same numbers as `forward`: every prefix as an input of its own, by the masks of eq. (1); for small T."""
+        length = inputs.shape[1]
+        if self.config.depth == "input":
+            return self._masked(inputs)
+        return torch.stack([self._masked(inputs[:, :stop])[:, -1] for stop in range(1, length + 1)], 1)
+
+    def _masked(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        states = self._read(inputs)
+        for level in range(self.num_levels(inputs.shape[1])):
+            for layer, bias in zip(self._layers(), self._offsets(level), strict=True):
+                attention = DilatedAttention(bias, self.config.chunk_size**level)
+                states = layer.by_definition(states, attention=attention)
+        logits: Tensor = self.readout(states)
+        return logits
+
+    def _after(self, states: Float[Tensor, "B T D"], level: int, stride: int) -> Float[Tensor, "B T D"]:
+        """The states after the K layers of a level, whose windows have this stride among the given positions."""
+        for layer, bias in zip(self._layers(), self._offsets(level), strict=True):
+            states = layer(states, attention=DilatedAttention(bias, stride))
+        return states
+
+    def _offsets(self, level: int) -> Float[Tensor, "K H C"]:
+        return self.offsets[min(level, self.config.num_tables - 1)]
+
+    def _layers(self) -> list[TransformerLayer]:
+        return list(self.layers)  # type: ignore[arg-type]  # ModuleList forgets the type of its modules
+
+    def _read(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        self.check_inputs(inputs, self.vocab_size)
+        states: Tensor = self.embedding(inputs)
+        return states

@@ -1,0 +1,162 @@
+r"""Sliding-dilated attention in which positions before the start are masked away, as a language model needs it.
+
+    out[i] = sum_j a_j v[i - j s],   a = softmax_j (q[i] . k[i - j s] / sqrt(E) + r[h, j]),   j in [C], i - j s >= 0
+
+with a window of C positions at stride s (the dilation, C^l at level l) and a learned bias r of each head and offset.
+
+`dilated_attention_by_definition` is eq. (1) with its [T, T] mask. `dilated_attention` never makes one: positions that
+are congruent modulo s form strings of their own, in which windows are contiguous, and a block of queries there sees
+only the keys of its windows. Its gradient computes the weights of attention again, so that a step keeps queries, keys
+and values alone: T C scores of a head are computed, of which one block at a time is in memory.
+
+Letters: B strings, T positions, H heads of E numbers, C chunk size, M = B s H strings of N positions modulo s, W =
+min(C, N) positions of a window, Q queries of a block.
+
+Source: Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning, section 3.1, eq. (1).
+Differs from the source: in nothing; pads, which its footnote 1 puts in front of strings, are what
+`lengthwise.ops.tree_attention` has.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+MIN_BLOCK = 32
+"""A block has as many queries as a window has positions, and no fewer than this: smaller products take as long."""
+
+
+def dilated_attention_by_definition(
+    query: Float[Tensor, "B H T E"],
+    key: Float[Tensor, "B H T E"],
+    value: Float[Tensor, "B H T E"],
+    bias: Float[Tensor, "H C"],
+    stride: int,
+) -> Float[Tensor, "B H T E"]:
+    """All scores plus the mask M with M[m, n] = r_j where m - n = j * stride, j in [C], else -inf."""
+    scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+    return (scores + dilated_mask(bias, stride, query.shape[2])).softmax(-1) @ value
+
+
+def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[Tensor, "H T T"]:
+    """The mask of eq. (1).
+
+    Example:
+        >>> dilated_mask(torch.tensor([[1.0, 2.0]]), 2, 3)
+        tensor([[[1., -inf, -inf],
+                 [-inf, 1., -inf],
+                 [2., -inf, 1.]]])
+    """
+    positions = torch.arange(length, device=bias.device)
+    distance = positions[:, None] - positions
+    offset, remainder = distance // stride, distance % stride
+    allowed = (remainder == 0) & (offset >= 0) & (offset < bias.shape[1])
+    return bias[:, offset.clamp(0, bias.shape[1] - 1)].masked_fill(~allowed, -math.inf)
+
+
+def dilated_attention(
+    query: Float[Tensor, "B H T E"],
+    key: Float[Tensor, "B H T E"],
+    value: Float[Tensor, "B H T E"],
+    bias: Float[Tensor, "H C"],
+    stride: int,
+) -> Float[Tensor, "B H T E"]:
+    """The same numbers as `dilated_attention_by_definition`, without its mask. No second derivatives.
+
+    Example:
+        >>> states = torch.ones(1, 1, 5, 2)
+        >>> values = torch.arange(5.0).view(1, 1, 5, 1).expand(1, 1, 5, 2)
+        >>> dilated_attention(states, states, values, torch.zeros(1, 2), 3)[0, 0, :, 0].tolist()
+        [0.0, 1.0, 2.0, 1.5, 2.5]
+    """
+    batch_size, num_heads, length, _ = query.shape
+    missing = -length % stride
+    window = min(bias.shape[1], (length + missing) // stride)
+    size = min(max(window, MIN_BLOCK), (length + missing) // stride)
+    strings = [_by_residue(tensor, stride, missing) for tensor in (query, key, value)]
+    band = _band(bias[:, :window], size).to(query.dtype)
+    attended: Tensor = _BandedAttention.apply(*strings, band)  # type: ignore[no-untyped-call]
+    positions = attended.unflatten(0, (batch_size, stride, num_heads)).permute(0, 2, 3, 1, 4).flatten(2, 3)
+    kept: Tensor = positions[:, :, :length]
+    return kept
+
+
+def _by_residue(states: Float[Tensor, "B H T E"], stride: int, missing: int) -> Float[Tensor, "M N E"]:
+    """The positions of each residue modulo the stride as a string of its own, zeros at the end of the shorter ones."""
+    padded = F.pad(states, (0, 0, 0, missing)) if missing else states
+    residues: Tensor = padded.unflatten(2, (-1, stride)).permute(0, 3, 1, 2, 4).flatten(0, 2).contiguous()
+    return residues
+
+
+def _band(bias: Float[Tensor, "H W"], size: int) -> Float[Tensor, "H Q _"]:
+    """The mask of a block of queries, and of the keys from W - 1 positions before it to its end: r along diagonals."""
+    padded = F.pad(bias.flip(1), (size - 1, size - 1), value=-math.inf)
+    return padded.unfold(1, size + bias.shape[1] - 1, 1).flip(1)
+
+
+class _Block(NamedTuple):
+    """Which queries, which keys, and the part of the band that is their mask."""
+
+    queries: slice
+    keys: slice
+    rows: slice
+    columns: slice
+
+
+def _blocks(length: int, band: Float[Tensor, "H Q _"]) -> Iterator[_Block]:
+    size = band.shape[1]
+    before = band.shape[2] - size
+    for start in range(0, length, size):
+        stop = min(start + size, length)
+        outside = max(0, before - start)
+        yield _Block(
+            slice(start, stop),
+            slice(start - before + outside, stop),
+            slice(0, stop - start),
+            slice(outside, stop - start + before),
+        )
+
+
+def _weights(
+    query: Float[Tensor, "M _ E"], key: Float[Tensor, "M _ E"], mask: Float[Tensor, "H _ _"]
+) -> Float[Tensor, "M _ _"]:
+    """Of a block: what each query gives to each key."""
+    scores = torch.bmm(query, key.mT).mul_(query.shape[-1] ** -0.5)
+    scores.unflatten(0, (-1, len(mask))).add_(mask)
+    return scores.softmax(-1)
+
+
+class _BandedAttention(torch.autograd.Function):
+    """Attention of strings to their own last W positions."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, query: Tensor, key: Tensor, value: Tensor, band: Tensor) -> Tensor:
+        ctx.save_for_backward(query, key, value, band)
+        attended = torch.empty_like(query)
+        for queries, keys, rows, columns in _blocks(query.shape[1], band):
+            weights = _weights(query[:, queries], key[:, keys], band[:, rows, columns])
+            attended[:, queries] = torch.bmm(weights, value[:, keys])
+        return attended
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, ...]:
+        query, key, value, band = ctx.saved_tensors  # type: ignore[attr-defined]
+        by_query, by_key, by_value = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value)
+        by_band = torch.zeros_like(band)
+        for queries, keys, rows, columns in _blocks(query.shape[1], band):
+            weights = _weights(query[:, queries], key[:, keys], band[:, rows, columns])
+            arriving = gradient[:, queries]
+            by_value[:, keys] += torch.bmm(weights.mT, arriving)
+            by_weights = torch.bmm(arriving, value[:, keys].mT)
+            by_scores = by_weights.sub_((by_weights * weights).sum(-1, keepdim=True)).mul_(weights)
+            by_band[:, rows, columns] += by_scores.unflatten(0, (-1, len(band))).sum(0)
+            by_scores.mul_(query.shape[-1] ** -0.5)
+            by_query[:, queries] = torch.bmm(by_scores, key[:, keys])
+            by_key[:, keys] += torch.bmm(by_scores.mT, query[:, queries])
+        return by_query, by_key, by_value, by_band

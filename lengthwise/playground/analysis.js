@@ -1,0 +1,153 @@
+// What the net, the machine read off it and the task say of every prefix of a string. Nothing here touches the page.
+
+const NETS = { tree: TreeNet, stacked: StackedNet, wrapped: WrappedNet, elman: ElmanNet, "block-linear": BlockLinearNet };
+
+// A run with its net and its machine made ready.
+function opened(run) {
+  const net = new NETS[run.net.kind](run.net);
+  const isTree = run.net.kind === "tree";
+  const machine = run.machine && run.machine.leaves ? new TreeMachine(run.machine) : null;
+  return { run, net, isTree, machine, nearest: run.prototypes ? nearestPrototypes(run, net) : null };
+}
+
+// A function from a state to the class of the nearest prototype that gives the same answer, -1 where there is none.
+function nearestPrototypes(run, net) {
+  const { shape, classes } = run.prototypes;
+  const points = { shape, data: floatsOf(run.prototypes.points) };
+  const answers = classes.map((_, index) => answerOf(net.logits(rowOf(points, index))));
+  return (state, answer) => {
+    let [best, least] = [-1, Infinity];
+    classes.forEach((number, index) => {
+      if (answers[index] !== answer) return;
+      const point = rowOf(points, index);
+      let distance = 0;
+      for (let i = 0; i < point.length && distance < least; i++) distance += (point[i] - state[i]) ** 2;
+      if (distance < least) [best, least] = [number, distance];
+    });
+    return best;
+  };
+}
+
+// For every prefix: state, logits, answer, probabilities, class of the state, class and answer of the machine, state
+// and answer of the task. Answers and classes are numbers, null where there is none.
+function analyzed(player, symbols) {
+  const { run, net, isTree } = player;
+  const levels = isTree ? net.levels(symbols) : null;
+  const states = isTree
+    ? symbols.map((_, position) => net.states[levels[net.depth(position + 1)].states[position]])
+    : recurrentStates(net, symbols);
+  const byMachine = machineSteps(player, symbols);
+  const ofTask = run.task ? statesOf(run.task, symbols).slice(1) : null;
+  const prefixes = states.map((state, position) => {
+    const logits = net.logits(state);
+    const answer = answerOf(logits);
+    const taskAnswer = ofTask ? answerOrNull(run.task.outputs[ofTask[position]]) : null;
+    return {
+      state,
+      logits,
+      answer: answer < 0 ? null : answer,
+      probabilities: answer < 0 ? null : softmax(logits),
+      stateClass: player.nearest ? player.nearest(state, answer) : null,
+      machineClass: byMachine ? byMachine[position] : null,
+      machineAnswer: byMachine ? answerOrNull(run.machine.outputs[byMachine[position]]) : null,
+      taskState: ofTask ? ofTask[position] : null,
+      taskAnswer,
+      isWrong: taskAnswer !== null && taskAnswer !== answer,
+    };
+  });
+  return { symbols, prefixes, levels, machineLevels: player.machine ? player.machine.levels(symbols) : null };
+}
+
+function answerOrNull(output) {
+  return output === undefined || output < 0 ? null : output;
+}
+
+function recurrentStates(net, symbols) {
+  let state = net.initial();
+  return symbols.map((symbol) => (state = net.step(symbol, state)));
+}
+
+// The machine's class of every prefix.
+function machineSteps({ run, machine, net }, symbols) {
+  if (!run.machine) return null;
+  if (!machine) return statesOf(run.machine, symbols).slice(1);
+  const levels = machine.levels(symbols);
+  return symbols.map((_, position) => levels[net.depth(position + 1)].classes[position]);
+}
+
+// The tree over a prefix: nodes with their parts, the window's begin and end, level, class by state and by machine.
+function treeOf(player, analysis, length) {
+  const { net, nearest } = player;
+  const { levels, machineLevels, symbols } = analysis;
+  function node(level, position) {
+    const isPad = position < 0;
+    const { states, pad } = levels[level];
+    const number = isPad ? pad : states[position];
+    const logits = net.logits(net.states[number]);
+    const answer = answerOf(logits);
+    const named = machineLevels ? machineLevels[level] : null;
+    const machineClass = named ? (isPad ? named.pad : named.classes[position]) : null;
+    const reach = level === 0 ? 1 : levels[level].stride * levels[level].chunk;
+    const parts = [];
+    if (level > 0 && !isPad) {
+      const { stride, chunk } = levels[level];
+      for (let j = chunk - 1; j >= 0; j--) parts.push(node(level - 1, position - j * stride));
+    }
+    return {
+      level,
+      isPad,
+      begin: Math.max(0, position - reach + 1),
+      end: position + 1,
+      symbol: level === 0 && !isPad ? symbols[position] : null,
+      answer,
+      machineClass,
+      stateClass: level === 0 || isPad || !nearest ? machineClass : nearest(net.states[number], answer),
+      parts,
+    };
+  }
+  return node(net.depth(length), length - 1);
+}
+
+// Symbols of a text: single characters, or words where symbols are longer; a sentence where one is unknown.
+function parsed(run, text) {
+  const words = run.separator ? text.split(run.separator).filter(Boolean) : Array.from(text.replace(/\s+/g, ""));
+  const symbols = words.map((word) => run.symbols.indexOf(word));
+  const unknown = symbols.indexOf(-1);
+  if (unknown < 0) return { symbols };
+  return { problem: `${JSON.stringify(words[unknown])} is no symbol of this task; it has ${run.symbols.join(" ")}` };
+}
+
+function written(run, symbols) {
+  return symbols.map((symbol) => run.symbols[symbol]).join(run.separator);
+}
+
+// A string of `length` symbols that the task answers, where it has a machine: of some drawn, one that is answered last.
+function randomString(run, length, random = Math.random) {
+  let symbols = [];
+  for (let attempt = 0; attempt < 20; attempt++) {
+    symbols = run.task ? walk(run, length, random) : Array.from({ length }, () => pick(run.symbols.length, random));
+    if (!run.task) return symbols;
+    const states = statesOf(run.task, symbols);
+    if (run.task.outputs[states[states.length - 1]] >= 0) return symbols;
+  }
+  return symbols;
+}
+
+function pick(count, random) {
+  return Math.floor(random() * count);
+}
+
+// Symbols that do not lead into a state which is never left again, as long as there are others.
+function walk(run, length, random) {
+  const symbols = [];
+  let state = run.task.start;
+  for (let position = 0; position < length; position++) {
+    const isTrap = (next) => run.task.table[next].every((other) => other === next);
+    const fine = run.symbols.map((_, symbol) => symbol).filter((symbol) => !isTrap(run.task.table[state][symbol]));
+    const choices = fine.length ? fine : run.symbols.map((_, symbol) => symbol);
+    const symbol = choices[pick(choices.length, random)];
+    symbols.push(symbol);
+    state = run.task.table[state][symbol];
+  }
+  return symbols;
+}

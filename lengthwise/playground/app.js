@@ -1,0 +1,221 @@
+// The page: what is typed, which prefix is looked at, and what is shown of it.
+
+const MAX_SYMBOLS = 512;
+const LENGTHS = { random: 12, longer: 60 };
+const MILLISECONDS_PER_STEP = 450;
+
+function startPage(content) {
+  const at = (id) => document.getElementById(id);
+  const state = { player: null, analysis: null, step: 0, timer: null };
+
+  function open(index) {
+    state.player = opened(content.runs[index]);
+    const { run } = state.player;
+    at("run").value = index;
+    at("question").textContent = run.question;
+    const separator = run.separator ? ", separated by blanks" : "";
+    at("alphabet").textContent = `Symbols: ${run.symbols.join(" ")}${separator}; up to ${MAX_SYMBOLS} of them.`;
+    at("counterexample").disabled = !run.counterexample;
+    at("counterexample").title = run.counterexample ? "" : "No string is known that this net answers wrongly.";
+    at("tree-section").hidden = !state.player.isTree;
+    at("proved").textContent = run.level
+      ? `Level ${run.level}. ${run.claim} ${run.reason ? `Not higher, because ${run.reason}.` : ""}`
+      : "No certificate: the task has no finite machine to compare the net with.";
+    at("about").textContent = `${run.about} ${content.about.command ? `Page made by: ${content.about.command}. ` : ""}` +
+      `lengthwise ${content.about.lengthwise}, commit ${content.about.commit.slice(0, 10)}.`;
+    drawMachines(run);
+  }
+
+  function drawMachines(run) {
+    const parser = new DOMParser();
+    at("drawings").replaceChildren(...run.drawings.map((drawing) => {
+      const figure = document.createElement("div");
+      const heading = document.createElement("h3");
+      heading.textContent = drawing.title;
+      figure.append(heading);
+      if (drawing.svg) {
+        const svg = document.importNode(parser.parseFromString(drawing.svg, "image/svg+xml").documentElement, true);
+        svg.dataset.of = drawing.of;
+        if (drawing.of === "machine") svg.querySelectorAll(".state").forEach((node) => {
+          node.querySelector("circle").dataset.hue = "";
+          tint(node, Number(node.dataset.state));
+        });
+        const scroll = document.createElement("div");
+        scroll.className = "scroll";
+        scroll.append(svg);
+        figure.append(scroll);
+      } else {
+        const note = document.createElement("p");
+        note.className = "note";
+        note.textContent = drawing.note;
+        figure.append(note);
+      }
+      return figure;
+    }));
+  }
+
+  function read(text, step) {
+    stop();
+    const { run } = state.player;
+    const { symbols, problem } = parsed(run, text);
+    const tooLong = symbols && symbols.length > MAX_SYMBOLS
+      ? `expected at most ${MAX_SYMBOLS} symbols, got ${symbols.length}` : "";
+    at("problem").textContent = problem || tooLong;
+    at("string").setAttribute("aria-invalid", String(Boolean(problem || tooLong)));
+    if (problem || tooLong) return;
+    state.analysis = analyzed(state.player, symbols);
+    at("step").max = symbols.length;
+    showStrip();
+    look(step === undefined ? symbols.length : Math.min(step, symbols.length));
+  }
+
+  function put(symbols) {
+    at("string").value = written(state.player.run, symbols);
+    read(at("string").value);
+  }
+
+  // The counterexample, where there is one, or a short string.
+  function begin() {
+    const { run } = state.player;
+    put(run.counterexample ? run.counterexample.string.map((s) => run.symbols.indexOf(s)) : randomString(run, 8));
+  }
+
+  function firstApart() {
+    return state.analysis.prefixes.findIndex((prefix) => prefix.isWrong ||
+      (prefix.stateClass !== null && prefix.stateClass !== prefix.machineClass)) + 1;
+  }
+
+  function showStrip() {
+    const { run } = state.player;
+    const apart = firstApart();
+    at("wrong").disabled = !apart;
+    at("strip").replaceChildren(...state.analysis.prefixes.map((prefix, index) => {
+      const item = document.createElement("li");
+      const symbol = document.createElement("b");
+      symbol.textContent = run.symbols[state.analysis.symbols[index]];
+      const answer = document.createElement("span");
+      answer.textContent = answerName(run, prefix.answer);
+      if (prefix.isWrong) answer.className = "wrong";
+      item.append(symbol, answer);
+      tint(item, run.machine ? (prefix.stateClass === null ? prefix.machineClass : prefix.stateClass) : prefix.answer);
+      if (index + 1 === apart) item.classList.add("apart");
+      item.addEventListener("click", () => look(index + 1));
+      return item;
+    }));
+    const colors = run.machine ? "the classes of the net's states in the machine" : "the net's answers";
+    const marked = apart ? ` The first disagreement, after ${apart} symbols, is marked in red.` : "";
+    at("legend").textContent = `Each card is a symbol and the net's answer to the string up to it; colors are ` +
+      `${colors}.${marked}`;
+  }
+
+  function look(step) {
+    const { player, analysis } = state;
+    const { run } = player;
+    state.step = step;
+    at("step").value = step;
+    at("step-label").textContent = `Symbols read: ${step} of ${analysis.symbols.length}`;
+    const prefix = step ? analysis.prefixes[step - 1] : null;
+    fill("net-answer", prefix ? answerName(run, prefix.answer) : "-",
+      prefix && prefix.probabilities ? `probability ${percent(prefix.probabilities[prefix.answer])}` : "");
+    fill("machine-answer", run.machine ? (prefix ? answerName(run, prefix.machineAnswer) : "-") : "-",
+      run.machine ? "" : "none was read off the net");
+    fill("task-answer", run.task ? (prefix ? answerName(run, prefix.taskAnswer) : "-") : "-", "");
+    const { text, isWrong } = verdict(run, analysis, step);
+    at("verdict").textContent = text;
+    at("verdict").className = isWrong ? "wrong" : prefix && prefix.taskAnswer !== null ? "right" : "";
+    at("why").replaceChildren(...reasons(player, analysis, step).map((sentence) => {
+      const paragraph = document.createElement("p");
+      paragraph.textContent = sentence;
+      return paragraph;
+    }));
+    at("chart").replaceChildren(...(analysis.prefixes.length > 1 ? [chartPicture(run, analysis, step)] : []));
+    [...at("strip").children].forEach((item, index) => {
+      item.classList.toggle("current", index + 1 === step);
+      item.classList.toggle("later", index + 1 > step);
+    });
+    if (player.isTree) showTree(step);
+    light("machine", run.machine && !run.machine.leaves ? run.machine : null);
+    light("task", run.task);
+  }
+
+  function showTree(step) {
+    at("tree").replaceChildren(...(step ? [treePicture(state.player, state.analysis, step)] : []));
+    const more = step > MAX_LEAVES_SHOWN ? ` Only the newest ${MAX_LEAVES_SHOWN} symbols are drawn.` : "";
+    at("tree-note").textContent = `A circle is a state of the net, its number and color the class that the machine ` +
+      `gives its window.${more}`;
+  }
+
+  function light(which, machine) {
+    for (const svg of document.querySelectorAll(`svg[data-of="${which}"]`)) {
+      svg.querySelectorAll(".lit").forEach((node) => node.classList.remove("lit"));
+      if (!machine) continue;
+      const states = statesOf(machine, state.analysis.symbols.slice(0, state.step));
+      const now = states[states.length - 1];
+      svg.querySelector(`[data-state="${now}"]`).classList.add("lit");
+      if (state.step) {
+        const ends = `[data-from="${states[states.length - 2]}"][data-to="${now}"]`;
+        svg.querySelectorAll(ends).forEach((node) => node.classList.add("lit"));
+      }
+    }
+  }
+
+  function fill(id, answer, note) {
+    const small = document.createElement("small");
+    small.textContent = note;
+    at(id).replaceChildren(answer, small);
+  }
+
+  function stop() {
+    clearInterval(state.timer);
+    state.timer = null;
+    at("play").textContent = "Play";
+  }
+
+  function play() {
+    if (state.timer) return stop();
+    if (state.step === state.analysis.symbols.length) look(0);
+    at("play").textContent = "Pause";
+    state.timer = setInterval(() => {
+      if (state.step < state.analysis.symbols.length) look(state.step + 1);
+      else stop();
+    }, MILLISECONDS_PER_STEP);
+  }
+
+  function move(by) {
+    stop();
+    look(Math.max(0, Math.min(state.analysis.symbols.length, state.step + by)));
+  }
+
+  content.runs.forEach((run, index) => at("run").append(new Option(run.name, index)));
+  at("run").addEventListener("change", () => {
+    open(Number(at("run").value));
+    begin();
+  });
+  at("string").addEventListener("input", () => read(at("string").value));
+  at("random").addEventListener("click", () => put(randomString(state.player.run, LENGTHS.random)));
+  at("longer").addEventListener("click", () => put(randomString(state.player.run, LENGTHS.longer)));
+  at("clear").addEventListener("click", () => put([]));
+  at("counterexample").addEventListener("click", begin);
+  at("step").addEventListener("input", () => {
+    stop();
+    look(Number(at("step").value));
+  });
+  at("back").addEventListener("click", () => move(-1));
+  at("next").addEventListener("click", () => move(1));
+  at("wrong").addEventListener("click", () => move(firstApart() - state.step));
+  at("play").addEventListener("click", play);
+
+  // An address may end in #net=1&string=abba&step=3.
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const index = Number(asked.get("net") || 0);
+  open(index >= 0 && index < content.runs.length ? index : 0);
+  if (asked.has("string")) {
+    at("string").value = asked.get("string");
+    read(at("string").value, asked.has("step") ? Number(asked.get("step")) : undefined);
+    if (!state.analysis) read("");
+  } else {
+    begin();
+  }
+}
+
+startPage(JSON.parse(document.getElementById("data").textContent));

@@ -1,0 +1,174 @@
+"""What a page knows of a run: net, machine, task, certificate and drawings, as plain data."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from lengthwise.automata.drawing import machine_svg, why_not_drawn
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Certificate, machine_from_json
+from lengthwise.certification.certify import certify
+from lengthwise.certification.class_names import class_names
+from lengthwise.certification.examination import weights_digest
+from lengthwise.conventions import Diverged
+from lengthwise.extraction.base import Extraction, reader_of
+from lengthwise.models.base import SequenceModel
+from lengthwise.playground.nets import as_base64, net_json
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.stored import StoredModel, load_stored
+from lengthwise.tasks.base import RegularTask, SymbolTask
+
+MAX_PROTOTYPES = 400
+"""Of machines with more of them the page colors states by the machine alone."""
+
+MAX_TASK_ENTRIES = 200_000
+"""Entries of the table of a task's machine that a page may hold."""
+
+
+def run_contents(path: Path) -> dict[str, Any]:
+    """What the page knows of the model at a path (`load_stored`), its certificate included, which is made if missing.
+
+    Raises:
+        ValueError: there is none, the page cannot run it, its task has no symbols, or a certificate there is another's.
+    """
+    stored = load_stored(path)
+    model, task = stored.model.eval(), stored.task
+    if not isinstance(task, SymbolTask):
+        raise ValueError(f"{path}: expected a model that reads symbols, got one of task {task.name}, which has vectors")
+    net = net_json(model)
+    certificate = _certificate(path, stored) if isinstance(task, RegularTask) else None
+    extraction = None if certificate is None else extraction_again(certificate, model, task.symbols)
+    seed = f", seed {stored.run.spec.seed}" if stored.run is not None else ""
+    settings = {key: value for key, value in stored.settings["task"].items() if key != "name"}
+    return {
+        "name": f"{_task_name(task.name, settings)}: {model.name}{seed}",
+        "about": _about(stored),
+        "question": (type(task).__doc__ or "").partition("\n\n")[0].replace("\n", " ").replace("`", ""),
+        "symbols": list(task.symbols),
+        "separator": task.separator,
+        "classes": list(task.classes),
+        "trainedTo": stored.trained_to,
+        "net": net,
+        **_machine(certificate, extraction),
+        **_task(task),
+        "drawings": _drawings(certificate, task),
+    }
+
+
+def _task_name(name: str, settings: Mapping[str, Any]) -> str:
+    """The task and its short settings."""
+    quoted = [
+        f"{key} {value}" for key, value in settings.items() if isinstance(value, int | str) and len(str(value)) < 20
+    ]
+    return f"{name} ({', '.join(quoted)})" if quoted else name
+
+
+def _about(stored: StoredModel) -> str:
+    """A sentence on where the net comes from."""
+    if stored.run is None:
+        return f"Made by {stored.name}."
+    run = stored.run
+    lengths = f"{run.spec.recipe.min_length:,} to {run.spec.recipe.max_length:,} symbols"
+    commit = run.folder.read_begun_at().partition(" ")[0][:10]
+    return f"Trained on strings of {lengths}, weights {run.steps_text}; run {run.spec.id}, begun at commit {commit}."
+
+
+def _certificate(path: Path, stored: StoredModel) -> Certificate:
+    """The certificate next to a model, or else a new one, which is not written down."""
+    file = path.with_suffix(".certificate.json") if path.is_file() else RunFolder(path).certificate
+    if not file.exists():
+        return certify(stored.model, stored.task)
+    certificate = Certificate.read(file)
+    if certificate.weights != weights_digest(stored.model):
+        raise ValueError(
+            f"{file}: expected the certificate of these weights, got that of others; `lengthwise certify {path}` "
+            "writes it again"
+        )
+    return certificate
+
+
+def extraction_again(certificate: Certificate, model: SequenceModel, symbols: tuple[str, ...]) -> Extraction | None:
+    """The extraction that a certificate's machine comes from; None where there is none, or it is not found again.
+
+    Another CPU may round otherwise, so that states close into other classes.
+    """
+    if certificate.machine is None or certificate.closure is None or certificate.is_of_grid:
+        return None
+    reader = reader_of(model, symbols)
+    if reader is None:
+        return None
+    try:
+        with torch.no_grad():
+            extraction: Extraction = reader.extract(certificate.closure.requested_radius)
+    except (ValueError, Diverged):
+        return None
+    return extraction if extraction.machine.to_json() == certificate.machine else None
+
+
+def _machine(certificate: Certificate | None, extraction: Extraction | None) -> dict[str, Any]:
+    """Level, counterexample, machine, and the states that stand for its classes."""
+    if certificate is None:
+        return {"level": None, "claim": "", "reason": "", "counterexample": None, "machine": None, "prototypes": None}
+    wrong = certificate.counterexample
+    machine: dict[str, Any] | None = None
+    if certificate.machine is not None:
+        machine = {**certificate.machine, "names": class_names(certificate)}
+    return {
+        "level": certificate.level,
+        "claim": certificate.claim,
+        "reason": certificate.reason,
+        "counterexample": None if wrong is None else wrong.model_dump(mode="json"),
+        "machine": machine,
+        "prototypes": None if extraction is None else _prototypes(extraction),
+    }
+
+
+def _prototypes(extraction: Extraction) -> dict[str, Any] | None:
+    """The computed states that stand for classes of the machine; None where they are too many."""
+    classes = extraction.classes[extraction.num_given :]
+    kept = np.flatnonzero(classes >= 0)
+    if not 0 < len(kept) <= MAX_PROTOTYPES:
+        return None
+    points = extraction.prototypes[extraction.num_given :][torch.from_numpy(kept)].double().numpy()
+    return {"points": as_base64(points), "shape": list(points.shape), "classes": classes[kept].tolist()}
+
+
+def _task(task: SymbolTask) -> dict[str, Any]:
+    """The machine of a task as a table, or a sentence where it has none."""
+    if not isinstance(task, RegularTask):
+        return {
+            "task": None,
+            "taskSentence": f"Task {task.name} has no finite machine, so that this page knows no answers.",
+        }
+    machine = task.transducer.minimize()
+    if (size := machine.num_states * len(machine.symbols)) > MAX_TASK_ENTRIES:
+        sentence = f"The machine of task {task.name} has {size:,} transitions, too many for a page."
+        return {"task": None, "taskSentence": sentence}
+    table = {"start": machine.start, "table": machine.semiautomaton.table.tolist(), "outputs": machine.outputs.tolist()}
+    return {"task": table, "taskSentence": ""}
+
+
+def _drawings(certificate: Certificate | None, task: SymbolTask) -> list[dict[str, str]]:
+    """The machine read off the net, if it has states, and the task's where it is another one."""
+    drawings: list[dict[str, str]] = []
+    own = None
+    if certificate is not None and certificate.machine is not None:
+        machine = machine_from_json(certificate.machine)
+        own = machine if isinstance(machine, Transducer) else None
+    if own is not None:
+        drawings.append(_drawing("machine", "The machine read off the net", own, task.classes))
+    if isinstance(task, RegularTask):
+        of_task = task.transducer.minimize()
+        if own is None or own.to_json() != of_task.to_json():
+            drawings.append(_drawing("task", "The task's own machine", of_task, task.classes))
+    return drawings
+
+
+def _drawing(subject: str, title: str, machine: Transducer, classes: tuple[str, ...]) -> dict[str, str]:
+    why_not = why_not_drawn(machine)
+    svg = "" if why_not else machine_svg(machine, classes)
+    note = f"Not drawn: {why_not}." if why_not else ""
+    return {"of": subject, "title": f"{title}, {machine.num_states} states", "svg": svg, "note": note}

@@ -1,0 +1,38 @@
+// Finite machines: tables that are looked up.
+
+// A Moore machine: its states along a string, the start first.
+function statesOf(machine, symbols) {
+  const states = [machine.start];
+  for (const symbol of symbols) states.push(machine.table[states[states.length - 1]][symbol]);
+  return states;
+}
+
+// A tree machine merges classes as RegularGPT merges states; undefined where its table has no entry.
+class TreeMachine {
+  constructor(machine) {
+    this.machine = machine;
+    this.entries = new Map(machine.table.map((entry) => [entry.slice(0, -1).join(), entry[entry.length - 1]]));
+  }
+
+  merged(parts) {
+    return this.entries.get(parts.join());
+  }
+
+  // The classes after each level at all positions, and the pad's.
+  levels(symbols) {
+    const { chunk_size: chunk, leaves } = this.machine;
+    let current = symbols.map((symbol) => leaves[symbol + 1]);
+    let pad = leaves[0];
+    const levels = [{ classes: current, pad }];
+    for (let stride = 1; stride < symbols.length || levels.length === 1; stride *= chunk) {
+      const below = current;
+      const padBelow = pad;
+      const offsets = Array.from({ length: chunk }, (_, j) => (chunk - 1 - j) * stride);
+      const at = (position) => (position < 0 ? padBelow : below[position]);
+      current = below.map((_, position) => this.merged(offsets.map((offset) => at(position - offset))));
+      pad = this.merged(Array(chunk).fill(padBelow));
+      levels.push({ classes: current, pad });
+    }
+    return levels;
+  }
+}

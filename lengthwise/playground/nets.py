@@ -1,0 +1,132 @@
+"""Models as the page's JavaScript runs them: settings, and weights in float32."""
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lengthwise.layers.block_linear import BlockLinearLayer
+from lengthwise.layers.recurrent_layer import MixtureReadout
+from lengthwise.models.base import SequenceModel
+from lengthwise.models.block_linear_rnn import BlockLinearRNN
+from lengthwise.models.gru import GRU
+from lengthwise.models.lstm import LSTM
+from lengthwise.models.regular_gpt import RegularGPT
+from lengthwise.models.rnn import RNN
+from lengthwise.models.stacked_rnn import StackedRNN
+from lengthwise.models.wrapped import WrappedRNN
+
+MAX_WEIGHTS = 4_000_000
+"""Numbers that a page may hold, 16 MB of them."""
+
+
+def net_json(model: SequenceModel) -> dict[str, Any]:
+    """A model's settings and weights as plain data: `kind`, settings of that kind, `tensors`, `weights` in base64.
+
+    Raises:
+        ValueError: no JavaScript was written for a model of this kind, or it has more than 4,000,000 numbers.
+    """
+    export = EXPORTS.get(type(model))
+    if export is None:
+        raise ValueError(
+            f"model: expected one that the playground can run ({', '.join(SUPPORTED)}), got {model.name}; evaluate it "
+            "with `lengthwise predict`"
+        )
+    content, tensors = export(model)
+    count = sum(tensor.numel() for tensor in tensors.values())
+    if count > MAX_WEIGHTS:
+        raise ValueError(
+            f"model: expected at most {MAX_WEIGHTS:,} numbers for a page, got {count:,}; train a smaller one"
+        )
+    shapes = [{"name": name, "shape": list(tensor.shape)} for name, tensor in tensors.items()]
+    flat = torch.cat([tensor.detach().flatten().double() for tensor in tensors.values()])
+    return content | {"tensors": shapes, "weights": as_base64(flat.numpy())}
+
+
+def as_base64(numbers: np.ndarray) -> str:
+    """Numbers as little-endian float32 in base64.
+
+    Example:
+        >>> as_base64(np.array([1.0, -2.0]))
+        'AACAPwAAAMA='
+    """
+    return base64.b64encode(np.ascontiguousarray(numbers, dtype="<f4").tobytes()).decode()
+
+
+Exported = tuple[dict[str, Any], Mapping[str, Tensor]]
+
+
+def _tree(model: RegularGPT) -> Exported:
+    config, tree = model.config, model.tree
+    settings = {
+        "kind": "tree",
+        "variant": config.variant,
+        "heads": config.num_heads,
+        "chunk": config.chunk_size,
+        "lowerChunks": list(config.lower_chunk_sizes),
+        "thickness": config.thickness,
+        "rawPads": tree.pad_rule == "raw",
+    }
+    return settings, model.state_dict()
+
+
+def _stacked(model: StackedRNN) -> Exported:
+    config = model.config
+    return {"kind": "stacked", "cell": model.name, "layers": config.num_layers, "width": config.d_model}, (
+        model.state_dict()
+    )
+
+
+def _elman(model: RNN) -> Exported:
+    return {"kind": "elman", "activation": model.config.activation}, model.state_dict()
+
+
+def _block_linear(model: BlockLinearRNN) -> Exported:
+    """One layer as a matrix and a vector for each symbol, in place of the weights that these are made of."""
+    if model.config.num_layers > 1:
+        raise ValueError(
+            f"model: expected a block-linear-rnn of one layer, whose matrices depend on the symbol alone, got "
+            f"{model.config.num_layers}; the playground runs no other"
+        )
+    layer = model.layers[0]
+    assert isinstance(layer, BlockLinearLayer)
+    with torch.no_grad():
+        features = model.norms[0](model.embedding.weight)
+        tensors = {
+            "transitions": layer.transitions(features),
+            "values": layer.inputs(features),
+            "first_state": layer.initial_state(1)[0].flatten(),
+        }
+    readout = {name: tensor for name, tensor in model.state_dict().items() if name.startswith("readout.")}
+    is_mixture = isinstance(model.readout, MixtureReadout)
+    return {"kind": "block-linear", "readout": "mixture" if is_mixture else "hidden"}, tensors | readout
+
+
+def _wrapped(model: WrappedRNN) -> Exported:
+    head, core = model.readout[1], model.core
+    fits = isinstance(model.embedding, nn.Embedding) and isinstance(head, nn.Linear)
+    if not fits or not isinstance(core, nn.RNNBase) or core.proj_size:
+        raise ValueError(
+            "model: expected a net of nn.Embedding, nn.RNN, nn.GRU or nn.LSTM without projections, and nn.Linear, got "
+            "one with other parts; the playground runs no others"
+        )
+    cell = f"rnn-{core.nonlinearity}" if model.config.core == "rnn" else model.config.core
+    tensors = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("head.")}
+    settings = {"kind": "wrapped", "cell": cell, "layers": model.config.num_layers, "width": model.config.hidden_size}
+    return settings, tensors
+
+
+EXPORTS: Mapping[type[SequenceModel], Callable[[Any], Exported]] = {
+    RegularGPT: _tree,
+    BlockLinearRNN: _block_linear,
+    GRU: _stacked,
+    LSTM: _stacked,
+    RNN: _elman,
+    WrappedRNN: _wrapped,
+}
+"""By the very class: one that is derived from these may compute something else."""
+
+SUPPORTED = ("regular-gpt", "block-linear-rnn", "gru", "lstm", "rnn", "nets of your own in TOML")

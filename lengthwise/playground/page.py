@@ -1,0 +1,71 @@
+"""The playground as one HTML file, which loads nothing and may run no script but its own."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from lengthwise.files import write_by_rename
+from lengthwise.playground.contents import run_contents
+from lengthwise.runs.folder import versions
+
+COMPUTING = ("tensors.js", "recurrent.js", "tree.js", "machines.js", "analysis.js")
+"""Scripts that compute, in the order in which they need one another; they know no page."""
+
+SHOWING = ("words.js", "pictures.js", "app.js")
+
+
+def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playground", command: str = "") -> int:
+    """Write a page about the models at these paths (`run_contents`); the number of its bytes.
+
+    `command` is what the page says that it was made by.
+
+    Raises:
+        ValueError: no path, one that is given twice, a model that the page cannot run, or a page that is no .html file.
+    """
+    if page.suffix != ".html":
+        raise ValueError(f"page: expected a name that ends in .html, got {page.name!r}")
+    if not paths:
+        raise ValueError("runs: expected at least one run, got none; `lengthwise train` makes one")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise ValueError("runs: expected each run once, got one twice; leave one of the two out")
+    content = playground_page([run_contents(path) for path in paths], title, command).encode()
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_by_rename(page, content)
+    return len(content)
+
+
+def playground_page(runs: Sequence[dict[str, Any]], title: str, command: str) -> str:
+    """The page of what is known of some runs (`run_contents`)."""
+    style, script = part("style.css"), "\n".join(part(name) for name in (*COMPUTING, *SHOWING))
+    script = f'"use strict";\n{script}'
+    about = {name: versions()[name] for name in ("lengthwise", "commit")} | {"command": command}
+    data = json.dumps({"about": about, "runs": list(runs)}, separators=(",", ":")).replace("<", "\\u003c")
+    return Template(part("page.html")).substitute(
+        title=escape(title),
+        style=style,
+        script=script,
+        data=data,
+        style_source=content_source(style),
+        script_source=content_source(script),
+    )
+
+
+def content_source(text: str) -> str:
+    """How a Content Security Policy names what may stand between two tags.
+
+    Example:
+        >>> content_source("")
+        "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    """
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def part(name: str) -> str:
+    """A file of the page."""
+    return files("lengthwise.playground").joinpath(name).read_text(encoding="utf-8")

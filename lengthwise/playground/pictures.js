@@ -1,0 +1,95 @@
+// Pictures: the tree of states, and how sure the net is.
+
+const MAX_LEAVES_SHOWN = 64;
+
+function svgNode(name, attributes, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+// A hue for each class, far from those of its neighbors.
+function hueOf(number) {
+  return (210 + 137.508 * number) % 360;
+}
+
+function tint(node, number) {
+  if (number === null || number === undefined || number < 0) node.classList.add("plain");
+  else node.style.setProperty("--hue", hueOf(number));
+}
+
+// The tree over a prefix, of a long one the newest symbols alone; the root is at the top.
+function treePicture(player, analysis, length) {
+  const { run } = player;
+  const root = treeOf(player, analysis, length);
+  const first = Math.max(0, length - MAX_LEAVES_SHOWN);
+  const [gapX, gapY, radius] = [26, 46, 10];
+  const svg = svgNode("svg", { role: "img", "aria-label": `Tree over ${length} symbols` });
+  const [branches, nodes] = [svgNode("g", {}), svgNode("g", {})];
+  svg.append(branches, nodes);
+  const y = (level) => 18 + (root.level - level) * gapY;
+  let column = 0;
+  function place(node) {
+    if (node.end <= first) return null;
+    const below = node.parts.map(place).filter((x) => x !== null);
+    if (node.isPad && !(node.level === 0 && length < 9)) return null;
+    const x = below.length ? (below[0] + below[below.length - 1]) / 2 : 16 + gapX * column++;
+    below.forEach((to) => branches.append(svgNode("line", {
+      class: "branch", x1: x, y1: y(node.level), x2: to, y2: y(node.level - 1),
+    })));
+    nodes.append(nodePicture(run, analysis, node, x, y(node.level), node === root ? radius + 3 : radius, node === root));
+    return x;
+  }
+  place(root);
+  const [width, height] = [32 + gapX * column, y(0) + 34];
+  for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height })) {
+    svg.setAttribute(key, value);
+  }
+  return svg;
+}
+
+function nodePicture(run, analysis, node, x, y, radius, isRoot) {
+  const group = svgNode("g", {});
+  if (node.isPad) {
+    group.append(svgNode("circle", { class: "pad", cx: x, cy: y, r: 3 }));
+    return group;
+  }
+  const circle = svgNode("circle", { cx: x, cy: y, r: radius });
+  const color = run.machine ? node.stateClass : node.answer;
+  tint(circle, color);
+  if (isRoot) circle.classList.add("root");
+  if (run.machine && node.stateClass !== node.machineClass) circle.classList.add("apart");
+  const window = quoted(run, analysis.symbols.slice(node.begin, node.end));
+  const named = run.machine ? `: ${className(run, node.stateClass)}` : "";
+  group.append(svgNode("title", {}, `${window}${named}`), circle);
+  if (run.machine) group.append(svgNode("text", { x, y: y + 4 }, String(node.stateClass)));
+  if (node.symbol !== null) group.append(svgNode("text", { x, y: y + 26 }, run.symbols[node.symbol]));
+  return group;
+}
+
+// The probability of the right answer (of the net's own, where the task has none) after every prefix.
+function chartPicture(run, analysis, step) {
+  const [width, height, left, top] = [560, 120, 44, 10];
+  const points = analysis.prefixes.map((prefix, index) => {
+    const answer = prefix.taskAnswer === null ? prefix.answer : prefix.taskAnswer;
+    return { at: index + 1, share: prefix.probabilities ? prefix.probabilities[answer] : 0, isWrong: prefix.isWrong };
+  });
+  const count = Math.max(1, points.length - 1);
+  const x = (at) => left + ((at - 1) / count) * (width - left - 12);
+  const y = (share) => top + (1 - share) * (height - top - 26);
+  const what = run.task ? "the right answer" : "the net's answer";
+  const svg = svgNode("svg", { viewBox: `0 0 ${width} ${height}`, role: "img",
+    "aria-label": `Probability of ${what} after each prefix` });
+  for (const share of [0, 0.5, 1]) {
+    svg.append(svgNode("line", { class: "axis", x1: left, x2: width - 12, y1: y(share), y2: y(share) }));
+    svg.append(svgNode("text", { x: 4, y: y(share) + 4 }, `${100 * share} %`));
+  }
+  svg.append(svgNode("polyline", { class: "line", points: points.map((p) => `${x(p.at)},${y(p.share)}`).join(" ") }));
+  for (const point of points.filter((p) => p.isWrong)) {
+    svg.append(svgNode("circle", { class: "miss", cx: x(point.at), cy: y(point.share), r: 3 }));
+  }
+  if (step) svg.append(svgNode("line", { class: "now", x1: x(step), x2: x(step), y1: top, y2: height - 26 }));
+  svg.append(svgNode("text", { x: left, y: height - 6 }, `Probability of ${what}, prefix by prefix`));
+  return svg;
+}

@@ -1,0 +1,102 @@
+// Sentences about a prefix of a string.
+
+const MAX_QUOTED = 24;
+
+function quoted(run, symbols) {
+  if (!symbols.length) return "the empty string";
+  const text = written(run, symbols);
+  return text.length <= MAX_QUOTED ? text : `${text.slice(0, 8)}...${text.slice(-12)}`;
+}
+
+function percent(probability) {
+  const rounded = (100 * probability).toFixed(1);
+  return rounded === "100.0" && probability < 1 ? "over 99.9 %" : `${rounded.replace(/\.0$/, "")} %`;
+}
+
+function answerName(run, answer) {
+  return answer === null ? "no answer" : run.classes[answer];
+}
+
+// What distinguishes a class of the machine: the shortest string that has it.
+function className(run, number) {
+  const name = run.machine.names[number];
+  if (name === ".") return "the class of no symbols";
+  if (name === "(start)") return "the start";
+  return name.startsWith("#") ? `class ${number}` : `the class of ${name}`;
+}
+
+function verdict(run, analysis, step) {
+  if (!step) return { text: "Nothing is read yet.", isWrong: false };
+  const prefix = analysis.prefixes[step - 1];
+  if (run.task === null) return { text: run.taskSentence, isWrong: false };
+  if (prefix.taskAnswer === null) return { text: "The task asks for no answer after this prefix.", isWrong: false };
+  if (prefix.isWrong) return { text: "The net is wrong.", isWrong: true };
+  return { text: "The net is right.", isWrong: false };
+}
+
+// Why the net answers as it does: where its state lies, and what the machine makes of that.
+function reasons(player, analysis, step) {
+  const { run } = player;
+  if (!step) return ["Before the first symbol there is nothing to answer."];
+  const prefix = analysis.prefixes[step - 1];
+  const said = answerName(run, prefix.answer);
+  if (prefix.answer === null) return ["The net's numbers are not finite here, which counts as a wrong answer."];
+  const read = quoted(run, analysis.symbols.slice(0, step));
+  const sentences = [];
+  if (!run.machine) {
+    sentences.push(
+      `After ${read} the net gives ${said} a probability of ${percent(prefix.probabilities[prefix.answer])}.`,
+      "No finite machine was read off this net, so that its states have no classes; they are colored by their answers.",
+    );
+  } else if (player.isTree) {
+    sentences.push(...treeReasons(player, analysis, step, said));
+  } else {
+    sentences.push(...machineReasons(run, analysis, step, said));
+  }
+  if (run.task !== null && prefix.taskAnswer !== null && prefix.isWrong) {
+    sentences.push(`The task's own machine is in state ${prefix.taskState} after ${read}, which answers ` +
+      `${answerName(run, prefix.taskAnswer)}: ${run.question}`);
+    const first = analysis.prefixes.findIndex((other) => other.isWrong);
+    const before = first ? `was right up to ${first} of these symbols` : "is wrong from the first symbol on";
+    sentences.push(`The net ${before}; the curve shows how sure it was of the right answer.`);
+  }
+  return sentences;
+}
+
+function machineReasons(run, analysis, step, said) {
+  const { machineClass, machineAnswer, stateClass } = analysis.prefixes[step - 1];
+  const before = step > 1 ? analysis.prefixes[step - 2].machineClass : run.machine.start;
+  const symbol = run.symbols[analysis.symbols[step - 1]];
+  const sentences = [
+    `Reading ${symbol} takes the machine from state ${before} to state ${machineClass}, where it answers ` +
+      `${answerName(run, machineAnswer)}; all strings that lead to this state have the same answer.`,
+  ];
+  if (stateClass === null || stateClass === machineClass) {
+    const where = stateClass === null ? "The net" : "The net's state lies in the class of that state, so it";
+    sentences.push(`${where} says ${said}.`);
+  } else {
+    sentences.push("Here the net has left its machine: its state is nearest to one of another class.");
+  }
+  return sentences;
+}
+
+function treeReasons(player, analysis, step, said) {
+  const { run } = player;
+  const root = treeOf(player, analysis, step);
+  const parts = root.parts.filter((part) => !part.isPad);
+  const named = parts.map((part) => {
+    const window = quoted(run, analysis.symbols.slice(part.begin, part.end));
+    return `${window} (${className(run, part.machineClass)})`;
+  });
+  const last = parts.length > 1 ? `${named.slice(0, -1).join(", ")} and ${named[named.length - 1]}` : named[0];
+  const result = className(run, root.machineClass);
+  const merged = parts.length > 1 ? `Its last merge joins ${last}; together they have ${result}` : `It reads ${last}`;
+  const levels = `${root.level} ${root.level === 1 ? "level" : "levels"}`;
+  return [
+    `The net merges the string as a tree of ${levels}. ${merged}, and that class answers ` +
+      `${answerName(run, answerOrNull(run.machine.outputs[root.machineClass]))}.`,
+    root.stateClass === root.machineClass
+      ? `The net's state at the root lies in that class, so it says ${said}.`
+      : "Here the net has left its machine: its state at the root is nearest to one of another class.",
+  ];
+}

@@ -1,0 +1,61 @@
+"""The recipe of Chi et al. (2023) for natural language."""
+
+from types import MappingProxyType
+from typing import Any
+
+from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
+
+_GPT2: dict[str, Any] = {"d_model": 768, "num_heads": 12}
+
+
+@PRESETS.register("chi2023-language")
+class Chi2023Language(Preset):
+    """RegularGPT 128/12 and its baselines as in Table 3 of Chi et al. (2023): windows of 512 tokens, 50,000 steps.
+
+    Other columns of the table are other settings of `chunk_size` (32, 64, 128, 256) and `thickness` (6, 12), and, of
+    the baselines, `positions` (`kerple-log`, `t5`, `alibi`). With GPT-2's vocabulary, K=6 has 81 million parameters and
+    K=12 has 123. A step is meant for a GPU.
+
+    Source: Chi et al. (2023), Table 5; what it leaves open (betas, decay, warm-up, clipping) is nanoGPT's.
+    Differs from the source: all parameters decay, gains and biases included; the rate falls to 0, nanoGPT's to a tenth.
+    """
+
+    source = "Chi et al. (2023), Table 5, and nanoGPT"
+    train = MappingProxyType(
+        {
+            **UNAUGMENTED,
+            "steps": 50_000,
+            "batch_size": 32,
+            "min_length": 512,
+            "max_length": 512,
+            "lengths": "legal",
+            "length_sampling": "uniform",
+            "supervision": "prefix",
+            "optimizer": {
+                "name": "adamw",
+                "learning_rate": 6e-4,
+                "betas": (0.9, 0.95),
+                "weight_decay": 0.1,
+                "schedule": "cosine",
+                "warmup_steps": 2_000,
+                "clip_norm": 1.0,
+                "clip_ratio": 0.0,
+            },
+            "ema_decay": 0.0,
+            "precision": "bfloat16",
+            "checkpoint_every": 1_000,
+        }
+    )
+    models = MappingProxyType(
+        {
+            "regular-gpt-lm": {**_GPT2, "chunk_size": 128, "thickness": 12, "depth": "input"},
+            "transformer": {
+                **_GPT2,
+                "num_layers": 12,
+                "positions": "kerple-log",
+                "initialization": "gpt2",
+                "read_in": "plain",
+                "readout": "tied",
+            },
+        }
+    )

@@ -1,0 +1,67 @@
+"""Models compared on a task, in a terminal."""
+
+import math
+from statistics import fmean
+
+from rich.console import Console
+
+from lengthwise.report.pages.terminal import BAR_LENGTH, print_table
+from lengthwise.report.tables.compared import (
+    Comparison,
+    accuracies_by_length,
+    model_difference_table,
+    model_differences,
+    model_table,
+)
+from lengthwise.report.tables.differences import multiplicity
+from lengthwise.report.tables.levels import level_sentences
+from lengthwise.report.tables.numbers import percent
+from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
+from lengthwise.report.tables.table import Table
+
+MAX_LENGTHS = 8
+"""Of the dense range, at most about this number of lengths are in the curves of a terminal."""
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Models in a table, their curves as bars, and their differences, seed by seed."""
+    seeds = ", ".join(map(str, comparison.seeds))
+    print_table(console, f"{comparison.task}: {len(comparison.models)} models, seeds {seeds}", model_table(comparison))
+    print_table(console, "Accuracy against length, mean over seeds", length_table(comparison, console.width))
+    compared = model_differences(comparison)
+    print_table(console, "First less second, paired by seed", model_difference_table(compared))
+    sentences = [
+        *multiplicity(compared),
+        *(["differences of one seed have no interval; compare several"] if len(comparison.seeds) == 1 else []),
+        *(f"best shallow baseline: {sentence}" for sentence in shallow_baseline_sentences(comparison.results)),
+        *(f"left out, as another model lacks its seed: {run_id}" for run_id in comparison.left_out),
+        *(
+            f"{level}: {what}"
+            for level, what in level_sentences(row.level for m in comparison.models for row in m.rows)
+        ),
+        f"accuracy of the final answer; {' / '.join(sorted({result.weights for result in comparison.results}))}",
+    ]
+    for sentence in sentences:
+        console.print(f"  {sentence}", highlight=False, soft_wrap=True)
+
+
+def length_table(comparison: Comparison, width: int) -> Table:
+    """Mean accuracies at a few lengths, a column for each model, with bars where `width` characters hold them."""
+    curves = {model.name: accuracies_by_length(model) for model in comparison.models}
+    dense = sorted({point.length for model in comparison.models for row in model.rows for point in row.dense.points})
+    stride = max(1, -(-len(dense) // MAX_LENGTHS))
+    long = {point.length for model in comparison.models for row in model.rows for point in row.long.values()}
+    lengths = sorted({*dense[::stride], *dense[-1:], *long})
+
+    def cell(of_length: list[float] | None, *, bar: bool) -> str:
+        if not of_length:
+            return ""
+        mean = fmean(of_length)  # a bar is whole only at 100 %, as the percentage
+        return f"{percent(mean):>8}" + (f" {'#' * math.floor(BAR_LENGTH * mean)}".ljust(BAR_LENGTH + 1) if bar else "")
+
+    for bar in (True, False):
+        lines = [(f"{n:,}", *(cell(curve.get(n), bar=bar) for curve in curves.values())) for n in lengths]
+        table = Table(("length", *curves), tuple(lines))
+        if sum(max(map(len, column)) + 1 for column in zip(table.header, *table.lines, strict=True)) <= width:
+            break
+    return table

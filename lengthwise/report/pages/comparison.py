@@ -1,0 +1,145 @@
+"""The page of models compared on a task: self-contained HTML, or Markdown, with pictures and a CSV file next to it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lengthwise.files import write_by_rename
+from lengthwise.report.charts.curves import comparison_chart, side_by_side
+from lengthwise.report.charts.pictures import pictures
+from lengthwise.report.pages.certificate import certificate_section
+from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_page, html_table
+from lengthwise.report.tables.compared import (
+    COLUMNS,
+    Comparison,
+    differing_settings,
+    model_difference_table,
+    model_differences,
+    model_table,
+)
+from lengthwise.report.tables.differences import multiplicity
+from lengthwise.report.tables.levels import level_sentences
+from lengthwise.report.tables.markdown import definitions, folded, table_paragraphs
+from lengthwise.report.tables.numbers import span
+from lengthwise.report.tables.protocol import protocol_sentences
+from lengthwise.report.tables.runs import as_csv, run_rows
+from lengthwise.report.tables.settings import versions_of
+from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
+
+_DIFFERENCES = (
+    "First less second, in percentage points of accuracy: the mean over seeds, each of which gave both models the same "
+    "strings to be measured on. 95 % interval: Student's, for other seeds, not corrected for the number of intervals. "
+    "Better: the model for which all of the interval speaks (-: it holds 0, or there are too few seeds for one). p, "
+    "Holm: of Student's test, corrected for the number of differences."
+)
+_CHART = (
+    "Lines: the mean over seeds in the dense range; bands and rules: from the lowest seed to the highest. Diamonds: "
+    "the long lengths. The axis shows 0 to 100 %; differences too small to see are in the tables. Only lengths at "
+    "which every class can occur. "
+)
+
+
+def check_comparison_page(page: Path) -> None:
+    """Raise a ValueError unless `page` is named as an HTML or Markdown file."""
+    if page.suffix not in (".html", ".md"):
+        raise ValueError(f"page: expected a name that ends in .html or .md, got {page.name!r}")
+
+
+def write_comparison(comparison: Comparison, page: Path) -> list[Path]:
+    """Write the page and, next to it, its chart (PNG, SVG) and every measured point (CSV); return their paths.
+
+    Raises:
+        ValueError: the page is named neither .html nor .md.
+    """
+    check_comparison_page(page)
+    chart = side_by_side({comparison.task: _chart(comparison, hover=False)})
+    drawn = pictures([(kind, chart.to_dict()) for kind in ("png", "svg")])
+    neighbors = dict(zip(("-accuracy.png", "-accuracy.svg"), drawn, strict=True)) if drawn else {}
+    neighbors[".csv"] = as_csv(comparison.results).encode()
+    names = [page.stem + ending for ending in neighbors]
+    text = _html(comparison, names) if page.suffix == ".html" else _markdown(comparison, names)
+    contents = {page: text.encode()}
+    contents |= {page.with_name(page.stem + ending): content for ending, content in neighbors.items()}
+    page.parent.mkdir(parents=True, exist_ok=True)
+    for path, content in contents.items():
+        write_by_rename(path, content)
+    return list(contents)
+
+
+def _chart(comparison: Comparison, *, hover: bool):  # type: ignore[no-untyped-def]  # altair's own union
+    trained_to = sorted({int(result.spec["train"]["max_length"]) for result in comparison.results})
+    return comparison_chart({model.name: model.rows for model in comparison.models}, trained_to=trained_to, hover=hover)
+
+
+def _title(comparison: Comparison) -> tuple[str, str]:
+    names = ", ".join(model.name for model in comparison.models)
+    seeds = ", ".join(map(str, comparison.seeds))
+    trained = span([result.spec["train"][key] for result in comparison.results for key in ("min_length", "max_length")])
+    return (
+        f"Models compared on {comparison.task}",
+        f"{names}, each with seeds {seeds}, trained at lengths {trained} and measured by the same plan.",
+    )
+
+
+def _about(comparison: Comparison) -> list[tuple[str, str]]:
+    header = model_table(comparison).header
+    long = ", ".join(name for name in header if name.replace(",", "").isdecimal())
+    return [
+        *((name, COLUMNS[name]) for name in header if name in COLUMNS),
+        *([(long, "the lowest accuracy of any seed at that length")] if long else []),
+        *level_sentences(row.level for model in comparison.models for row in model.rows),
+    ]
+
+
+def _measured(comparison: Comparison) -> list[tuple[str, str]]:
+    results = comparison.results
+    return [
+        *protocol_sentences(results, run_rows(results)),
+        *(("Best shallow baseline", sentence) for sentence in shallow_baseline_sentences(results)),
+        *(("Left out", f"{run_id}, whose seed another model lacks.") for run_id in comparison.left_out),
+        *((name, " and ".join(values)) for name, values in versions_of(results)),
+    ]
+
+
+def _html(comparison: Comparison, neighbors: Sequence[str]) -> str:
+    compared = model_differences(comparison)
+    certified, maps = certificate_section(
+        {
+            f"{model.name}, seed {seed}": result.certificate
+            for model in comparison.models
+            for seed, result in zip(comparison.seeds, model.results, strict=True)
+            if result.certificate is not None
+        }
+    )
+    links = ", ".join(f"<a href='{name}'>{name.rpartition('.')[2].upper()}</a>" for name in neighbors)
+    settings = html_table(differing_settings(comparison))
+    sections = {
+        "Models": html_table(model_table(comparison)) + html_definitions(_about(comparison), "pairs"),
+        "Accuracy against length": html_note(f"{_CHART}Next to this page: {links}.")
+        + html_figures({"accuracy": comparison.task}),
+        "Differences, paired by seed": html_note(" ".join([_DIFFERENCES, *multiplicity(compared)]))
+        + html_table(model_difference_table(compared)),
+        **({"Certificates": certified} if certified else {}),
+        "Settings in which they differ": f"<details><summary>All of them</summary>{settings}</details>",
+        "How it was measured": html_definitions(_measured(comparison)),
+    }
+    charts = {"accuracy": _chart(comparison, hover=True), **maps}
+    return html_page(*_title(comparison), sections, charts)
+
+
+def _markdown(comparison: Comparison, neighbors: Sequence[str]) -> str:
+    compared = model_differences(comparison)
+    title, summary = _title(comparison)
+    picture = next((name for name in neighbors if name.endswith(".svg")), None)
+    parts = [
+        f"# {title}",
+        summary,
+        *table_paragraphs(model_table(comparison)),
+        definitions(_about(comparison)),
+        *([f"![Accuracy against length]({picture})", _CHART.strip()] if picture else []),
+        "## Differences, paired by seed",
+        " ".join([_DIFFERENCES, *multiplicity(compared)]),
+        *table_paragraphs(model_difference_table(compared)),
+        folded("Settings in which they differ", table_paragraphs(differing_settings(comparison))),
+        folded("How it was measured", [definitions(_measured(comparison))]),
+    ]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,214 @@
+"""Models compared on a task: the same seeds of each, measured by the same plan."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from statistics import fmean
+from typing import NamedTuple
+
+from lengthwise.evaluation.interval import accuracy_interval
+from lengthwise.report.tables.comparison import group_accuracies
+from lengthwise.report.tables.differences import HEADER, Difference, difference_lines, paired_differences
+from lengthwise.report.tables.levels import LEVELS
+from lengthwise.report.tables.numbers import NOTHING, percent, span
+from lengthwise.report.tables.runs import RunRow, run_rows
+from lengthwise.report.tables.settings import flat, setting_text, task_of, variations, without_seed
+from lengthwise.report.tables.table import Table
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.spec import identity
+
+COLUMNS = {
+    "mean": "mean over seeds and lengths of the accuracy of the final answer",
+    "95 % interval": "of that mean, for other seeds and other strings",
+    "lowest": "the lowest accuracy of any seed at any length",
+    "structured": "the lowest accuracy of any seed on structured strings",
+    "chance": "the highest score of a constant answer at any length",
+    "certificate": "how many seeds have which level",
+    "parameters": "of one net",
+    "CPU s": "CPU seconds of training, of all attempts where a run makes several, over seeds",
+}
+"""What the columns say; a long length is a column of its own, the lowest accuracy of any seed."""
+
+
+class ComparedModel(NamedTuple):
+    """A model with its settings, and its results in order of the seeds."""
+
+    name: str
+    results: tuple[RunResult, ...]
+    rows: tuple[RunRow, ...]
+
+
+class Comparison(NamedTuple):
+    """Models with the same seeds; `left_out` are runs of seeds that another model lacks."""
+
+    task: str
+    seeds: tuple[int, ...]
+    models: tuple[ComparedModel, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def results(self) -> list[RunResult]:
+        """The results compared, model by model."""
+        return [result for model in self.models for result in model.results]
+
+
+def compare_models(results: Sequence[RunResult]) -> Comparison:
+    """Results by model and settings, of the seeds that all of them have.
+
+    Raises:
+        ValueError: tasks or plans differ, answers are numbers, a run is given twice, there is one model only, or no
+            seed that all have.
+    """
+    _check_comparable(results)
+    groups: dict[str, dict[int, RunResult]] = {}
+    for result in results:
+        specification = {key: value for key, value in identity(result.spec).items() if key != "seed"}
+        by_seed = groups.setdefault(json.dumps(specification, sort_keys=True), {})
+        if result.spec["seed"] in by_seed:
+            raise ValueError(f"runs: expected each run once, got {result.run_id} twice; leave one of the two out")
+        by_seed[result.spec["seed"]] = result
+    names = _names([next(iter(group.values())) for group in groups.values()])
+    if len(groups) < 2:
+        raise ValueError(
+            f"runs: expected two models or more, or two settings of one, got {names[0]} alone; add runs of another"
+        )
+    seeds = sorted(set.intersection(*(set(group) for group in groups.values())))
+    if not seeds:
+        having = "; ".join(
+            f"{name} {', '.join(map(str, sorted(group)))}" for name, group in zip(names, groups.values(), strict=True)
+        )
+        raise ValueError(
+            f"runs: expected a seed that all models have, as differences are paired by seed, got {having}; train the "
+            "seeds that are missing"
+        )
+    models = []
+    for name, group in zip(names, groups.values(), strict=True):
+        kept = tuple(group[seed] for seed in seeds)
+        models.append(ComparedModel(name, kept, tuple(run_rows(kept))))
+    left_out = tuple(result.run_id for result in results if result.spec["seed"] not in seeds)
+    return Comparison(task_of(results[0]), tuple(seeds), tuple(models), left_out)
+
+
+def _check_comparable(results: Sequence[RunResult]) -> None:
+    if len(results) < 2:
+        raise ValueError(f"runs: expected two runs or more to compare, got {len(results)}; add another model's")
+    first = results[0]
+    for other in results:
+        if other.errors is not None:
+            raise ValueError(
+                f"runs: expected answers that are classes, got {other.run_id}, whose answers are numbers; reproduce an "
+                "experiment about them"
+            )
+        if other.spec["task"] != first.spec["task"]:
+            raise ValueError(
+                f"runs: expected runs of one task, got {first.run_id} of {task_of(first)} and {other.run_id} of "
+                f"{task_of(other)}; compare runs of one"
+            )
+        if (one := first.plan.model_copy(update={"certificate": False})) != (
+            two := other.plan.model_copy(update={"certificate": False})
+        ):
+            differing = next(name for name, value in one if value != getattr(two, name))
+            raise ValueError(
+                f"runs: expected runs measured by one plan, got {first.run_id} and {other.run_id}, whose {differing} "
+                f"are {getattr(one, differing)} and {getattr(two, differing)}; `lengthwise resume` measures a run again"
+            )
+
+
+def _names(results: Sequence[RunResult]) -> list[str]:
+    """A name for each model: the registered one, and the settings that no other has."""
+    differing = variations(results)
+    names = []
+    for result in results:
+        settings = differing[result.run_id]
+        until = result.spec.get("until")
+        pursuit = f"until {until['level']}" if until is not None else ""
+        details = ", ".join(filter(None, (settings, pursuit)))
+        names.append(str(result.spec["model"]["name"]) + (f" ({details})" if details else ""))
+    counts = Counter(names)
+    return [
+        name if counts[name] == 1 else f"{name} [{names[: index + 1].count(name)}]" for index, name in enumerate(names)
+    ]
+
+
+def model_table(comparison: Comparison) -> Table:
+    """One line for each model: accuracies, certificates and cost (see `COLUMNS`)."""
+    long = sorted({length for model in comparison.models for row in model.rows for length in row.long})
+    header = (
+        *("model", "mean", "95 % interval", "lowest", *(f"{length:,}" for length in long), "structured", "chance"),
+        *("certificate", "parameters", "steps", "CPU s"),
+    )
+    table = Table(header, tuple(_model_line(model, long) for model in comparison.models))
+    return table.without_empty().folded(["chance", "steps"])
+
+
+def _model_line(model: ComparedModel, long: Sequence[int]) -> tuple[str, ...]:
+    means = [row.dense.mean() for row in model.rows]
+    low, high = accuracy_interval(means, min((p.num_strings for p in model.rows[0].dense.points), default=1))
+    counts = Counter(row.level for row in model.rows)
+    levels = [f"{level} {counts[level]}" for level in LEVELS if counts[level]]
+    seconds = sorted(result.training.cpu_seconds for result in model.results)
+    return (
+        model.name,
+        percent(fmean(means)),
+        f"{percent(low)} to {percent(high)}" if low == low else NOTHING,
+        percent(min(row.dense.min() for row in model.rows)),
+        *(_lowest([row.long[length].accuracy for row in model.rows if length in row.long]) for length in long),
+        _lowest([point.accuracy for row in model.rows for point in row.structured]),
+        percent(max(row.baseline for row in model.rows)),
+        ", ".join(levels) or NOTHING,
+        span([result.num_parameters for result in model.results]),
+        span([row.steps for row in model.rows]),
+        f"{seconds[0]:,.1f}" + f" to {seconds[-1]:,.1f}" * (len(seconds) > 1),
+    )
+
+
+def _lowest(accuracies: Sequence[float]) -> str:
+    return percent(min(accuracies)) if accuracies else NOTHING
+
+
+def model_differences(comparison: Comparison) -> list[Difference]:
+    """All pairs of models, seed by seed: the dense range, each long length, structured strings.
+
+    p is corrected for all of them together.
+    """
+    accuracies = {
+        model.name: [
+            {group: fmean(points.values()) for group, points in group_accuracies(result).items() if points}
+            for result in model.results
+        ]
+        for model in comparison.models
+    }
+    groups = dict.fromkeys(group for of_model in accuracies.values() for of_seed in of_model for group in of_seed)
+    pairs = []
+    for group in groups:
+        for first, second in combinations(accuracies, 2):
+            both = zip(accuracies[first], accuracies[second], strict=True)
+            gaps = [one[group] - other[group] for one, other in both if group in one and group in other]
+            pairs.append((group, first, second, gaps))
+    return paired_differences(pairs)
+
+
+def model_difference_table(compared: Sequence[Difference]) -> Table:
+    """One line for each difference, in percentage points."""
+    return Table(("measured at", *HEADER[1:]), tuple(difference_lines(compared, errors=False)))
+
+
+def differing_settings(comparison: Comparison) -> Table:
+    """One line for each setting in which models differ, a column for each model."""
+    settings = [flat(without_seed(model.results[0].spec)) for model in comparison.models]
+    lines = []
+    for key in dict.fromkeys(key for of_model in settings for key in of_model):
+        texts = [setting_text(of_model[key]) if key in of_model else NOTHING for of_model in settings]
+        if len(set(texts)) > 1:
+            lines.append((key, *texts))
+    return Table(("setting", *(model.name for model in comparison.models)), tuple(lines))
+
+
+def accuracies_by_length(model: ComparedModel) -> Mapping[int, list[float]]:
+    """The accuracy of each seed at each balanced length of the dense range and each long length, in order."""
+    points: dict[int, list[float]] = {}
+    for row in model.rows:
+        for point in (*row.dense.points, *row.long.values()):
+            points.setdefault(point.length, []).append(point.accuracy)
+    return dict(sorted(points.items()))

@@ -1,0 +1,199 @@
+"""Perplexities in rows: of the cells of an experiment, of single runs, and of one curve; and paired ratios."""
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from statistics import fmean
+from typing import Any
+
+from lengthwise.evaluation.interval import mean_interval
+from lengthwise.evaluation.perplexity import PerplexityCurve, paired_ratio
+from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.tables.cells import results_of, runs_text
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import NOTHING, span
+from lengthwise.report.tables.settings import model_of, task_of, variations
+from lengthwise.report.tables.table import Table
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.pools.outcome import Outcome
+
+CSV_COLUMNS = ("run_id", "task", "model", "seed", "split", "length", "chunk", "last_token_nll")
+"""Of the file with a line for each chunk."""
+
+ABOUT_LENGTHS = (
+    "perplexity of the last tokens of chunks of that many tokens, the mean over runs of their logarithms; the last "
+    "tokens are the same at all lengths and for all models"
+)
+
+COLUMNS = {
+    "whole": "perplexity of all tokens of the longest chunks",
+    "longest / shortest": (
+        "the perplexity at the longest length over that at the shortest, of the same last tokens, with its 95 % "
+        "interval over chunks (several runs: the mean of each chunk); below 1, more context helps"
+    ),
+    "frequencies": "the perplexity of the tokens' frequencies in the training split",
+    "parameters": "of the model",
+    "CPU s": "CPU seconds of training",
+}
+"""What the columns say."""
+
+
+def perplexity_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """One line for each cell: a column for each length, over the runs of the cell."""
+    lengths = experiment.plan.chunk_lengths
+    header = ("row", "column", "runs", *map(_length, lengths), *COLUMNS, "steps", "paper")
+    lines = [_cell_line(cell, results_of(cell, outcomes), lengths) for cell in experiment.cells]
+    return Table(header, tuple(lines))
+
+
+def main_columns(experiment: Experiment) -> tuple[str, ...]:
+    """The columns that a reader comes for: the lengths, and the paper's numbers."""
+    return ("row", "column", *map(_length, experiment.plan.chunk_lengths), "longest / shortest", "paper")
+
+
+def about_perplexities(table: Table) -> list[tuple[str, str]]:
+    """(column, what it says) for each column of a table that needs a sentence."""
+    lengths = ", ".join(name for name in table.header if name.replace(",", "").isdecimal())
+    about = [(name, COLUMNS[name]) for name in table.header if name in COLUMNS]
+    return [*([(lengths, ABOUT_LENGTHS)] if lengths else []), *about]
+
+
+def _cell_line(cell: Cell, results: Sequence[RunResult], lengths: Sequence[int]) -> tuple[str, ...]:
+    start = (cell.row, cell.column, runs_text(cell, results))
+    curves = [result.perplexity for result in results if result.perplexity is not None]
+    if not curves:
+        return (*start, *[NOTHING] * (len(lengths) + len(COLUMNS) + 1), cell.published)
+    shortest, longest = curves[0].points[0].length, curves[0].points[-1].length
+    return (
+        *start,
+        *(_mean_text(curves, length) for length in lengths),
+        f"{math.exp(fmean(curve.points[-1].whole for curve in curves)):.2f}",
+        ratio_text(chunk_means(curves, longest), chunk_means(curves, shortest)),
+        f"{curves[0].baseline:,.0f}",
+        span([result.num_parameters for result in results]),
+        span([round(result.training.cpu_seconds) for result in results]),
+        span([result.training.step for result in results]),
+        cell.published,
+    )
+
+
+def _mean_text(curves: Sequence[PerplexityCurve], length: int) -> str:
+    nlls = chunk_means(curves, length)
+    return f"{math.exp(fmean(nlls)):.2f}" if nlls else NOTHING
+
+
+def chunk_means(curves: Sequence[PerplexityCurve], length: int) -> list[float]:
+    """The negative log-likelihood of the last token of each chunk of a length, the mean over curves of equal ends.
+
+    Nothing where one of the curves lacks the length, or has other ends.
+    """
+    points = [curve.at(length) for curve in curves]
+    last = [point.last for point in points if point is not None]
+    if len(last) < len(curves) or len({curve.ends for curve in curves}) != 1:
+        return []
+    return [fmean(chunk) for chunk in zip(*last, strict=True)]
+
+
+def ratio_text(first: Sequence[float], second: Sequence[float]) -> str:
+    """The ratio of two perplexities, with its interval where there are chunks enough for one.
+
+    Example:
+        >>> ratio_text([2.0, 1.0, 3.0], [1.9, 0.9, 2.8]), ratio_text([2.0], [2.0])
+        ('1.143 (0.990 to 1.319)', '1.000')
+    """
+    if not first or len(first) != len(second):
+        return NOTHING
+    ratio, low, high = paired_ratio(first, second)
+    return f"{ratio:.3f}" + ("" if math.isnan(low) else f" ({low:.3f} to {high:.3f})")
+
+
+def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
+    """Paragraphs of an experiment's page: the columns that it compares, on the same last tokens."""
+    lengths, lines = experiment.plan.chunk_lengths, []
+    for row in dict.fromkeys(cell.row for cell in experiment.cells):
+        cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
+        for first, second in experiment.compared:
+            if first in cells and second in cells:
+                curves = [
+                    [result.perplexity for result in results_of(cells[name], outcomes) if result.perplexity is not None]
+                    for name in (first, second)
+                ]
+                are_paired = len({curve.ends for part in curves for curve in part}) == 1
+                ratios = [
+                    ratio_text(*(chunk_means(part, length) for part in curves)) if are_paired else NOTHING
+                    for length in lengths
+                ]
+                lines.append((row, first, second, *ratios))
+    if not lines:
+        return []
+    return [
+        "## Paired ratios",
+        "The perplexity of *first* over that of *second* on the same last tokens, and its 95 % interval: Student's, "
+        "for other chunks of the text; of several runs, the mean of each chunk. It says nothing of other seeds, and is "
+        "not corrected for the number of intervals.",
+        markdown_table(("row", "first", "second", *map(_length, lengths)), lines),
+    ]
+
+
+def perplexity_run_table(results: Sequence[RunResult]) -> Table:
+    """One line for each run of a language model: perplexity of last tokens at each length, and of whole chunks."""
+    with_any = [(result, result.perplexity) for result in results if result.perplexity is not None]
+    lengths = sorted(set(chain.from_iterable((point.length for point in curve.points) for _, curve in with_any)))
+    differing = variations([result for result, _ in with_any])
+    lines = []
+    for result, curve in with_any:
+        points = [curve.at(length) for length in lengths]
+        start = (task_of(result), model_of(result), differing[result.run_id], str(result.spec["seed"]))
+        numbers = [NOTHING if point is None else f"{point.perplexity:.2f}" for point in points]
+        rest = (f"{curve.points[-1].whole_perplexity:.2f}", f"{curve.baseline:,.0f}", f"{curve.num_chunks:,}")
+        lines.append((*start, *numbers, *rest, f"{result.training.cpu_seconds:.1f}"))
+    header = ("task", "model", "settings", "seed", *map(_length, lengths))
+    table = Table((*header, "whole", "frequencies", "chunks", "CPU s"), tuple(lines))
+    return table.folded(["task", "model", "settings", "frequencies", "chunks"]) if lines else table
+
+
+def curve_table(curve: PerplexityCurve) -> Table:
+    """One line for each length of a curve: perplexity of last tokens with its interval, paired with the shortest."""
+    lines = []
+    for point in curve.points:
+        low, high = point.interval
+        interval = NOTHING if math.isnan(low) else f"{low:.2f} to {high:.2f}"
+        ratio = ratio_text(point.last, curve.points[0].last)
+        lines.append(
+            (_length(point.length), f"{point.perplexity:.2f}", interval, ratio, f"{point.whole_perplexity:.2f}")
+        )
+    return Table(
+        ("length", "last token", "95 % interval", f"over that at {_length(curve.points[0].length)}", "whole"),
+        tuple(lines),
+    )
+
+
+def perplexity_csv(curves: Sequence[tuple[str, Mapping[str, Any], PerplexityCurve]]) -> str:
+    """A line for each chunk of each length, under `CSV_COLUMNS`; each curve is given with its run's id and settings."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for run_id, spec, curve in curves:
+        run = (run_id, spec["task"]["name"], spec["model"]["name"], spec["seed"], curve.split)
+        for point in curve.points:
+            writer.writerows((*run, point.length, chunk, nll) for chunk, nll in enumerate(point.last))
+    return file.getvalue()
+
+
+def seeds_sentence(results: Sequence[RunResult]) -> list[str]:
+    """A sentence on the perplexity of several runs at the longest length that all have; none for fewer than two."""
+    curves = [result.perplexity for result in results if result.perplexity is not None]
+    if len(curves) < 2 or len({curve.points[-1].length for curve in curves}) != 1:
+        return []
+    logs = [fmean(curve.points[-1].last) for curve in curves]
+    low, high = mean_interval(logs)
+    return [
+        f"over {len(curves)} seeds: perplexity of last tokens at {_length(curves[0].points[-1].length)}: mean "
+        f"{math.exp(fmean(logs)):.2f}, 95 % interval {math.exp(low):.2f} to {math.exp(high):.2f}"
+    ]
+
+
+def _length(length: int) -> str:
+    return f"{length:,}"

@@ -1,0 +1,58 @@
+"""Locks on files, which say that a process is at work; the system frees those of a process that ends."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+
+from lengthwise.files import HOST
+
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, 524)
+"""Errors of file systems without locks; 524 is what Linux's NFS client says (ENOTSUPP), no name of Python's."""
+WAY_OUT = "keep runs on a file system with locks (for NFS, one mounted without nolock), or on a local disk"
+
+
+class RunHeld(ValueError):
+    """Another process is working on a run."""
+
+
+@contextmanager
+def held(path: Path) -> Iterator[TextIOWrapper]:
+    """Hold the lock of a file, which is made where there is none; what is in it stays, and can be added to.
+
+    Raises:
+        BlockingIOError: another process holds it.
+        OSError: the file system has no locks, or the file cannot be opened; the sentence says which.
+    """
+    with path.open("a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            way_out = f"; {WAY_OUT}" if error.errno in WITHOUT_LOCKS else ""
+            raise OSError(f"{path}: cannot be locked: {error.strerror or error}{way_out}") from None
+        yield file
+
+
+def check_locks(root: Path) -> None:
+    """Check that files below `root` can be locked, and that a lock is not given twice.
+
+    That two machines see each other's locks cannot be checked by one.
+
+    Raises:
+        OSError: they cannot.
+    """
+    probe = root / f".lock-{HOST}-{os.getpid()}"
+    try:
+        with held(probe):
+            try:
+                with held(probe):
+                    raise OSError(f"{root}: expected that a lock is given once, it was given twice; {WAY_OUT}")
+            except BlockingIOError:
+                pass
+    finally:
+        probe.unlink(missing_ok=True)

@@ -1,0 +1,48 @@
+"""What the other processes of a run do while the first one executes it."""
+
+from pathlib import Path
+
+import torch
+
+from lengthwise.evaluation.probe import PROBE_EVERY
+from lengthwise.runs.folder import RunFolder, takes_probes
+from lengthwise.runs.placement import Placement, check_ranks_of
+from lengthwise.runs.signals import StopRequested
+from lengthwise.runs.spec import RunSpec
+from lengthwise.threads import one_thread
+from lengthwise.training.checkpoint import gathered_tensors, load_checkpoint
+from lengthwise.training.loop import training_steps
+from lengthwise.training.ranks import Ranks
+
+
+def train_along(
+    spec: RunSpec, root: str | Path, stop_requested: StopRequested, *, device: torch.device, ranks: Ranks
+) -> None:
+    """Train `spec` together with the process that executes it, and write nothing.
+
+    It ends when training ends, or is to stop, which any of the processes may ask for; the first one then says so.
+
+    Raises:
+        ValueError: these processes cannot train the run together, or do not see one folder.
+        RankEnded: another process ended before.
+        Diverged: the loss is not finite; all processes see the same.
+    """
+    check_ranks_of(spec, ranks)
+    where, folder = Placement(device, ranks), RunFolder(Path(root) / spec.id)
+    probes = takes_probes(spec)
+    with one_thread():
+        if not ranks.any(False):  # the first process says whether there is something to train
+            return
+        state = where.state(spec)
+        if folder.checkpoint.exists():
+            load_checkpoint(state, folder.checkpoint, spec.id)
+        where.check_is_shared(state, folder.path)
+        for step in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
+            if probes and step.step % PROBE_EVERY == 0:
+                with where.final_model(state, spec):
+                    pass
+            if step.step % spec.recipe.checkpoint_every == 0:
+                gathered_tensors(state, folder.path)
+            if ranks.any(stop_requested()):
+                break
+        gathered_tensors(state, folder.path)

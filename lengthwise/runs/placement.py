@@ -1,0 +1,88 @@
+"""Where a run is trained: on which device, and together with which processes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from lengthwise.devices import describe_device
+from lengthwise.models.base import SequenceModel
+from lengthwise.runs.spec import RunSpec
+from lengthwise.training.checkpoint import load_checkpoint
+from lengthwise.training.loop import TrainingState
+from lengthwise.training.ranks import ALONE, RankEnded, Ranks, check_ranks
+
+
+class Placement(NamedTuple):
+    """A device, and the processes that train together, of which this is one."""
+
+    device: torch.device
+    ranks: Ranks = ALONE
+
+    def __str__(self) -> str:
+        device = describe_device(self.device)
+        return device if self.ranks.size == 1 else f"{self.ranks.size} processes ({self.ranks.kind}), {device}"
+
+    def state(self, spec: RunSpec) -> TrainingState:
+        """The untrained state of a run, here."""
+        return TrainingState(spec.make_model().to(self.device), spec.recipe, spec.task, self.ranks)
+
+    @contextmanager
+    def leading(self) -> Iterator[Callable[[], None]]:
+        """The first process says, by the function it gets, that there is something to train; others wait for that.
+
+        Where it does not say so within, for whatever reason, they hear in the end that there is nothing.
+        """
+        told = False
+
+        def begin() -> None:
+            nonlocal told
+            told = True
+            self.ranks.any(True)
+
+        try:
+            yield begin
+        finally:
+            if not told:
+                with suppress(RankEnded):
+                    self.ranks.any(False)
+
+    def check_is_shared(self, state: TrainingState, folder: Path) -> None:
+        """Raise a ValueError where processes found other checkpoints in the run's folder than the first one did."""
+        steps = self.ranks.gathered(str(state.step))
+        if len(set(steps)) > 1:
+            raise ValueError(
+                f"{folder}: expected one checkpoint for all processes, got those of steps {', '.join(steps)}; keep the "
+                "runs on a disk that all machines see"
+            )
+
+    def measurable(self, state: TrainingState, spec: RunSpec, checkpoint: Path) -> TrainingState:
+        """The state of a trained run with all weights in this process, which then measures them alone."""
+        if not self.ranks.is_sharded:
+            return state
+        alone = Placement(self.device).state(spec)
+        load_checkpoint(alone, checkpoint, spec.id)
+        return alone
+
+    @contextmanager
+    def final_model(self, state: TrainingState, spec: RunSpec) -> Iterator[SequenceModel]:
+        """The model as it would be if training ended here; of parts, put together, for which all have to ask."""
+        if not self.ranks.is_sharded:
+            with state.with_final_weights() as model:
+                yield model
+            return
+        model = spec.make_model().to(self.device)
+        model.load_state_dict(state.final_weights())
+        yield model
+
+
+def check_ranks_of(spec: RunSpec, ranks: Ranks) -> None:
+    """Raise a ValueError where several processes cannot train a run together."""
+    if ranks.size > 1 and spec.until is not None:
+        raise ValueError(
+            f"until: expected none with {ranks.size} processes, as attempts are for one, got {spec.until.level!r}; "
+            "start one process, or leave it out"
+        )
+    check_ranks(spec.recipe, ranks)

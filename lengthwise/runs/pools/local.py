@@ -1,0 +1,129 @@
+"""A pool of processes of this machine.
+
+Processes that the system may kill share no lock: one that dies while it holds a lock would stop all others, and the
+parent with them. Progress goes through a pipe, into which writing at most `select.PIPE_BUF` bytes is atomic; the
+request to end is a pipe that nobody reads: whatever is in it can be seen by all.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from typing import ParamSpec, TypeVar
+
+from lengthwise.runs.execute import STOP_SIGNALS, Listener, Progress
+from lengthwise.runs.pools.base import POOLS, Pool, PoolOptions, ReportingExecutor
+from lengthwise.runs.pools.worker import Habits, set_habits
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MAX_NOTE = 500
+"""Characters of a note that are passed on, so that a message with all its names stays below `select.PIPE_BUF`."""
+PRELOADED = ["lengthwise.runs.pools.worker", "torch._dynamo"]
+"""What the process imports that all workers are forked from; an optimizer imports the second, in a second of time."""
+LOOK_EVERY = 0.1
+"""Seconds after which a worker looks again whether its sweep goes on."""
+
+
+class LocalPool(ReportingExecutor):
+    """Processes forked from one that has imported torch already, and a thread that passes on their progress.
+
+    A worker that the system kills, for want of memory say, ends the others too, and breaks the pool. Workers end with
+    this process, however it ends, and see no signal that it may be sent to stop.
+    """
+
+    def __init__(self, num_workers: int) -> None:
+        if num_workers < 1:
+            raise ValueError(f"num_workers: expected at least 1, got {num_workers}")
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(PRELOADED)
+        self._messages, self._to_parent = context.Pipe(duplex=False)
+        self._on_end, self._end = context.Pipe(duplex=False)
+        self._is_ending = threading.Event()
+        self._listener: Listener = lambda progress: None
+        self._thread = threading.Thread(target=self._pass_on, daemon=True)
+        self._thread.start()
+        self._executor = ProcessPoolExecutor(num_workers, context, _start_worker, (self._to_parent, self._on_end))
+
+    def report_to(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        with signals_blocked():
+            future = self._executor.submit(fn, *args, **kwargs)
+        future.add_done_callback(self._end_if_broken)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the workers, after their work is done; with `wait`, close all pipes, too."""
+        self._executor.shutdown(wait, cancel_futures=cancel_futures)
+        if wait and not self._to_parent.closed:
+            self._to_parent.send(None)
+            self._thread.join()
+            for pipe in (self._messages, self._to_parent, self._on_end, self._end):
+                pipe.close()
+
+    def _pass_on(self) -> None:
+        while (progress := self._messages.recv()) is not None:
+            self._listener(Progress(*progress))
+
+    def _end_if_broken(self, future: "Future[T]") -> None:
+        """The executor ends the workers of a broken pool by SIGTERM, which they do not see."""
+        is_broken = not future.cancelled() and isinstance(future.exception(), BrokenProcessPool)
+        if is_broken and not self._is_ending.is_set():
+            self._is_ending.set()
+            self._end.send(None)
+
+
+@POOLS.register("local")
+@contextmanager
+def local_pool(options: PoolOptions) -> Iterator[Pool]:
+    """Processes of this machine; a run that another command works on fails."""
+    options.reject_scheduler("local")
+    with LocalPool(options.workers_or_default) as executor:
+        yield Pool(executor, held="fail")
+
+
+@POOLS.register("shared")
+@contextmanager
+def shared_pool(options: PoolOptions) -> Iterator[Pool]:
+    """Processes of this machine that share the runs with all others started on the same folder, by their locks."""
+    options.reject_scheduler("shared")
+    with LocalPool(options.workers_or_default) as executor:
+        yield Pool(executor)
+
+
+@contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Start processes that never see the signals that stop a run, which often go to a whole process group.
+
+    This process alone decides, and tells the others. Signals that arrive meanwhile are handled after it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_worker(to_parent: "Connection[tuple[object, ...], None]", on_end: "Connection[None, None]") -> None:
+    def report(progress: Progress) -> None:
+        to_parent.send(tuple(progress._replace(note=progress.note[:MAX_NOTE])))
+
+    set_habits(Habits(report, LOOK_EVERY))
+    threading.Thread(target=_end_when_told, args=(on_end,), daemon=True).start()
+
+
+def _end_when_told(on_end: "Connection[None, None]") -> None:
+    """End this worker at once when its parent says so, or has ended: otherwise it would hold on to its run."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel, on_end])
+    os._exit(1)

@@ -1,0 +1,75 @@
+"""A pool of Ray's: the nodes of a cluster, or processes of this machine. Plain tasks, a core each."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar
+
+from lengthwise.runs.execute import STOP_SIGNALS
+from lengthwise.runs.pools.base import POOLS, Pool, PoolOptions, require
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ADDRESS = "RAY_ADDRESS"
+"""The environment variable that names a cluster."""
+MAX_RETRIES = 3
+"""How often a job is begun again whose worker or node is lost."""
+
+
+class RayExecutor(Executor):
+    """Tasks of the Ray cluster that this process is connected to; none can be cancelled."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        import ray
+
+        task = ray.remote(fn).options(num_cpus=1, max_retries=MAX_RETRIES)
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        reference = task.remote(*args, **kwargs)
+        reference.future().add_done_callback(lambda done: _pass_on(done, future))
+        return future
+
+
+def _pass_on(done: "Future[Any]", future: "Future[Any]") -> None:
+    """Hand on a result, or what the task raised instead of Ray's text about it."""
+    error = done.exception()
+    if error is None:
+        future.set_result(done.result())
+    else:
+        future.set_exception(getattr(error, "cause", None) or error)
+
+
+@POOLS.register("ray")
+@contextmanager
+def ray_pool(options: PoolOptions) -> Iterator[Pool]:
+    """Nodes of a Ray cluster, or one of this machine's processes for as long as the sweep takes."""
+    require("ray", "ray")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    address = options.address(os.environ.get(ADDRESS))
+    own = {} if address else {"num_cpus": options.workers_or_default, "include_dashboard": False}
+    with _handlers_kept():
+        try:
+            ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise OSError(f"scheduler: Ray cannot be reached at {address or 'this machine'} ({error})") from None
+    try:
+        yield Pool(RayExecutor())
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Ray handles signals its own way once it is started; how runs are stopped is not its to say."""
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)

@@ -1,0 +1,36 @@
+"""A share of a sweep's runs: what one task of a scheduler's array does."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Shard(NamedTuple):
+    """One of `total` shares, numbered from 1; together they have every run once."""
+
+    number: int
+    total: int
+
+    def select(self, everything: Sequence[T]) -> list[T]:
+        """Every `total`-th one, so that the shares of a list that goes from small to large cost about the same.
+
+        Example:
+            >>> Shard(1, 3).select("abcdefg"), Shard(3, 3).select("abcdefg")
+            (['a', 'd', 'g'], ['c', 'f'])
+        """
+        return list(everything[self.number - 1 :: self.total])
+
+
+def parse_shard(text: str) -> Shard:
+    """A share as in ``2/3``, the second of three; anything else is a ValueError.
+
+    Example:
+        >>> parse_shard("2/3")
+        Shard(number=2, total=3)
+    """
+    index, slash, count = text.partition("/")
+    numbers = [int(part) if part.isdecimal() and len(part) < 10 else 0 for part in (index, count)]
+    if not (slash and 1 <= numbers[0] <= numbers[1]):
+        raise ValueError(f"shard: expected I/N with I from 1 to N, such as 2/3, got {text[:40]!r}")
+    return Shard(*numbers)

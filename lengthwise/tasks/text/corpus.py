@@ -1,0 +1,214 @@
+"""Corpora: documents of a text in three splits, and where their tokens are kept."""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from lengthwise.tasks.text.language import Split, Tokens
+from lengthwise.tasks.text.token_file import SPLITS, Header, TokenFile, read_tokens, write_tokens
+from lengthwise.tasks.text.tokenizer import Tokenizer, train_tokenizer
+
+FOLDER = "LENGTHWISE_CORPORA"
+"""The environment variable that names the folder of corpora; without it they are in `corpora`, next to `runs`."""
+
+MIN_TOKENS = 16
+"""Of each split; a text with fewer is taken for a slip."""
+
+
+class Texts(NamedTuple):
+    """The documents of each split, and names for where they come from."""
+
+    documents: Mapping[Split, tuple[str, ...]]
+    sources: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """A hash of all documents."""
+        digest = blake2b(digest_size=8)
+        for name in SPLITS:
+            for document in self.documents[name]:
+                content = document.encode()
+                digest.update(f"{name} {len(content)} ".encode())
+                digest.update(content)
+        return digest.hexdigest()
+
+
+def read_texts(
+    files: Sequence[Path], valid_files: Sequence[Path] = (), test_files: Sequence[Path] = (), *, held_out: float
+) -> Texts:
+    """Texts from files of UTF-8, a document each.
+
+    Without `test_files` the last `held_out` of the characters are the test split; without `valid_files` the last of
+    what then remains are the validation split.
+
+    Raises:
+        ValueError: a file is missing, or not UTF-8.
+    """
+    given = {"train": files, "valid": valid_files, "test": test_files}
+    read = {name: [_read(file, name) for file in given[name]] for name in given}
+    documents = split_documents(read["train"], held_out, tuple(name for name in ("test", "valid") if not given[name]))
+    documents |= {name: tuple(read[name]) for name in ("valid", "test") if given[name]}
+    return Texts(documents, tuple(file.name for name in SPLITS for file in given[name]))
+
+
+def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[str]) -> dict[Split, tuple[str, ...]]:
+    """Documents for training, and for each of the splits the last `held_out` of the characters that are left.
+
+    Example:
+        >>> split_documents(["abcdefgh", "ij"], 0.4, ["test"])
+        {'train': ('abcdef',), 'test': ('gh', 'ij')}
+    """
+    parts: dict[Split, tuple[str, ...]] = {}
+    left = list(documents)
+    for name in splits:
+        taken: list[str] = []
+        number = round(held_out * sum(map(len, left)))
+        while number > 0:
+            last = left.pop()
+            taken.insert(0, last[-number:])
+            if len(last) > number:
+                left.append(last[:-number])
+            number -= len(taken[0])
+        parts[name] = tuple(taken)  # type: ignore[index]  # the names are those of splits
+    return {"train": tuple(left), **parts}
+
+
+def _read(file: Path, split: str) -> str:
+    field = "files" if split == "train" else f"{split}_files"
+    try:
+        return file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{field}: expected {file} to be UTF-8, got another encoding at byte {error.start + 1:,}; convert it, "
+            "as by iconv -t UTF-8"
+        ) from None
+    except OSError as error:
+        raise ValueError(f"{field}: {file} cannot be read ({error.strerror}); name a text file") from None
+
+
+def key_of(texts: Texts, vocab_size: int) -> str:
+    """What a corpus is found by: a hash of its documents and the size of the vocabulary."""
+    return blake2b(f"{texts.digest} {vocab_size}".encode(), digest_size=8).hexdigest()
+
+
+def corpora_folder() -> Path:
+    """Where token files are kept."""
+    return Path(os.environ.get(FOLDER) or "corpora")
+
+
+def prepare(texts: Texts, vocab_size: int) -> str:
+    """The key of a corpus; its tokens are written below `corpora_folder`, unless they are there.
+
+    Raises:
+        ValueError: a split has hardly any text, or the vocabulary is out of bounds.
+        OSError: the folder cannot be written.
+    """
+    key = key_of(texts, vocab_size)
+    folder = corpora_folder() / key
+    if not (folder / "header.json").exists():
+        tokenizer, tokens = tokens_of(texts, vocab_size)
+        write_tokens(folder, tokens, tokenizer, source=texts.digest, sources=texts.sources)
+    return key
+
+
+def tokens_of(texts: Texts, vocab_size: int) -> tuple[Tokenizer, dict[Split, Tokens]]:
+    """A tokenizer trained on the training split, and the tokens of all, an end after each document.
+
+    Raises:
+        ValueError: a split has hardly any text, or the vocabulary is out of bounds.
+    """
+    for name in SPLITS:
+        if (size := sum(len(text.encode()) for text in texts.documents[name])) < MIN_TOKENS:
+            raise ValueError(
+                f"files: expected at least {MIN_TOKENS} bytes of text in each split, got {size} for {name}; give a "
+                "longer text"
+            )
+    tokenizer = train_tokenizer(texts.documents["train"], vocab_size)
+    end = np.array([tokenizer.end], dtype=np.uint32)
+    tokens = {
+        name: np.concatenate([part for text in texts.documents[name] for part in (tokenizer.encode([text]), end)])
+        for name in SPLITS
+    }
+    return tokenizer, tokens
+
+
+def open_corpus(key: str) -> TokenFile:
+    """The corpus of that key.
+
+    Raises:
+        ValueError: there is none, or it is damaged.
+    """
+    try:
+        return _open(corpora_folder().resolve(), key)
+    except FileNotFoundError:
+        raise ValueError(
+            f"corpus: expected the tokens of corpus {key} in {corpora_folder()}, got none; name the text's files again "
+            f"by task.files, or the folder by {FOLDER}"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"corpus: {error}") from None
+
+
+@lru_cache(maxsize=8)
+def _open(folder: Path, key: str) -> TokenFile:
+    return read_tokens(folder / key)
+
+
+@lru_cache(maxsize=8)
+def built_in_corpus(vocab_size: int) -> TokenFile:
+    """The names of numbers, a line each, as a text that needs no file: for trying things, and for tests."""
+    texts = Texts(split_documents([number_names()], 0.1, ("test", "valid")), ("the names of numbers",))
+    tokenizer, tokens = tokens_of(texts, vocab_size)
+    bounds, stop = {}, 0
+    for name in SPLITS:
+        bounds[name] = (stop, stop := stop + len(tokens[name]))
+    joined: Tokens = np.concatenate([tokens[name] for name in SPLITS]).astype(np.uint32)
+    header = Header(
+        dtype="uint32",
+        count=stop,
+        vocab_size=len(tokenizer.symbols),
+        tokenizer=tokenizer.digest,
+        source=texts.digest,
+        content="",
+        sources=texts.sources,
+        splits=bounds,
+    )
+    return TokenFile(header, tokenizer, joined)
+
+
+def number_names(count: int = 1_000) -> str:
+    """The names of count numbers below 1,000, each once, in an order that looks random.
+
+    Example:
+        >>> number_names(3)
+        'zero\\nfour hundred twenty-one\\neight hundred forty-two\\n'
+    """
+    return "".join(f"{number_name(421 * index % 1_000)}\n" for index in range(count))
+
+
+_UNITS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+
+
+def number_name(number: int) -> str:
+    """A number below 1,000 in English words.
+
+    Example:
+        >>> number_name(342), number_name(700), number_name(16)
+        ('three hundred forty-two', 'seven hundred', 'sixteen')
+    """
+    hundreds, rest = divmod(number, 100)
+    words = [f"{_UNITS[hundreds]} hundred"] if hundreds else []
+    if rest >= 20:
+        words.append(_TENS[rest // 10 - 2] + (f"-{_UNITS[rest % 10]}" if rest % 10 else ""))
+    elif rest or not hundreds:
+        words.append(_UNITS[rest])
+    return " ".join(words)

@@ -1,0 +1,52 @@
+"""Documents streamed from a data set of Hugging Face."""
+
+from itertools import islice
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lengthwise.tasks.text.corpus import Texts, split_documents
+
+WAY_OUT = "give files instead, by task.files"
+
+
+class DocumentSource(BaseModel):
+    """A data set by its `name` (``owner/name``) and `config`: the first `max_documents` of a split are streamed.
+
+    The text is in the column `column`; rows without any are left out. What is streamed is all that is ever downloaded.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    config: str | None = None
+    split: str = "train"
+    column: str = "text"
+    max_documents: int = Field(10_000, ge=1)
+
+
+def read_documents(source: DocumentSource, held_out: float) -> Texts:
+    """The documents of a data set, the last of which are held out.
+
+    Raises:
+        ValueError: the package `datasets` is not installed, the data set cannot be reached (as without a network), has
+            no such column, or no text.
+    """
+    try:
+        import datasets
+    except ImportError:
+        raise ValueError(
+            f"documents: expected the package datasets, which streams {source.name}, got none installed; install "
+            f"lengthwise[datasets], or {WAY_OUT}"
+        ) from None
+    try:
+        rows = datasets.load_dataset(source.name, source.config, split=source.split, streaming=True)
+        documents = [str(row[source.column]) for row in islice(iter(rows), source.max_documents)]
+    except KeyError:
+        raise ValueError(f"documents.column: expected a column of {source.name}, got {source.column!r}") from None
+    except Exception as error:  # whatever datasets, its file systems and its HTTP client raise, without a common class
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"documents: {source.name} cannot be streamed ({reason[:200]}); {WAY_OUT}") from None
+    documents = [document for document in documents if document.strip()]
+    if not documents:
+        raise ValueError(f"documents: expected some text in {source.column} of {source.name}, got none; {WAY_OUT}")
+    return Texts(split_documents(documents, held_out, ("test", "valid")), (source.name,))

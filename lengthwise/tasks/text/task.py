@@ -1,0 +1,118 @@
+"""A user's own text as a task."""
+
+from pathlib import Path
+from typing import Annotated
+
+import torch
+from jaxtyping import Int64
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from lengthwise.conventions import PAD
+from lengthwise.tasks.base import TASKS
+from lengthwise.tasks.text.corpus import built_in_corpus, open_corpus, prepare, read_texts
+from lengthwise.tasks.text.documents import DocumentSource, read_documents
+from lengthwise.tasks.text.language import LanguageTask, Split, Tokens
+from lengthwise.tasks.text.token_file import Header, TokenFile
+from lengthwise.tasks.text.tokenizer import MAX_VOCAB, MIN_VOCAB
+
+Files = Annotated[tuple[Path, ...], Field(exclude=True)]
+"""Where a text lies; no part of a task, which knows it by its hash."""
+
+
+@TASKS.register("text")
+class Text(LanguageTask):
+    """Prediction of the next token of a text that is given, or of the names of numbers.
+
+    `files` are texts in UTF-8, a document each, that a model is trained on; `valid_files` and `test_files` those it is
+    measured on: without them the last `held_out` of the characters are held out for testing, and as large a share of
+    the rest for validation. Instead of files, `documents` names a data set. `vocab_size`: 257 for bytes and the end of
+    a document, more for byte-level BPE, which is learned from the training split (`lengthwise[text]`).
+
+    When the task is made, the tokens are written below the folder that the environment variable ``LENGTHWISE_CORPORA``
+    names (by default ``corpora``, next to ``runs``), unless they are there. The fields `corpus` and `tokenizer`, hashes
+    of the text with the size of its vocabulary and of the tokenizer, then stand for the files, which are named nowhere.
+
+    Raises:
+        ValueError: a file is missing, no UTF-8, or so short that a split has hardly any text; files and documents are
+            given together, or a corpus that is not theirs; a token file is missing, damaged, or another tokenizer's.
+
+    Example:
+        >>> task = Text()
+        >>> task.tokenize("one").tolist(), task.detokenize(task.tokenize("one")), len(task.symbols)
+        ([111, 110, 101], 'one', 257)
+    """
+
+    files: Files = ()
+    valid_files: Files = ()
+    test_files: Files = ()
+    documents: DocumentSource | None = Field(None, exclude=True)
+    held_out: float = Field(0.1, gt=0, lt=0.5)
+    vocab_size: int = Field(MIN_VOCAB, ge=MIN_VOCAB, le=MAX_VOCAB)
+    corpus: str = Field("", pattern="^([0-9a-f]{16})?$")
+    tokenizer: str = Field("", pattern="^([0-9a-f]{16})?$")
+
+    @model_validator(mode="after")
+    def _stands_for_its_files(self) -> "Text":
+        if (self.valid_files or self.test_files) and not self.files:
+            raise ValueError(
+                "files: expected texts to train on next to valid_files and test_files, got none; name some"
+            )
+        if self.files and self.documents:
+            raise ValueError("documents: expected none next to files, got both; leave one of them out")
+        if self.files or self.documents:
+            texts = (
+                read_documents(self.documents, self.held_out)
+                if self.documents
+                else read_texts(self.files, self.valid_files, self.test_files, held_out=self.held_out)
+            )
+            key = prepare(texts, self.vocab_size)
+            if self.corpus and self.corpus != key:
+                raise ValueError(
+                    f"corpus: expected {key}, that of the files, got {self.corpus}; leave it out, or name the files as "
+                    "they were"
+                )
+            values = {"files": (), "valid_files": (), "test_files": (), "documents": None, "corpus": key}
+            self.__dict__.update(values)
+        if self.corpus or self.vocab_size > MIN_VOCAB:
+            made_by = self._opened.header.tokenizer
+            if self.tokenizer and self.tokenizer != made_by:
+                raise ValueError(
+                    f"tokenizer: expected {made_by}, which made the tokens of corpus {self.corpus or 'built in'}, got "
+                    f"{self.tokenizer}; another version of the package tokenizers may have learned other merges: train "
+                    "again"
+                )
+            self.__dict__["tokenizer"] = made_by
+        return self
+
+    @property
+    def _opened(self) -> TokenFile:
+        return open_corpus(self.corpus) if self.corpus else built_in_corpus(self.vocab_size)
+
+    @property
+    def header(self) -> Header:
+        """What is known of the text: hashes, sizes, names of its files."""
+        return self._opened.header
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the tokens, in which every byte is a printable character, as a space is U+0120."""
+        return self._opened.tokenizer.symbols
+
+    @property
+    def end(self) -> int:
+        return self._opened.tokenizer.end
+
+    def tokens(self, split: Split) -> Tokens:
+        return self._opened.split(split)
+
+    def tokenize(self, text: str) -> Int64[Tensor, " T"]:
+        """Turn plain text into tokens; an empty text is the end of a document, with which a new one begins."""
+        return (
+            torch.from_numpy(self._opened.tokenizer.encode([text]).astype("int64"))
+            if text
+            else torch.tensor([self.end])
+        )
+
+    def detokenize(self, ids: Int64[Tensor, " T"]) -> str:
+        return self._opened.tokenizer.decode(index for index in map(int, ids) if index != PAD)

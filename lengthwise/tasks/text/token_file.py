@@ -1,0 +1,169 @@
+"""Tokens in a file: ``tokens.bin``, little-endian, and a header that says how to read it.
+
+The header is written last, so that a folder without one is unfinished, and decides the type of the numbers: no reader
+guesses it.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lengthwise.files import read_json, write_by_rename, write_json
+from lengthwise.tasks.text.language import Split, Tokens
+from lengthwise.tasks.text.tokenizer import Tokenizer
+from lengthwise.validation import validated
+
+SPLITS: tuple[Split, ...] = ("train", "valid", "test")
+"""In the order in which they stand in the file."""
+
+MAX_TOKENS_OF_UINT16 = 1 << 16
+
+WAY_OUT = "delete the folder, and name the text's files again"
+
+
+class Header(BaseModel):
+    """What a token file holds.
+
+    `dtype` follows from the vocabulary: two bytes a token up to 65,536 of them, else four. `splits` are the first index
+    of each split and the one behind it. `source` is a hash of the texts, `content` one of the tokens; `sources` names
+    files, without their folders.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1] = 1
+    dtype: Literal["uint16", "uint32"]
+    count: int = Field(ge=1)
+    vocab_size: int = Field(ge=1)
+    tokenizer: str
+    source: str
+    content: str
+    sources: tuple[str, ...]
+    splits: dict[Split, tuple[int, int]]
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> "Header":
+        if self.vocab_size > MAX_TOKENS_OF_UINT16 and self.dtype == "uint16":
+            raise ValueError(
+                f"dtype: expected uint32 for a vocabulary of {self.vocab_size:,} tokens, got uint16, which ends at "
+                f"{MAX_TOKENS_OF_UINT16:,}"
+            )
+        bounds = [self.splits.get(name, (-1, -1)) for name in SPLITS]
+        edges = [bounds[0][0], *(stop for _, stop in bounds)]
+        in_order = all(before <= after for before, after in pairwise(edges))
+        if not in_order or any(a[1] != b[0] for a, b in pairwise(bounds)) or (edges[0], edges[-1]) != (0, self.count):
+            raise ValueError(f"splits: expected {', '.join(SPLITS)} one after another, got {self.splits}")
+        return self
+
+
+class TokenFile(NamedTuple):
+    """A folder with tokens, their header and their tokenizer, read and checked."""
+
+    header: Header
+    tokenizer: Tokenizer
+    tokens: Tokens
+
+    def split(self, name: Split) -> Tokens:
+        """The tokens of a split; nothing is copied."""
+        start, stop = self.header.splits[name]
+        return self.tokens[start:stop]
+
+
+def dtype_for(vocab_size: int) -> Literal["uint16", "uint32"]:
+    """The type of a file's numbers.
+
+    Example:
+        >>> dtype_for(65_536), dtype_for(65_537)
+        ('uint16', 'uint32')
+    """
+    return "uint16" if vocab_size <= MAX_TOKENS_OF_UINT16 else "uint32"
+
+
+def write_tokens(
+    folder: Path,
+    tokens: Mapping[Split, Tokens],
+    tokenizer: Tokenizer,
+    *,
+    source: str,
+    sources: tuple[str, ...] = (),
+) -> Header:
+    """Write a folder that `read_tokens` reads; each file appears whole or not at all, the header last.
+
+    Raises:
+        ValueError: a token is none of the tokenizer's.
+    """
+    vocab_size, bounds, stop = len(tokenizer.symbols), {}, 0
+    for name in SPLITS:
+        bounds[name] = (stop, stop + len(tokens[name]))
+        stop += len(tokens[name])
+        if len(tokens[name]) and int(tokens[name].max()) >= vocab_size:
+            raise ValueError(
+                f"tokens: expected ids below {vocab_size:,}, the size of the vocabulary, got "
+                f"{int(tokens[name].max()):,}; encode with the tokenizer that is given"
+            )
+    dtype = dtype_for(vocab_size)
+    content = np.concatenate([tokens[name] for name in SPLITS]).astype(np.dtype(dtype).newbyteorder("<")).tobytes()
+    header = Header(
+        dtype=dtype,
+        count=stop,
+        vocab_size=vocab_size,
+        tokenizer=tokenizer.digest,
+        source=source,
+        content=_hash(content),
+        sources=sources,
+        splits=bounds,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "tokenizer.json", tokenizer.to_json())
+    write_by_rename(folder / "tokens.bin", content)
+    write_json(folder / "header.json", header.model_dump(mode="json"))
+    return header
+
+
+def read_tokens(folder: Path) -> TokenFile:
+    """Map a folder's tokens into memory, all of it checked.
+
+    Raises:
+        FileNotFoundError: there is no header.
+        ValueError: a file is missing or damaged, or the tokenizer is not the one that the tokens were made with.
+    """
+    content = read_json(folder / "header.json", WAY_OUT)
+    try:
+        header = validated(Header, content)
+    except ValueError as error:
+        problem = str(error).splitlines()[0]
+        raise ValueError(f"{folder / 'header.json'}: not a header of this version ({problem}); {WAY_OUT}") from None
+    try:
+        tokenizer = Tokenizer.from_json(read_json(folder / "tokenizer.json", WAY_OUT))
+    except FileNotFoundError:
+        raise ValueError(f"{folder / 'tokenizer.json'}: expected a file, got none; {WAY_OUT}") from None
+    except ValueError as error:
+        raise ValueError(f"{folder / 'tokenizer.json'}: {error}; {WAY_OUT}") from None
+    if tokenizer.digest != header.tokenizer or len(tokenizer.symbols) != header.vocab_size:
+        raise ValueError(
+            f"{folder}: expected tokenizer {header.tokenizer}, which made its tokens, got {tokenizer.digest}; {WAY_OUT}"
+        )
+    return TokenFile(header, tokenizer, _mapped(folder / "tokens.bin", header))
+
+
+def _mapped(file: Path, header: Header) -> Tokens:
+    dtype: np.dtype[Any] = np.dtype(header.dtype).newbyteorder("<")
+    size = file.stat().st_size if file.exists() else 0
+    if size != header.count * dtype.itemsize:
+        raise ValueError(
+            f"{file}: expected {header.count:,} tokens of {dtype.itemsize} bytes, got a file of {size:,} bytes; "
+            f"{WAY_OUT}"
+        )
+    tokens: Tokens = np.memmap(file, dtype=dtype, mode="r")
+    if _hash(tokens) != header.content:
+        raise ValueError(f"{file}: damaged file (its contents have changed); {WAY_OUT}")
+    return tokens
+
+
+def _hash(content: Any) -> str:
+    return blake2b(content, digest_size=8).hexdigest()

@@ -1,0 +1,176 @@
+"""Tokenizers that lose nothing: single bytes, or byte-level byte-pair encoding (BPE) learned from a text."""
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lengthwise.tasks.text.language import Tokens
+
+NUM_BYTES = 256
+
+END = "\N{SYMBOL FOR END OF TRANSMISSION}"
+"""The name of the token that ends a document. No text holds that token: of a text, the character is three bytes."""
+
+MIN_VOCAB, MAX_VOCAB = NUM_BYTES + 1, 1 << 20
+"""All bytes and the end; more would be taken for a slip."""
+
+MAX_CHARACTERS_PER_PIECE = 1 << 16
+"""Texts are encoded in pieces that end at a line, so that what is encoded at a time stays bounded."""
+
+
+def _byte_names() -> tuple[str, ...]:
+    """A printable character for each byte, as GPT-2's tokenizer has them: its own where that is one, else U+0100 ff."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
+    others = [byte for byte in range(NUM_BYTES) if byte not in printable]
+    return tuple(chr(byte if byte in printable else NUM_BYTES + others.index(byte)) for byte in range(NUM_BYTES))
+
+
+BYTE_NAMES = _byte_names()
+"""The names of the bytes; those of other tokens are strings of them.
+
+Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and its code.
+"""
+
+
+class Tokenizer(NamedTuple):
+    """Names of all tokens but the end, whose id comes after them, and the merges in order; none for single bytes.
+
+    Example:
+        >>> plain = Tokenizer()
+        >>> plain.encode(["Hi"]).tolist(), plain.decode([72, 105]), plain.end
+        ([72, 105], 'Hi', 256)
+    """
+
+    names: tuple[str, ...] = BYTE_NAMES
+    merges: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def end(self) -> int:
+        """The id of the token that ends a document: the last one."""
+        return len(self.names)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of all tokens."""
+        return (*self.names, END)
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that decides what a text becomes."""
+        return blake2b(json.dumps(self.to_json(), sort_keys=True).encode(), digest_size=8).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Names and merges."""
+        return {"names": list(self.names), "merges": [list(pair) for pair in self.merges]}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Tokenizer":
+        """The inverse of `to_json`; entries that are no tokenizer's are a ValueError."""
+        try:
+            names, merges = (tuple(map(str, content["names"])), tuple((str(a), str(b)) for a, b in content["merges"]))
+        except (KeyError, TypeError, ValueError):
+            raise ValueError("expected names and merges of tokens, got something else") from None
+        known = set(names)
+        if len(known) < len(names) or not set(BYTE_NAMES) <= known or END in known:
+            raise ValueError("expected all bytes among the names of its tokens, each once, got other names")
+        if any(a not in known or b not in known or a + b not in known for a, b in merges):
+            raise ValueError("expected merges of its own tokens, got others")
+        return cls(names, merges)
+
+    def encode(self, texts: Iterable[str]) -> Tokens:
+        """The tokens of texts, one after another, without ends.
+
+        Raises:
+            ValueError: `tokenizers` is not installed, and this tokenizer has merges.
+        """
+        if not self.merges:
+            encoded = [np.frombuffer(text.encode(), dtype=np.uint8) for text in texts]
+        else:
+            made = _library().Tokenizer(
+                _library().models.BPE(
+                    vocab={name: index for index, name in enumerate(self.names)}, merges=[*self.merges]
+                )
+            )
+            made.pre_tokenizer = _byte_level()
+            pieces = [piece for text in texts for piece in pieces_of(text)]
+            encoded = [np.array(encoding.ids, dtype=np.uint32) for encoding in made.encode_batch_fast(pieces)]
+        ids: Tokens = np.concatenate([np.zeros(0, np.uint32), *encoded]).astype(np.uint32)
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of tokens; an end is an empty line, and bytes that are no UTF-8 become replacement characters."""
+        values = {name: byte for byte, name in enumerate(BYTE_NAMES)}
+        symbols = self.symbols
+        parts = [b"\n\n" if i == self.end else bytes(values[character] for character in symbols[i]) for i in ids]
+        return b"".join(parts).decode(errors="replace")
+
+
+def pieces_of(text: str) -> list[str]:
+    """A text in pieces of bounded size that end at a line where there is one; together they are the text.
+
+    Example:
+        >>> text = ("a" * 40_000 + "\\n") * 3
+        >>> [len(piece) for piece in pieces_of(text)], "".join(pieces_of(text)) == text
+        ([40001, 40001, 40001], True)
+    """
+    pieces, start = [], 0
+    while start < len(text):
+        stop = start + MAX_CHARACTERS_PER_PIECE
+        if stop < len(text):
+            line = text.rfind("\n", start, stop) + 1
+            stop = line if line > start else stop
+        pieces.append(text[start:stop])
+        start = stop
+    return pieces
+
+
+def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
+    """A tokenizer of at most `vocab_size` tokens, the end included: bytes for 257, else BPE learned from the texts.
+
+    The same texts give the same tokenizer. A text that is too short for that many merges gets fewer tokens.
+
+    Raises:
+        ValueError: `vocab_size` is out of bounds, or `tokenizers` is not installed where it is needed.
+
+    Source: Sennrich et al., "Neural machine translation of rare words with subword units" (2016); on bytes, Radford et
+        al. (2019).
+    Differs from the source: in nothing; the merges are learned and applied by the package `tokenizers`.
+    """
+    if not MIN_VOCAB <= vocab_size <= MAX_VOCAB:
+        raise ValueError(
+            f"vocab_size: expected {MIN_VOCAB} (bytes and an end) to {MAX_VOCAB:,} tokens, got {vocab_size:,}"
+        )
+    if vocab_size == MIN_VOCAB:
+        return Tokenizer()
+    library = _library()
+    made = library.Tokenizer(library.models.BPE())
+    made.pre_tokenizer = _byte_level()
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=vocab_size - 1, initial_alphabet=sorted(BYTE_NAMES), show_progress=False, min_frequency=2
+    )
+    made.train_from_iterator((piece for text in texts for piece in pieces_of(text)), trainer)
+    content = json.loads(made.to_str())["model"]
+    names = sorted(content["vocab"], key=content["vocab"].__getitem__)
+    return Tokenizer(tuple(names), tuple((a, b) for a, b in content["merges"]))
+
+
+def _byte_level() -> Any:
+    return _library().pre_tokenizers.ByteLevel(add_prefix_space=False)
+
+
+def _library() -> Any:
+    """The package `tokenizers`, which is needed for merges only."""
+    try:
+        import tokenizers
+        import tokenizers.models
+        import tokenizers.pre_tokenizers
+        import tokenizers.trainers
+    except ImportError:
+        raise ValueError(
+            "vocab_size: expected 257, the bytes and an end, as the package tokenizers is not installed; install "
+            "lengthwise[text] for more tokens"
+        ) from None
+    return tokenizers

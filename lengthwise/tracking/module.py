@@ -1,0 +1,40 @@
+"""Trackers that are modules with `init`, whose run has `log` and `finish`, as Weights & Biases began it."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lengthwise.tracking.base import About, Entry, Measured, Tracker
+
+
+class ModuleTracker(Tracker):
+    """A run of the module that bears the tracker's name; what else its `init` takes is the subclass's."""
+
+    def __init__(self, about: About) -> None:
+        self._folder = about.folder
+        (module,) = self.load()
+        self._run: Any = module.init(
+            project=about.project, name=about.run_id, config=dict(about.settings), **self.options(about)
+        )
+
+    @abstractmethod
+    def options(self, about: About) -> Mapping[str, Any]:
+        """Arguments of `init` besides project, name and config."""
+
+    def log(self, entries: Sequence[Entry]) -> None:
+        for step, numbers in entries:
+            self._run.log(dict(numbers), step=step)
+
+    def summarize(self, measured: Measured, step: int) -> None:
+        """Numbers and words are those of the last step; a point of a curve has its length as a number of its own."""
+        self._run.log({**measured.numbers, **measured.words}, step=step)
+        for name, points in measured.by_length.items():
+            for length, number in points:
+                self._run.log({LENGTH: length, name: number})
+
+    def finish(self) -> None:
+        self._run.finish()
+
+
+LENGTH = "by_length/length"
+"""The number that belongs on the axis of curves against length."""

@@ -1,0 +1,213 @@
+"""Runs sent to a tracker: afterwards from their folders, or while they train."""
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lengthwise.runs.execute import Progress
+from lengthwise.runs.folder import RunFolder, RunResult
+from lengthwise.runs.journal import Probe
+from lengthwise.runs.spec import RunSpec
+from lengthwise.tracking.base import TRACKERS, About, Entry, Measured, Tracker
+from lengthwise.training.loop import StepRecord
+
+PROJECT = "lengthwise"
+FOLDER = Path("tracked")
+
+SECONDS_APART = 2.0
+"""How often a run that trains is looked at."""
+
+
+class Replay:
+    """Sends what a run's journals hold, each entry once, and in the end what was measured.
+
+    It reads files and nothing else: the process that trains is not slowed down, and may be another one.
+    """
+
+    def __init__(self, folder: RunFolder, tracker: Tracker) -> None:
+        self._folder, self._tracker = folder, tracker
+        self._offsets = [0, 0]
+        self._later: list[Entry] = []
+        self.num_steps = 0
+
+    def catch_up(self) -> None:
+        """Send the entries written since the last time, in order of their steps."""
+        steps, self._offsets[0] = self._folder.metrics.read_after(self._offsets[0])
+        probes, self._offsets[1] = self._folder.probes.read_after(self._offsets[1])
+        self.num_steps = steps[-1].step if steps else self.num_steps
+        # A probe may reach the disk before its step; it waits for it, as trackers take no step that is over.
+        waiting = [*self._later, *map(_probe_entry, probes)]
+        due = [entry for entry in waiting if entry[0] <= self.num_steps]
+        self._later = [entry for entry in waiting if entry[0] > self.num_steps]
+        entries = _merged([*map(_step_entry, steps), *due])
+        if entries:
+            self._tracker.log(entries)
+
+    def finish(self) -> None:
+        """Send the rest and, of a finished run, its result, and close the tracker."""
+        self.catch_up()
+        result = self._folder.read_result()
+        if result is not None:
+            self._tracker.summarize(measured(result), max(self.num_steps, result.training.step))
+        self._tracker.finish()
+
+
+def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOLDER) -> tuple[int, str]:
+    """Send a run, finished or not, to a tracker; the number of its steps, and where it is now.
+
+    Raises:
+        ValueError: there is no such tracker, its package is not installed, the folder is no run's or damaged, or
+            nothing was recorded in it.
+    """
+    run_folder, kind = RunFolder(run), TRACKERS[tracker]
+    spec, metrics = run_folder.read_spec(), run_folder.read_metrics()
+    if not metrics:
+        raise ValueError(
+            f"{run}: expected a run with metrics, got one that has trained no step here; train it, or track another"
+        )
+    opened = kind(about(spec, project, folder))
+    replay = Replay(run_folder, opened)
+    replay.finish()
+    return replay.num_steps, opened.location
+
+
+def about(spec: RunSpec, project: str, folder: Path) -> About:
+    """What a tracker is told of a run before its numbers."""
+    return About(spec.id, _plain(spec.to_json()), project, folder)
+
+
+class LiveTracking:
+    """A `Listener` that sends runs to a tracker while they train, one tracker's run each.
+
+    What fails in a tracker never stops a run: that run is warned about, once, and no longer tracked.
+    """
+
+    def __init__(self, tracker: str, root: Path, project: str, folder: Path) -> None:
+        self._kind, self._root, self._project, self._out = TRACKERS[tracker], root, project, folder
+        self._replays: dict[str, Replay | None] = {}
+        self._looked_at: dict[str, float] = {}
+        self.location = ""
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.is_decision:  # journals may be cut back to a checkpoint after it
+            return
+        is_done = progress.phase == "done"
+        if not is_done and time.monotonic() < self._looked_at.get(progress.run_id, 0.0) + SECONDS_APART:
+            return
+        self._looked_at[progress.run_id] = time.monotonic()
+        self._send(progress.run_id, is_last=is_done)
+
+    def close(self) -> None:
+        """Finish what is left of runs that were interrupted or failed."""
+        for run_id in [run_id for run_id, replay in self._replays.items() if replay is not None]:
+            self._send(run_id, is_last=True)
+
+    def _send(self, run_id: str, *, is_last: bool) -> None:
+        try:
+            if run_id not in self._replays:
+                self._replays[run_id] = None  # unless it can be opened
+                self._replays[run_id] = self._open(run_id)
+            replay = self._replays[run_id]
+            if replay is None:
+                return
+            replay.catch_up()
+            if is_last:
+                self._replays[run_id] = None
+                replay.finish()
+        except Exception as error:  # of a network, a full disk, another version of the tracker: never the run's
+            self._replays[run_id] = None
+            warnings.warn(
+                f"tracker: {run_id} is no longer tracked ({type(error).__name__}: {error}); it goes on, and "
+                "`lengthwise track` sends all of it afterwards",
+                stacklevel=2,
+            )
+
+    def _open(self, run_id: str) -> Replay:
+        folder = RunFolder(self._root / run_id)
+        tracker = self._kind(about(folder.read_spec(), self._project, self._out))
+        self.location = tracker.location
+        return Replay(folder, tracker)
+
+
+@contextmanager
+def live_tracking(tracker: str, root: Path, *, project: str = PROJECT, folder: Path = FOLDER) -> Iterator[LiveTracking]:
+    """A listener for `lengthwise.runs.execute.execute` that sends runs below `root` to a tracker while they train.
+
+    An interrupted run that goes on is a new run of the tracker, with all steps.
+
+    Raises:
+        ValueError: there is no such tracker, or its package is not installed.
+    """
+    TRACKERS[tracker].load()
+    tracking = LiveTracking(tracker, root, project, folder)
+    try:
+        yield tracking
+    finally:
+        tracking.close()
+
+
+def measured(result: RunResult) -> Measured:
+    """What trackers are told of a result: numbers, levels in words, and curves against length."""
+    numbers: dict[str, float] = {
+        "result/num_parameters": float(result.num_parameters),
+        "result/cpu_seconds": result.training.cpu_seconds,
+    }
+    by_length: dict[str, Sequence[tuple[int, float]]] = {}
+    if result.final_loss is not None:
+        numbers["result/final_loss"] = result.final_loss
+    if result.errors is not None:
+        numbers["result/last_error"] = result.errors.last.error
+        by_length["by_length/squared_error"] = [(point.num_examples, point.error) for point in result.errors.points]
+    dense, long = result.dense.balanced(), result.long.balanced()
+    if dense.points:
+        numbers |= {"result/mean_accuracy": dense.mean(), "result/lowest_accuracy": dense.min()}
+    numbers |= {f"result/accuracy_at_{point.length}": point.accuracy for point in long.points}
+    if result.structured.points:
+        numbers["result/lowest_structured_accuracy"] = result.structured.min()
+    if random := [(point.length, point.accuracy) for point in (*dense.points, *long.points)]:
+        by_length["by_length/accuracy"] = random
+    words = {"result/weights": result.weights}
+    if result.certificate is not None:
+        words["result/certificate"] = result.certificate.level
+    return Measured(numbers, words, by_length)
+
+
+def _step_entry(record: StepRecord) -> Entry:
+    return record.step, {f"train/{name}": float(value) for name, value in record._asdict().items() if name != "step"}
+
+
+def _probe_entry(probe: Probe) -> Entry:
+    numbers = {"accuracy": probe.accuracy, "cpu_seconds": probe.cpu_seconds, "fresh_accuracy": probe.fresh}
+    return probe.step, {f"probe/{name}": number for name, number in numbers.items() if number is not None}
+
+
+def _merged(entries: Sequence[Entry]) -> list[Entry]:
+    """Entries in order of their steps, one for each step.
+
+    Example:
+        >>> _merged([(1, {"a": 0.5}), (2, {"a": 0.25}), (1, {"b": 1.0})])
+        [(1, {'a': 0.5, 'b': 1.0}), (2, {'a': 0.25})]
+    """
+    by_step: dict[int, dict[str, float]] = {}
+    for step, numbers in entries:
+        by_step.setdefault(step, {}).update(numbers)
+    return sorted(by_step.items())
+
+
+def _plain(settings: dict[str, Any], prefix: str = "") -> dict[str, str | int | float | bool]:
+    """Nested settings under dotted keys; lists and what is not set as text.
+
+    Example:
+        >>> _plain({"train": {"steps": 10, "optimizer": {"name": "adam"}}, "seed": 0})
+        {'train.steps': 10, 'train.optimizer.name': 'adam', 'seed': 0}
+    """
+    dotted: dict[str, str | int | float | bool] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            dotted |= _plain(value, f"{prefix}{key}.")
+        else:
+            dotted[prefix + key] = value if isinstance(value, str | int | float | bool) else str(value)
+    return dotted

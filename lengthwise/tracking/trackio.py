@@ -1,0 +1,29 @@
+"""trackio, which keeps runs in a local database."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lengthwise.tracking.base import TRACKERS, About
+from lengthwise.tracking.module import ModuleTracker
+
+
+@TRACKERS.register("trackio")
+class Trackio(ModuleTracker):
+    """A run of trackio, in trackio's own folder.
+
+    It is sent nowhere: a Space is the user's own choice, by trackio's variables, and is private unless it exists.
+    """
+
+    modules = ("trackio",)
+
+    def __init__(self, about: About) -> None:
+        super().__init__(about)
+        self._project = about.project
+
+    def options(self, about: About) -> Mapping[str, Any]:
+        # The machine that replays a run is not the one that trained it: its load would say nothing.
+        return {"private": True, "embed": False, "auto_log_cpu": False, "auto_log_gpu": False}
+
+    @property
+    def location(self) -> str:
+        return f"project {self._project} of trackio's own folder"

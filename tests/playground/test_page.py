@@ -1,0 +1,134 @@
+"""The page: what it holds, what it answers under node, and what somebody sees who types into it."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from browser import Browser, needs_chromium
+from command import exit_code
+from scripts import needs_node, run_script
+
+from lengthwise.automata.tree_machine import tree_machine
+from lengthwise.constructions import construct
+from lengthwise.playground.contents import run_contents
+from lengthwise.playground.page import content_source, playground_page, write_playground
+from lengthwise.runs.compiled import save_compiled
+from lengthwise.tasks import make_task
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory) -> dict[str, Path]:
+    """A tree and a recurrence that solve their tasks exactly, in folders."""
+    folder = tmp_path_factory.mktemp("compiled")
+    for name, task in (("regular-gpt", "even-pairs"), ("block-linear-rnn", "cycle-navigation")):
+        save_compiled(construct(name, make_task(task)), folder / name)
+    return {path.name: path for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def contents(compiled) -> dict[str, dict]:
+    return {name: run_contents(path) for name, path in compiled.items()}
+
+
+PER_PREFIX = """
+const result = given.map(({ run, strings }) => {
+  const player = opened(run);
+  return strings.map((string) => analyzed(player, string).prefixes);
+});
+"""
+
+
+@needs_node
+def test_net_machine_and_task_agree_under_node_and_with_python(contents) -> None:
+    strings = {name: [[0], [1, 0], [1, 1, 0, 1, 0, 0, 1]] for name in contents}
+    given = [{"run": run, "strings": strings[name]} for name, run in contents.items()]
+    for run, of_run, name in zip(contents.values(), run_script(PER_PREFIX, given), contents, strict=True):
+        task = make_task("even-pairs" if name == "regular-gpt" else "cycle-navigation")
+        assert run["level"] == "proved"
+        for string, prefixes in zip(strings[name], of_run, strict=True):
+            expected = task.transducer.run(np.array([string]))[0].tolist()
+            for source in ("answer", "machineAnswer", "taskAnswer"):
+                assert [prefix[source] for prefix in prefixes] == expected, (name, source)
+            assert [prefix["stateClass"] for prefix in prefixes] == [prefix["machineClass"] for prefix in prefixes]
+
+
+@needs_node
+def test_tree_machines_are_those_of_python() -> None:
+    machine = tree_machine(make_task("word-problem", group="S3").transducer, chunk_size=3)
+    strings = np.random.default_rng(0).integers(2, size=(20, 11))
+    code = "const machine = new TreeMachine(given.machine);"
+    code += "const result = given.strings.map((string) => machine.levels(string).pop().classes);"
+    levels = run_script(code, {"machine": machine.to_json(), "strings": strings.tolist()})
+    assert [of_string[-1] for of_string in levels] == machine.final_classes(strings).tolist()
+
+
+def test_the_page_loads_nothing_and_its_policy_names_its_only_script_and_style(contents) -> None:
+    page = playground_page(list(contents.values()), "<Title>", "lengthwise play x")
+    assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/)", page), "nothing is loaded"
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    style, script = (re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL) for tag in ("style", "script"))
+    assert f"style-src {content_source(style[0])}; script-src {content_source(script[0])}" in policy
+    assert (len(style), len(script)) == (1, 1)
+    assert "unsafe" not in policy
+    assert "&lt;Title&gt;" in page
+    data = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)[0]
+    assert json.loads(data)["runs"] == json.loads(json.dumps(list(contents.values())))
+    assert "is not the arithmetic that a certificate is about" in " ".join(page.split())
+
+
+def test_requests_that_cannot_be_met_are_one_sentence(compiled, tmp_path: Path, capsys) -> None:
+    (folder, *_) = compiled.values()
+    for paths, page, sentence in (
+        ([], "play.html", "runs: expected at least one run, got none"),
+        ([folder, folder], "play.html", "runs: expected each run once, got one twice"),
+        ([folder], "play.htm", "page: expected a name that ends in .html, got 'play.htm'"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            write_playground(paths, tmp_path / page)
+    assert exit_code("play", str(folder), "--out", "play.htm") == 2
+    assert capsys.readouterr().err.startswith("lengthwise: --out: expected a name that ends in .html")
+
+
+def test_a_certificate_of_other_weights_is_refused(tmp_path: Path) -> None:
+    task, folder = make_task("parity"), tmp_path / "net"
+    construction = construct("block-linear-rnn", task)
+    save_compiled(construction, folder)
+    assert exit_code("certify", str(folder), "--draw", str(tmp_path / "machine.svg")) == 0
+    assert (tmp_path / "machine.svg").read_text().startswith("<svg")
+    with torch.no_grad():
+        construction.model.readout[4].bias.add_(1e-3)
+    save_compiled(construction, folder)
+    with pytest.raises(ValueError, match="expected the certificate of these weights, got that of others"):
+        run_contents(folder)
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_somebody_types_a_string_and_steps_through_it(compiled, tmp_path: Path) -> None:
+    page = tmp_path / "play.html"
+    assert exit_code("play", *map(str, compiled.values()), "--out", str(page)) == 0
+    index = list(compiled).index("regular-gpt")
+    browser = Browser(tmp_path / "profile")
+    try:
+        browser.open(page, f"#net={index}&string=ab")
+        assert [browser.text(name)[:1] for name in ("net-answer", "machine-answer", "task-answer")] == ["1"] * 3
+        browser.evaluate("document.getElementById('string').select(); document.getElementById('string').focus()")
+        browser.write("abba")
+        assert browser.text("verdict") == "The net is right."
+        assert browser.text("net-answer").startswith("0")
+        assert browser.evaluate("document.querySelectorAll('#strip li').length") == 4
+        assert "last merge joins ab" in browser.text("why")
+        browser.write("x")
+        assert '"x" is no symbol of this task' in browser.text("problem")
+        browser.evaluate("document.getElementById('step').focus()")
+        browser.press("ArrowLeft", 37)
+        assert browser.text("step-label") == "Symbols read: 3 of 4"
+        assert browser.text("net-answer").startswith("1")
+        assert browser.evaluate("document.querySelectorAll('.machine .state.lit').length") == 1
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "no page wider than 400 px"
+        assert not browser.problems, "no script failed, and the policy forbade nothing"
+    finally:
+        browser.close()
