@@ -14,7 +14,7 @@ from lengthwise.export.onnx import onnx_model
 from lengthwise.export.onnx import runner as onnx_runner
 from lengthwise.export.torch_program import runner as torch_runner
 from lengthwise.models import MODELS, RecurrentModel, SequenceModel
-from lengthwise.models.capabilities import AnswersUpTo
+from lengthwise.models.capabilities import AnswersUpTo, FollowsTraining, QuantizesStates
 from lengthwise.models.stacked_rnn import StackedRNN
 from lengthwise.models.wrapped import wrap
 
@@ -56,12 +56,18 @@ def check(model: SequenceModel, run: Any, size: int, length: int) -> None:
     np.testing.assert_allclose(run(inputs.numpy()), expected, rtol=1e-5, atol=1e-5)
 
 
-STEPS = [pytest.param(name, "torch", id=f"{name}-torch") for name in RECURRENT if issubclass(MODELS[name], StackedRNN)]
-STEPS += [
-    pytest.param(name, "onnx", id=f"{name}-onnx", marks=[pytest.mark.slow] * issubclass(MODELS[name], StackedRNN))
-    for name in RECURRENT
+STACKS = [name for name in RECURRENT if issubclass(MODELS[name], StackedRNN)]
+STEPS = [
+    *(pytest.param(name, "torch", id=f"{name}-torch") for name in STACKS),
+    *(pytest.param(name, "onnx", id=f"{name}-onnx", marks=[pytest.mark.slow] * (name in STACKS)) for name in RECURRENT),
 ]
 """Stacks, of which there are many, are translated to ONNX among the slow tests only."""
+
+LOOPS = [
+    pytest.param(name, marks=[pytest.mark.slow] * issubclass(MODELS[name], (StackedRNN, FollowsTraining)))
+    for name in RECURRENT
+]
+"""Those whose step is a few operations, and all others among the slow tests."""
 
 
 @pytest.mark.parametrize(("name", "runtime"), STEPS)
@@ -76,9 +82,7 @@ def test_a_step_is_that_of_the_model(name: str, runtime: str) -> None:
     check(model, run, 4, 40)
 
 
-@pytest.mark.parametrize(
-    "name", ["rnn", *(pytest.param(name, marks=pytest.mark.slow) for name in set(RECURRENT) - {"rnn"})]
-)
+@pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_in_onnx_answers_whole_strings(name: str) -> None:
     model = make(name)
     content = onnx_model(model, {"task": "{}"}, "strings")
@@ -99,7 +103,9 @@ def test_a_loop_in_torch_answers_whole_strings(name: str) -> None:
     check(model, run, 4, 40)
 
 
-@pytest.mark.parametrize("name", UP_TO)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * issubclass(MODELS[name], QuantizesStates)) for name in UP_TO]
+)
 @pytest.mark.parametrize("runtime", ["torch", pytest.param("onnx", marks=pytest.mark.slow)])
 def test_strings_up_to_a_length(name: str, runtime: str) -> None:
     model = make(name)

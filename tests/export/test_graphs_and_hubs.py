@@ -12,6 +12,7 @@ from torch import nn
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.constructions import construct
+from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.export.agreement import agreement
 from lengthwise.models import make_model
 from lengthwise.runs.compiled import save_compiled
@@ -34,7 +35,7 @@ def test_the_command_writes_a_graph_that_knows_its_names(net: Path, capsys) -> N
     assert "on 1,000 strings of 40 symbols" in capsys.readouterr().out
     facts = onnxruntime.InferenceSession("net.onnx").get_modelmeta().custom_metadata_map
     assert json.loads(facts["symbols"]) == ["a", "b"]
-    assert json.loads(facts["classes"]) == ["even", "odd"]
+    assert json.loads(facts["classes"]) == ["0", "1"]
     first = load_stored(net).model.initial_state(1)[0].tolist()
     assert json.loads(facts["initial_state"]) == first
     assert "certificate_level" not in facts
@@ -66,9 +67,9 @@ def test_a_graph_of_another_model_is_found_out() -> None:
 
 def test_a_run_comes_back_from_a_folder_for_hubs(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = {"model": {"d_model": 8}, "train": {"steps": 2, "batch_size": 4, "max_length": 6}}
-    spec = make_spec("parity", "codebook-gpt", settings | {"model": {"d_model": 8, "num_heads": 2}})
-    execute(spec, tmp_path / "runs", longest=20)
+    training = {"steps": 2, "batch_size": 4, "min_length": 1, "max_length": 6}
+    spec = make_spec("parity", "gru", {"model": {"d_model": 8}, "train": training})
+    execute(spec, tmp_path / "runs", EvaluationPlan(dense=(7, 9), dense_strings=4, long=(), structured=()))
     run = next((tmp_path / "runs").iterdir())
     assert exit_code("export", str(run), "--to", "hub-folder", "--out", "hub") == 0
     stored, inputs = load_stored(Path("hub")), torch.tensor([[0, 1, 1]])
@@ -79,7 +80,8 @@ def test_a_run_comes_back_from_a_folder_for_hubs(tmp_path: Path, monkeypatch, ca
     card = Path("hub/README.md").read_text(encoding="utf-8")
     assert "| seed | 0 |" in card
     assert "after step 2 of 2, up to length 6" in card
-    assert "| protocol |" in card
+    assert "| 7 to 9 | " in card
+    assert " | 12 | " in card
     capsys.readouterr()
     assert exit_code("predict", "hub", "abba") == 0
     assert capsys.readouterr().out.startswith("abba\t")
