@@ -2,12 +2,15 @@
 
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from script_runner import run_script
 
 from lengthwise.cli.app import main
+from lengthwise.export.base import export
 from lengthwise.learning import learned as learned_module
 from lengthwise.learning.search import SearchResult, search
 
@@ -42,6 +45,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         ("looped_approximation", "with factors | 3"),
         ("looped", "activations recomputed"),
         ("cell_costs", "all: "),
+        ("exported_machine", "million symbols a second"),
         ("transformer", "torch.nn.TransformerEncoder"),
         ("language_model", "the same, a dense mask"),
         ("language", "drawing a batch takes at most"),
@@ -170,6 +174,7 @@ PAGES_WITHOUT_TRAINING = (
     "routing",
     "devices",
     "tracking",
+    "export",
 )
 """Their nets take a second or less to train, so that what they print is compared in every run of the tests."""
 
@@ -199,7 +204,7 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
 @pytest.mark.parametrize(
     "page",
     [
-        *("command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines"),
+        *("command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines", "export"),
         *("compare", "devices", "playground", "tracking"),
     ],
 )
@@ -227,6 +232,25 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             main(words)
         expected = int(re.search(r"# exits with (\d)", command + "# exits with 0").group(1))
         assert stopped.value.code == expected, f"{command}\n{capsys.readouterr().err}"
+
+
+@pytest.mark.parametrize(("language", "tool", "suffix"), [("c", "cc", "h"), ("js", "node", "js")])
+def test_hosts_of_the_page_about_export_run(language: str, tool: str, suffix: str, tmp_path: Path) -> None:
+    """In C and in JavaScript they print what the page's Python prints, and the whole string's answer again."""
+    if shutil.which(tool) is None:
+        pytest.skip(f"there is no {tool} here")
+    page = (DOCS / "export.md").read_text(encoding="utf-8")
+    export("(a|b)*abb", language, tmp_path / f"ends.{suffix}")
+    (tmp_path / f"host.{language}").write_text(blocks(language, page)[0], encoding="utf-8")
+    command = ["node", "host.js"]
+    if language == "c":
+        subprocess.run(["cc", "-Wall", "-Werror", "-O2", "host.c", "-o", "host"], cwd=tmp_path, check=True)
+        command = [str(tmp_path / "host")]
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    names = {"in": "accept", "out": "reject"}  # of the task in Python, and of the expression here
+    steps = [line.split() for line in blocks("text", page)[0].splitlines()]
+    expected = [f"{symbol} {names[answer]}" for symbol, answer in steps]
+    assert printed.splitlines() == [*expected, names[steps[-1][1]]]
 
 
 def test_make_targets_of_the_readme_exist() -> None:

@@ -1,15 +1,24 @@
 """Every recurrent model as a graph: it answers in onnxruntime, symbol by symbol, as the model does."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from lengthwise.export.onnx import onnx_model, runner
+from lengthwise.export.graphs import trace
+from lengthwise.export.onnx import onnx_model
+from lengthwise.export.onnx import runner as onnx_runner
+from lengthwise.export.torch_program import runner as torch_runner
 from lengthwise.models import MODELS, RecurrentModel, SequenceModel
-from lengthwise.models.capabilities import AnswersUpTo
+from lengthwise.models.capabilities import AnswersUpTo, FollowsTraining, QuantizesStates
+from lengthwise.models.stacked_rnn import StackedRNN
+from lengthwise.models.wrapped import wrap
+
+pytestmark = pytest.mark.unchecked
 
 RECURRENT = [name for name in MODELS if issubclass(MODELS[name], RecurrentModel)]
 UP_TO = [name for name in MODELS if issubclass(MODELS[name], AnswersUpTo)]
@@ -47,10 +56,96 @@ def check(model: SequenceModel, run: Any, size: int, length: int) -> None:
     np.testing.assert_allclose(run(inputs.numpy()), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", RECURRENT)
-def test_a_step_in_onnxruntime_is_that_of_the_model(name: str) -> None:
+STACKS = [name for name in RECURRENT if issubclass(MODELS[name], StackedRNN)]
+STEPS = [
+    *(pytest.param(name, "torch", id=f"{name}-torch") for name in STACKS),
+    *(pytest.param(name, "onnx", id=f"{name}-onnx", marks=[pytest.mark.slow] * (name in STACKS)) for name in RECURRENT),
+]
+"""Stacks, of which there are many, are translated to ONNX among the slow tests only."""
+
+LOOPS = [
+    pytest.param(name, marks=[pytest.mark.slow] * issubclass(MODELS[name], (StackedRNN, FollowsTraining)))
+    for name in RECURRENT
+]
+"""Those whose step is a few operations, and all others among the slow tests."""
+
+
+@pytest.mark.parametrize(("name", "runtime"), STEPS)
+def test_a_step_is_that_of_the_model(name: str, runtime: str) -> None:
     model = make(name)
-    run = runner(onnx_model(model, {}), "step", model)
+    if runtime == "onnx":
+        run = onnx_runner(onnx_model(model, {}), "step", model)
+        check(model, run, 1, 5_000)
+    else:
+        run = torch_runner(trace(model), model)
     check(model, run, 1, 1)
     check(model, run, 4, 40)
-    check(model, run, 1, 5_000)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_in_onnx_answers_whole_strings(name: str) -> None:
+    model = make(name)
+    content = onnx_model(model, {"task": "{}"}, "strings")
+    run = onnx_runner(content, "strings", model)
+    check(model, run, 1, 1)
+    check(model, run, 4, 40)
+    assert str(Path.cwd()).encode() not in content
+    assert b".py" not in content
+    assert onnx_model(model, {"task": "{}"}, "strings") == content, "the same weights give the same file"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECURRENT)
+def test_a_loop_in_torch_answers_whole_strings(name: str) -> None:
+    model = make(name)
+    run = torch_runner(trace(model, "strings"), model)
+    check(model, run, 1, 2)
+    check(model, run, 4, 40)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * issubclass(MODELS[name], QuantizesStates)) for name in UP_TO]
+)
+@pytest.mark.parametrize("runtime", ["torch", pytest.param("onnx", marks=pytest.mark.slow)])
+def test_strings_up_to_a_length(name: str, runtime: str) -> None:
+    model = make(name)
+    if runtime == "onnx":
+        run = onnx_runner(onnx_model(model, {}, max_length=13), "strings", model)
+    else:
+        run = torch_runner(trace(model, max_length=13), model)
+    for length in (1, 6, 13):
+        check(model, run, 3, length)
+
+
+@pytest.mark.parametrize("name", UP_TO)
+def test_what_is_exported_of_strings_up_to_a_length_is_the_model(name: str) -> None:
+    model, inputs = make(name).double(), draw(3, 9)
+    with torch.no_grad():
+        torch.testing.assert_close(model.forward_up_to(inputs, 20), model(inputs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_nets_of_ones_own_are_exported_too(kind: type[nn.RNNBase]) -> None:
+    torch.manual_seed(0)
+    model = wrap(nn.Embedding(3, 4), kind(4, 6, 2), nn.Linear(6, 5)).eval()
+    check(model, onnx_runner(onnx_model(model, {}), "step", model), 4, 40)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_others_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"model: expected a recurrent one or one with .*, got {name}; where"):
+        trace(make(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("regular-gpt", {}, "max_length: expected the longest strings that the graph of a regular-gpt is for"),
+        ("regular-gpt", {"form": "step"}, "form: expected strings for regular-gpt"),
+        ("rnn", {"max_length": 9}, "max_length: expected none for rnn in form step"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(name: str, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        trace(make(name), **options)

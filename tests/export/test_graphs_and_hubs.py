@@ -1,0 +1,126 @@
+"""Commands on graphs and on folders for hubs: what is written is what the model is."""
+
+import json
+from pathlib import Path
+
+import onnxruntime
+import pytest
+import torch
+from command import exit_code
+from safetensors.torch import save_model
+from torch import nn
+
+from lengthwise.certification.certificate import Certificate
+from lengthwise.constructions import construct
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.export.agreement import agreement
+from lengthwise.models import make_model
+from lengthwise.runs.compiled import save_compiled
+from lengthwise.runs.execute import execute
+from lengthwise.runs.folder import load_run
+from lengthwise.runs.spec import make_spec
+from lengthwise.runs.stored import load_stored
+from lengthwise.tasks import make_task
+
+
+@pytest.fixture
+def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    save_compiled(construct("rnn", make_task("parity")), tmp_path / "net")
+    return Path("net")
+
+
+def test_the_command_writes_a_graph_that_knows_its_names(net: Path, capsys) -> None:
+    assert exit_code("export", "net", "--to", "onnx", "--out", "net.onnx") == 0
+    assert "on 1,000 strings of 40 symbols" in capsys.readouterr().out
+    facts = onnxruntime.InferenceSession("net.onnx").get_modelmeta().custom_metadata_map
+    assert json.loads(facts["symbols"]) == ["a", "b"]
+    assert json.loads(facts["classes"]) == ["0", "1"]
+    first = load_stored(net).model.initial_state(1)[0].tolist()
+    assert json.loads(facts["initial_state"]) == first
+    assert "certificate_level" not in facts
+
+
+def test_the_command_writes_a_program_that_torch_reads(net: Path) -> None:
+    assert exit_code("export", "net", "--to", "torch", "--out", "net.pt2") == 0
+    extra = {"lengthwise.json": ""}
+    program = torch.export.load("net.pt2", extra_files=extra).module()
+    model = load_stored(net).model
+    state = model.initial_state(2)
+    logits, after = program(torch.tensor([0, 1]), state.contiguous())
+    expected = model.step(torch.tensor([0, 1]), state)
+    torch.testing.assert_close((logits, after), expected)
+    assert json.loads(extra["lengthwise.json"])["initial_state"] == json.dumps(state[0].tolist())
+    assert b".py" not in Path("net.pt2").read_bytes()
+
+
+def test_a_graph_of_another_model_is_found_out() -> None:
+    model, other = (make_model("rnn", make_task("parity"), seed=seed) for seed in (0, 1))
+
+    def run(inputs):
+        with torch.no_grad():
+            return other(torch.from_numpy(inputs)).numpy()
+
+    with pytest.raises(RuntimeError, match="graph: expected the model's logits, got others by up to"):
+        agreement(model, run, 2)
+
+
+def test_a_run_comes_back_from_a_folder_for_hubs(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    training = {"steps": 2, "batch_size": 4, "min_length": 1, "max_length": 6}
+    spec = make_spec("parity", "gru", {"model": {"d_model": 8}, "train": training})
+    execute(spec, tmp_path / "runs", EvaluationPlan(dense=(7, 9), dense_strings=4, long=(), structured=()))
+    run = next((tmp_path / "runs").iterdir())
+    assert exit_code("export", str(run), "--to", "hub-folder", "--out", "hub") == 0
+    stored, inputs = load_stored(Path("hub")), torch.tensor([[0, 1, 1]])
+    with torch.no_grad():
+        assert torch.equal(stored.model(inputs), load_run(run).model(inputs))
+    assert stored.task == spec.task
+    assert stored.trained_to == 6
+    card = Path("hub/README.md").read_text(encoding="utf-8")
+    assert "| seed | 0 |" in card
+    assert "after step 2 of 2, up to length 6" in card
+    assert "| 7 to 9 | " in card
+    assert " | 12 | " in card
+    capsys.readouterr()
+    assert exit_code("predict", "hub", "abba") == 0
+    assert capsys.readouterr().out.startswith("abba\t")
+    assert exit_code("evaluate", "hub", "--lengths", "3", "--strings", "4") == 0
+    Path("hub/model.safetensors").write_bytes(b"none")
+    assert exit_code("predict", "hub", "abba") == 2
+    assert "expected safetensors, got something else" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_a_net_of_ones_own_keeps_its_certificate(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    core = nn.RNN(2, 3, nonlinearity="relu", batch_first=True)
+    parts = nn.ModuleDict({"embedding": nn.Embedding(2, 2), "core": core, "head": nn.Linear(3, 2)})
+    save_model(parts, "net.safetensors")
+    Path("net.toml").write_text(
+        'weights = "net.safetensors"\nnonlinearity = "relu"\ntask = {name = "parity"}\n', encoding="utf-8"
+    )
+    assert exit_code("certify", "net.toml") == 0
+    assert exit_code("export", "net.toml", "--to", "hub-folder", "--out", "hub") == 0
+    inputs = torch.tensor([[0, 1, 1, 0]])
+    with torch.no_grad():
+        assert torch.equal(load_stored(Path("hub")).model(inputs), load_stored(Path("net.toml")).model(inputs))
+    certificate = Certificate.read(Path("hub/certificate.json"))
+    assert f"**{certificate.level}**" in Path("hub/README.md").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert exit_code("certify", "hub", "--check", "hub/certificate.json") in (0, 1)
+    assert "another" not in capsys.readouterr().err
+    core.weight_hh_l0.data[0, 0] += 1
+    save_model(parts, "net.safetensors")
+    assert exit_code("export", "net.toml", "--to", "onnx", "--out", "net.onnx") == 2
+    assert "net.toml: its certificate is about other weights; certify net.toml again" in capsys.readouterr().err
+
+
+def test_folders_with_other_files_are_left_alone(net: Path, capsys) -> None:
+    Path("other").mkdir()
+    Path("other/notes.txt").write_text("mine", encoding="utf-8")
+    assert exit_code("export", "net", "--to", "hub-folder", "--out", "other") == 2
+    assert "other: expected a new or empty folder" in capsys.readouterr().err
+    assert exit_code("export", "net", "--to", "hub-folder", "--out", "other/notes.txt") == 2
+    assert "expected a folder, got a file" in capsys.readouterr().err

@@ -1,0 +1,221 @@
+"""Machines as C and JavaScript answer as they do here, and every text says its certificate and is read back."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import exit_code
+
+import lengthwise.certification.strings as strings_module
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.formats.base import FORMATS, ReadableFormat
+from lengthwise.automata.formats.notes import NUM_TESTS, notes_on
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.constructions import construct
+from lengthwise.conventions import IGNORE
+from lengthwise.export.machines import NAMES
+from lengthwise.runs.compiled import save_compiled
+from lengthwise.tasks import make_task
+
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
+
+
+def machine_of(num_states: int, symbols: tuple[str, ...], classes: tuple[str, ...]) -> LabeledMachine:
+    """A random one, some states of which answer nothing."""
+    chance = np.random.default_rng(num_states)
+    table = chance.integers(num_states, size=(num_states, len(symbols)))
+    outputs = chance.integers(-1, len(classes), size=num_states)
+    outputs[outputs < 0] = IGNORE
+    return LabeledMachine(Transducer(Semiautomaton(table, symbols), 1, outputs), classes)
+
+
+MACHINES = [
+    machine_of(3, ("a",), ("yes",)),
+    machine_of(256, ('"', "\\", "é", "??/"), ("in", "out", "*/")),
+    machine_of(257, tuple(map(str, range(256))), tuple(f"class {k}" for k in range(200))),
+]
+
+
+def changed(machine: LabeledMachine) -> LabeledMachine:
+    """One that answers otherwise in the first state of a string."""
+    outputs = machine.machine.outputs.copy()
+    state = machine.machine.semiautomaton.table[machine.machine.start, 0]
+    outputs[state] = 0 if outputs[state] == IGNORE else IGNORE
+    return LabeledMachine(Transducer(machine.machine.semiautomaton, machine.machine.start, outputs), machine.classes)
+
+
+def tried_in_c(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "m.h").write_text(text, encoding="utf-8")
+    flags = ["-Wall", "-Wextra", "-Werror", "-O2", "-x", "c", "-DM_SELF_TEST"]
+    subprocess.run(["cc", *flags, "m.h", "-o", "m"], cwd=folder, check=True)
+    return subprocess.run([str(folder / "m")], capture_output=True, text=True, check=False)
+
+
+@needs_cc
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: str(machine.machine.num_states))
+def test_c_compiles_without_warnings_and_answers_twenty_strings(machine: LabeledMachine, tmp_path: Path) -> None:
+    assert tried_in_c(FORMATS["c"].write_annotated(machine, notes_on(machine, "m")), tmp_path).stdout == (
+        "20 of 20 strings right\n"
+    )
+
+
+@needs_cc
+def test_the_test_of_c_fails_where_an_answer_is_wrong(tmp_path: Path) -> None:
+    machine = MACHINES[0]
+    ended = tried_in_c(FORMATS["c"].write_annotated(changed(machine), notes_on(machine, "m")), tmp_path)
+    assert ended.returncode == 1
+    assert "20 of 20" not in ended.stdout
+
+
+@needs_cc
+def test_c_reports_foreign_symbols_and_streams(tmp_path: Path) -> None:
+    machine = machine_of(5, ("a", "b"), ("no", "yes"))
+    (tmp_path / "m.h").write_text(FORMATS["c"].write_annotated(machine, notes_on(machine, "m")), encoding="utf-8")
+    (tmp_path / "host.c").write_text(
+        """
+        #include "m.h"
+        #include <string.h>
+        int main(void) {
+            const uint8_t foreign[] = {0, 2, 0}, known[] = {0, 1, 1};
+            uint8_t state = M_START;
+            for (int i = 0; i < 3; i++) state = m_step(state, known[i]);
+            return !(m_classify(foreign, 3) == M_NO_SYMBOL && m_classify(known, 3) == m_answer(state)
+                     && strcmp(m_class_name(1), "yes") == 0 && m_class_name(M_NO_ANSWER) == NULL
+                     && strcmp(m_symbol_name(1), "b") == 0);
+        }
+        """,
+        encoding="utf-8",
+    )
+    subprocess.run(["cc", "-Wall", "-Werror", "-O2", "host.c", "-o", "host"], cwd=tmp_path, check=True)
+    subprocess.run([str(tmp_path / "host")], check=True)
+
+
+@needs_node
+def test_javascript_answers_as_the_machine_does(tmp_path: Path) -> None:
+    chance = np.random.default_rng(0)
+    questions = []
+    for number, machine in enumerate(MACHINES):
+        (tmp_path / f"{number}.cjs").write_text(FORMATS["js"].write(machine), encoding="utf-8")
+        ids = chance.integers(len(machine.symbols), size=(50, 9))
+        states = machine.machine.semiautomaton.final_states(ids, machine.machine.start)
+        answers = [machine.answer_names()[state] or None for state in states]
+        questions.append(
+            [[[machine.symbols[v] for v in row], answer] for row, answer in zip(ids, answers, strict=True)]
+        )
+    (tmp_path / "wrong.cjs").write_text(
+        FORMATS["js"].write_annotated(changed(MACHINES[0]), notes_on(MACHINES[0])), encoding="utf-8"
+    )
+    (tmp_path / "questions.json").write_text(json.dumps(questions), encoding="utf-8")
+    (tmp_path / "host.cjs").write_text(
+        """
+        const assert = require("assert");
+        require("./questions.json").forEach((asked, number) => {
+          const machine = require(`./${number}.cjs`);
+          for (const [string, answer] of asked) assert.strictEqual(machine.classify(string), answer);
+          assert.strictEqual(machine.numTests, 20);
+          assert.deepStrictEqual(machine.selfTest(), []);
+          assert.throws(() => machine.classify(["none"]), RangeError);
+        });
+        assert.notDeepStrictEqual(require("./wrong.cjs").selfTest(), []);
+        const text = require("fs").readFileSync("0.cjs", "utf8");
+        const page = {};
+        new Function("self", "module", text)(page, undefined);
+        assert.strictEqual(page.machine.numTests, 20);
+        """,
+        encoding="utf-8",
+    )
+    ended = subprocess.run(["node", "host.cjs"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_more_symbols_than_bytes_are_refused_by_c() -> None:
+    with pytest.raises(ValueError, match="symbols: expected at most 256, as bytes hold them, got 257; use js"):
+        FORMATS["c"].write(machine_of(2, tuple(map(str, range(257))), ("yes",)))
+
+
+def test_notes_have_twenty_strings_with_the_answers_of_the_machine() -> None:
+    machine = MACHINES[1]
+    notes = notes_on(machine)
+    assert len(set(notes.tests)) == NUM_TESTS
+    for string, answer in notes.tests:
+        state = machine.machine.start
+        for symbol in string:
+            state = int(machine.machine.semiautomaton.table[state, machine.symbols.index(symbol)])
+        assert answer == machine.answer_names()[state]
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compiled net of a task with five answers, and its certificate."""
+    folder = tmp_path_factory.mktemp("certified") / "net"
+    save_compiled(construct("rnn", make_task("cycle-navigation")), folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strings_module, "TESTED_LENGTHS", (40,))
+        patch.setattr(strings_module, "NUM_STRINGS", 50)
+        assert exit_code("certify", str(folder)) == 0
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_texts_say_the_certificate_and_are_read_back(name: str, certified: Path, tmp_path: Path, capsys) -> None:
+    kind = FORMATS[name]
+    path = tmp_path / f"m{kind.suffixes[0]}"
+    answer = ["--answer", "3"] if name == "regex" else []
+    assert exit_code("export", str(certified), "--to", name, "--out", str(path), *answer) == 0
+    digest = json.loads((certified / "certificate.json").read_text())["digest"]
+    assert f"certificate: proved, digest {digest}\n" in capsys.readouterr().out
+    text = path.read_text(encoding="utf-8")
+    assert f"certificate: proved, digest {digest}" in text
+    assert str(certified.parent) not in text
+    if issubclass(kind, ReadableFormat):
+        again = kind.read(text)
+        reference = make_task("cycle-navigation").transducer
+        if answer:
+            accepts = DFA(reference.semiautomaton, reference.start, reference.outputs == 3)
+            assert again.dfa().transducer.equivalent(accepts.transducer)
+        else:
+            assert again.machine.equivalent(reference)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("net", "--to", "regex", "--out", "m.regex"), "--answer: expected one of 0, 1, 2, 3, 4, whose strings"),
+        (
+            ("net", "--to", "regex", "--out", "m.regex", "--answer", "five"),
+            "--answer: expected one of 0, 1, 2, 3, 4, got",
+        ),
+        (("net", "--to", "c", "--out", "m.c"), "m.c: expected a file that ends in .h, got '.c'; rename it"),
+        (("net", "--to", "c", "--out", "m.h", "--form", "step"), "--form: expected none for format c, got step"),
+        (("net", "--to", "cc", "--out", "m.h"), "unknown export format 'cc'; did you mean 'c'?"),
+        (
+            ("empty", "--to", "js", "--out", "m.js"),
+            "`lengthwise certify empty` writes a certificate,",
+        ),
+        (("none", "--to", "onnx", "--out", "m.onnx"), "none: expected a run folder"),
+        (("net", "--to", "torch", "--out", "m.pt"), "m.pt: expected a file that ends in .pt2"),
+        (("net", "--to", "onnx", "--out", "m.onnx", "--max-length", "9"), "--max-length: expected none for rnn"),
+    ],
+)
+def test_requests_that_do_not_fit_end_with_a_sentence(
+    arguments: tuple[str, ...], sentence: str, certified: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net").symlink_to(certified)
+    Path("empty").mkdir()
+    assert exit_code("export", *arguments) == 2
+    message = capsys.readouterr().err
+    assert sentence in message
+    assert len(message.splitlines()) == 1
+
+
+def test_the_extra_is_named_where_it_is_missing(certified: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("lengthwise.export.onnx.find_spec", lambda name: None)
+    assert exit_code("export", str(certified), "--to", "onnx", "--out", str(tmp_path / "m.onnx")) == 2
+    assert "got no onnx; install them with `pip install 'lengthwise[onnx]'`" in capsys.readouterr().err
