@@ -150,7 +150,8 @@ def _model_details(name: str, model: Any, width: int) -> Iterator[list[str]]:
     yield from _docstring(model.Config, width)
     yield _settings("model", model.Config, width)
     presets = [preset for preset, recipe in PRESETS.items() if name in recipe.models]
-    yield [f"preset: {model.default_preset}"] + [f"presets that set more of it: {', '.join(presets)}"] * bool(presets)
+    more = _wrapped(f"presets that set more of it: {', '.join(presets)}", width) if presets else []
+    yield [f"preset: {model.default_preset}", *more]
     yield _uses(lambda spec: spec.model_name == name)
 
 

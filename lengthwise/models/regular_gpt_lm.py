@@ -37,7 +37,7 @@ class RegularGPTLMConfig(ModelConfig):
     chunk_size: int = Field(16, ge=2, le=MAX_CHUNK)
     thickness: Depth = 2
     depth: Literal["prefix", "input"] = "prefix"
-    max_levels: int | None = Field(None, ge=1, le=MAX_LEVELS)
+    max_levels: int | None = Field(None, ge=1, le=MAX_LEVELS, exclude_if=lambda levels: levels is None)
     num_tables: int = Field(1, ge=1, le=MAX_LEVELS)
     activations: Literal["kept", "recomputed"] = "kept"
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lengthwise.analysis.drift import harmonics, remainder_drift
-from lengthwise.models.block_linear_rnn import BlockLinearRNN, BlockLinearRNNConfig
+from lengthwise.models.block_linear_rnn import BlockLinearRNN, BlockLinearRNNConfig, SymbolTables
 from lengthwise.tasks.regular.sum import Sum
 
 MODULUS = 5
@@ -18,7 +18,7 @@ def turning(excess: float, kept: float) -> BlockLinearRNN:
     model = BlockLinearRNN(config, vocab_size=MODULUS, num_classes=MODULUS, generator=torch.Generator())
     angles = 2 * math.pi * torch.arange(MODULUS) / MODULUS + excess
     rows = torch.stack([angles.cos(), -angles.sin(), angles.sin(), angles.cos()], 1).view(-1, 1, 2, 2)
-    model._tables = lambda: (kept * rows, torch.zeros(MODULUS, 1, 2))  # type: ignore[method-assign]
+    model._tables_of = lambda embedded: SymbolTables(embedded, kept * rows, torch.zeros(MODULUS, 1, 2))  # type: ignore[method-assign]
     with torch.no_grad():
         model._layers()[0].first_state.copy_(torch.tensor([[1.0, 0.0]]))
     regular = 2 * math.pi * torch.arange(MODULUS) / MODULUS

@@ -1,6 +1,6 @@
 """Perplexities in tables: the same last tokens are paired, others are not, and what is missing is blank."""
 
-from lengthwise.runs.pool import Outcome
+from lengthwise.runs.pools.outcome import Outcome
 
 from lengthwise.evaluation.perplexity import PerplexityCurve, PerplexityPoint
 from lengthwise.evaluation.plan import EvaluationPlan
