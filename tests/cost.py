@@ -13,7 +13,9 @@ STARTS_A_BROWSER = "starts Chromium"
 STARTS_PROCESSES = "each of its processes imports torch"
 LONG = {
     "tests/playground/test_playground_page.py::test_somebody_types_a_string_and_steps_through_it": STARTS_A_BROWSER,
-    "tests/playground/test_playground_page.py::test_net_machine_and_task_agree_under_node_and_with_python": "certifies two nets",
+    "tests/playground/test_playground_page.py::test_net_machine_and_task_agree_under_node_and_with_python": (
+        "certifies two nets"
+    ),
     "tests/training/test_state_supervision.py::test_what_pieces_do_is_learned": "trains a net",
     "tests/faults/test_kills.py::test_a_run_killed_often_equals_an_undisturbed_one": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_a_sweep_killed_often_loses_no_finished_run": STARTS_PROCESSES,

@@ -1,12 +1,11 @@
 """Perplexities in tables: the same last tokens are paired, others are not, and what is missing is blank."""
 
-from lengthwise.runs.pools.outcome import Outcome
-
 from lengthwise.evaluation.perplexity import PerplexityCurve, PerplexityPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.perplexities import chunk_means, curve_table, paired_columns, perplexity_table
 from lengthwise.runs.folder import RunResult, RunStatus
+from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import RunSpec, make_spec
 
 PLAN = EvaluationPlan(chunk_lengths=(8, 16), num_chunks=3)
