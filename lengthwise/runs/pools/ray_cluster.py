@@ -22,15 +22,22 @@ MAX_RETRIES = 3
 class RayExecutor(Executor):
     """Tasks of the Ray cluster that this process is connected to; none can be cancelled."""
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+    def __init__(self) -> None:
         import ray
 
-        task = ray.remote(fn).options(num_cpus=1, max_retries=MAX_RETRIES)
+        self._task = ray.remote(_call).options(num_cpus=1, max_retries=MAX_RETRIES)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
-        reference = task.remote(*args, **kwargs)
+        reference = self._task.remote(fn, *args, **kwargs)
         reference.future().add_done_callback(lambda done: _pass_on(done, future))
         return future
+
+
+def _call(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The one task of all: Ray sends each to its workers once, and a class would be an actor."""
+    return fn(*args, **kwargs)
 
 
 def _pass_on(done: "Future[Any]", future: "Future[Any]") -> None:

@@ -1,6 +1,7 @@
-"""Preloaded by Dask's workers: the first one that comes to a run's middle ends, and its nanny with it, as a node does.
+"""What the workers of a cluster do to lose a node: the first one that comes to a run's middle ends, and its parent.
 
-The environment says at which file is seen whether that has happened, so that it happens once.
+That is a worker's nanny with Dask, and with Ray the process that is the node. The environment says at which file is
+seen whether that has happened, so that it happens once.
 """
 
 import os
@@ -8,7 +9,7 @@ import signal
 from pathlib import Path
 
 from lengthwise.runs.execute import Progress
-from lengthwise.runs.pools.worker import Habits, set_habits
+from lengthwise.runs.pools.worker import Habits, execute_job, set_habits
 
 LOST_AT = 20
 
@@ -24,4 +25,11 @@ def lose_node(progress: Progress) -> None:
 
 
 def dask_setup(worker: object) -> None:
+    """Called by Dask's workers, which preload this file."""
     set_habits(Habits(lose_node))
+
+
+def execute_job_and_lose_node(text: str) -> None:
+    """Submitted instead of a job itself, where workers preload nothing."""
+    set_habits(Habits(lose_node))
+    execute_job(text)

@@ -8,15 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from lost_sweep import check_lost_node_costs_nothing
 
-from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs.execute import execute
-from lengthwise.runs.folder import RunFolder, load_run
 from lengthwise.runs.pools.base import POOLS, PoolOptions
-from lengthwise.runs.pools.sweep import execute_all
-from lengthwise.runs.spec import RunSpec, make_spec
-
-PLAN = EvaluationPlan(dense_strings=2).up_to(41)
 
 
 @contextmanager
@@ -50,21 +44,8 @@ def address_in(found_by: str) -> str:
     ("num_runs", "num_workers"), [(2, 2), pytest.param(12, 3, marks=pytest.mark.slow)], ids=["small", "whole"]
 )
 def test_a_lost_node_costs_no_run_and_no_bit(num_runs: int, num_workers: int, tmp_path: Path) -> None:
-    settings = {"train": {"steps": 40, "batch_size": 4, "min_length": 1, "max_length": 6, "checkpoint_every": 15}}
-    specs: list[RunSpec] = [make_spec("parity", "rnn", settings, seed=seed) for seed in range(num_runs)]
-    told = []
-    with cluster(tmp_path, num_workers) as found_by:
-        options = PoolOptions(scheduler=address_in(found_by))
-        with POOLS["dask"](options) as (executor, held):
-            outcomes = execute_all(specs, tmp_path / "runs", [PLAN] * num_runs, told.append, pool=executor, held=held)
-    assert all(outcome.result for outcome in outcomes), [outcome.reason for outcome in outcomes]
-    assert (tmp_path / "lost").exists()
-    begun = [len(RunFolder(tmp_path / "runs" / spec.id).read_beginnings()) for spec in specs]
-    assert sorted(begun) == [1] * (num_runs - 1) + [2]
-    assert {progress.run_id for progress in told if progress.phase == "done"} == {spec.id for spec in specs}
-    lost = specs[begun.index(2)]
-    for spec in {lost.id: lost, specs[0].id: specs[0]}.values():
-        execute(spec, tmp_path / "undisturbed", PLAN)
-        ours, theirs = (load_run(tmp_path / root / spec.id).model.state_dict() for root in ("runs", "undisturbed"))
-        assert ours.keys() == theirs.keys()
-        assert all(ours[name].equal(theirs[name]) for name in ours)
+    with (
+        cluster(tmp_path, num_workers) as found_by,
+        POOLS["dask"](PoolOptions(scheduler=address_in(found_by))) as pool,
+    ):
+        check_lost_node_costs_nothing(num_runs, pool, tmp_path)

@@ -1,0 +1,134 @@
+"""What a sweep promises on any executor: it is followed and stopped through files, and checks its workers."""
+
+import errno
+import json
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.runs.execute import Interrupted, Progress
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.pools import follow, sweep, worker
+from lengthwise.runs.pools.sweep import execute_all
+from lengthwise.runs.pools.worker import SweepFile, execute_job, job, sweep_file
+from lengthwise.runs.spec import RunSpec, make_spec
+
+PLAN = EvaluationPlan(dense_strings=2).up_to(41)
+
+
+def small_spec(seed: int = 0, steps: int = 8) -> RunSpec:
+    sizes = {"batch_size": 4, "min_length": 1, "max_length": 6, "checkpoint_every": 10}
+    return make_spec("parity", "rnn", {"train": {"steps": steps} | sizes}, seed=seed)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Everybody looks far more often."""
+    monkeypatch.setattr(follow, "FOLLOW_EVERY", 0.02)
+    monkeypatch.setattr(sweep, "WAIT", 0.02)
+    monkeypatch.setattr(sweep, "HELD_AGAIN", 0.05)
+    worker.set_habits(worker.Habits(look_every=0.02))
+    yield
+    worker.set_habits(worker.Habits())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_sweep_is_followed_and_stopped_by_files_and_stops_no_later_one(tmp_path: Path) -> None:
+    specs, told = [small_spec(0, steps=100_000), small_spec(1)], list[Progress]()
+    with ThreadPoolExecutor(1) as pool, pytest.raises(Interrupted, match="the same command goes on"):
+        execute_all(specs, tmp_path, [PLAN] * 2, told.append, pool=pool, stop_requested=lambda: len(told) > 1)
+    assert {progress.phase for progress in told} == {"training"}
+    assert 0 < told[0].done < told[-1].done
+    status = RunFolder(tmp_path / specs[0].id).read_status()
+    assert (status.status, status.step >= told[-1].done) == ("interrupted", True)
+    assert not (tmp_path / specs[1].id).exists(), "what had not begun does not begin"
+    with ThreadPoolExecutor(1) as pool:
+        (outcome,) = execute_all(specs[1:], tmp_path, [PLAN], told.append, pool=pool)
+    assert outcome.result is not None
+    assert told[-1].phase == "done"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_run_that_is_held_is_waited_for_until_it_is_free(tmp_path: Path) -> None:
+    spec, told = small_spec(), list[Progress]()
+    folder = RunFolder(tmp_path / spec.id)
+    folder.create(spec)
+    lock = folder.locked()
+    lock.__enter__()
+
+    def free(progress: Progress) -> None:
+        told.append(progress)
+        if progress.phase == "waiting":
+            lock.__exit__(None, None, None)
+
+    with ThreadPoolExecutor(1) as pool:
+        (outcome,) = execute_all([spec], tmp_path, [PLAN], free, pool=pool)
+    assert outcome.result is not None
+    assert [progress.phase for progress in told][:1] == ["waiting"]
+    assert "another process is working on this run" in told[0].note
+
+
+def test_a_run_that_is_held_fails_where_nobody_waits(tmp_path: Path) -> None:
+    spec = small_spec()
+    folder = RunFolder(tmp_path / spec.id)
+    folder.create(spec)
+    with folder.locked(), ThreadPoolExecutor(1) as pool:
+        (outcome,) = execute_all([spec], tmp_path, [PLAN], lambda progress: None, pool=pool, held="fail")
+    assert outcome.result is None
+    assert "another process is working on this run" in outcome.reason
+
+
+class Lossy(Executor):
+    """Gives up its first job, and says of the others that they are done."""
+
+    def __init__(self) -> None:
+        self.jobs = 0
+
+    def submit(self, fn, /, *args, **kwargs) -> "Future[None]":
+        self.jobs += 1
+        future: Future[None] = Future()
+        if self.jobs == 1:
+            future.cancel()
+            future.set_running_or_notify_cancel()
+        else:
+            future.set_result(None)
+        return future
+
+
+def test_what_a_pool_says_is_no_result(tmp_path: Path) -> None:
+    specs = [small_spec(0), small_spec(1)]
+    given_up, empty = execute_all(specs, tmp_path, [PLAN] * 2, lambda progress: None, pool=Lossy())
+    assert (given_up.result, given_up.reason) == (None, f"{CancelledError.__name__}: the pool gave it up")
+    assert empty.result is None
+    assert empty.reason.startswith("its worker is done, but there is no result in")
+
+
+def test_a_worker_of_another_kind_or_place_says_so(tmp_path: Path) -> None:
+    with sweep_file(tmp_path) as sweep:
+        content = json.loads(job(small_spec(), PLAN, sweep))
+    other = content | {"software": content["software"] | {"lengthwise": "0.0.1", "Python": "3.99"}}
+    with pytest.raises(
+        ValueError, match=r"expected lengthwise 0\.0\.1, Python 3\.99 as where the sweep was started, got"
+    ):
+        execute_job(json.dumps(other))
+    with pytest.raises(ValueError, match=r"expected the sweep's folder .*, found none; share it with all machines"):
+        execute_job(json.dumps(content | {"sweep": str(tmp_path / "elsewhere" / ".sweep-1")}))
+    with pytest.raises(Interrupted, match="the sweep is over, or its folder is not shared with it"):
+        execute_job(json.dumps(content))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_system_that_fails_for_once_ends_no_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sweep_file(tmp_path) as sweep:
+        assert sweep.is_there()
+        with monkeypatch.context() as patch:
+
+            def fail(*_: object) -> None:
+                raise OSError(errno.EIO, "Input/output error")
+
+            patch.setattr(Path, "open", fail)
+            assert sweep.is_there()
+    assert not SweepFile(sweep.path).is_there()
