@@ -12,7 +12,7 @@ from lengthwise.runs.execute import Interrupted, Listener, Progress, StopRequest
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.lock import RunHeld, check_locks
 from lengthwise.runs.pools.base import ReportingExecutor
-from lengthwise.runs.pools.follow import Follower
+from lengthwise.runs.pools.folder_progress import Follower
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.pools.worker import execute_job, job, sweep_file
 from lengthwise.runs.spec import RunSpec

@@ -11,7 +11,7 @@ import pytest
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.execute import Interrupted, Progress
 from lengthwise.runs.folder import RunFolder
-from lengthwise.runs.pools import follow, sweep, worker
+from lengthwise.runs.pools import folder_progress, sweep, worker
 from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.pools.worker import SweepFile, execute_job, job, sweep_file
 from lengthwise.runs.spec import RunSpec, make_spec
@@ -27,7 +27,7 @@ def small_spec(seed: int = 0, steps: int = 8) -> RunSpec:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Everybody looks far more often."""
-    monkeypatch.setattr(follow, "FOLLOW_EVERY", 0.02)
+    monkeypatch.setattr(folder_progress, "LOOK_EVERY", 0.02)
     monkeypatch.setattr(sweep, "WAIT", 0.02)
     monkeypatch.setattr(sweep, "HELD_AGAIN", 0.05)
     worker.set_habits(worker.Habits(look_every=0.02))
@@ -36,7 +36,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_sweep_is_followed_and_stopped_by_files_and_stops_no_later_one(tmp_path: Path) -> None:
+def test_a_sweep_is_watched_and_stopped_through_files_and_stops_no_later_one(tmp_path: Path) -> None:
     specs, told = [small_spec(0, steps=100_000), small_spec(1)], list[Progress]()
     with ThreadPoolExecutor(1) as pool, pytest.raises(Interrupted, match="the same command goes on"):
         execute_all(specs, tmp_path, [PLAN] * 2, told.append, pool=pool, stop_requested=lambda: len(told) > 1)
@@ -106,7 +106,7 @@ def test_what_a_pool_says_is_no_result(tmp_path: Path) -> None:
     assert empty.reason.startswith("its worker is done, but there is no result in")
 
 
-def test_a_worker_of_another_kind_or_place_says_so(tmp_path: Path) -> None:
+def test_a_worker_of_another_kind_or_folder_says_so(tmp_path: Path) -> None:
     with sweep_file(tmp_path) as sweep:
         content = json.loads(job(small_spec(), PLAN, sweep))
     other = content | {"software": content["software"] | {"lengthwise": "0.0.1", "Python": "3.99"}}
