@@ -92,7 +92,8 @@ def _plan(scale: Scale) -> EvaluationPlan:
 
 _SMALL = (
     "The paper's table is not reproduced at this size: *Ours* fits 40 symbols and fails at 500 (the paper: 0.99 to "
-    "1.00), and S4, S4D and Liquid-S4 do not fit 40, so that their failure at 500 says nothing of generalization. "
+    "1.00). Eq. (5) and (6) taken literally come closest on Sum(5) (0.93) and fall behind on EvenPair(5) (0.30). S4, "
+    "S4D and Liquid-S4 do not fit 40, so that their failure at 500 says nothing of generalization. "
     "Preset `fan2024`, the published code's recipe with a twentieth of its steps (ModArith a fortieth) at 5 to 10 "
     "times its rate; `linear-rnn/controls` changes one of them at a time."
 )
