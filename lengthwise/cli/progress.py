@@ -8,10 +8,11 @@ from pathlib import Path
 from lengthwise.cli.streams import Output
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.report.pages.terminal import progress_display
-from lengthwise.runs.execute import Listener, Progress, StopRequested, stop_on_interrupt
+from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.pools.base import POOLS, PoolOptions
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.pools.sweep import execute_all
+from lengthwise.runs.signals import StopRequested, stop_on_interrupt
 from lengthwise.runs.spec import RunSpec
 
 

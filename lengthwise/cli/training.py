@@ -117,8 +117,9 @@ def _train(
     from lengthwise.cli.progress import watched
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.report.pages.terminal import print_results
-    from lengthwise.runs.execute import execute, stop_on_interrupt
+    from lengthwise.runs.execute import execute
     from lengthwise.runs.other_ranks import train_along
+    from lengthwise.runs.signals import stop_on_interrupt
     from lengthwise.runs.until import attempts_text
     from lengthwise.training.parallel import joined, own_device, parse_parallel
 

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from lengthwise.devices import device_of, moved
 from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.length_curve import SetProgress
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
@@ -164,7 +165,7 @@ def perplexity_curve(
 
 def _point(model: SequenceModel, tokens: Tokens, ends: Int64[Tensor, " N"], length: int) -> PerplexityPoint:
     windows = ends[:, None] + torch.arange(1 - length, 1)
-    chunks = torch.from_numpy(tokens[windows.numpy()].astype(np.int64))
+    chunks = moved(torch.from_numpy(tokens[windows.numpy()].astype(np.int64)), device_of(model))
     kept = 1 if isinstance(model, RecurrentModel) else length  # of the logits of a chunk, at a time
     num_logits = kept * max(1, _num_classes(model, chunks))
     parts = [token_nlls(model, part) for part in chunks.split(max(1, MAX_LOGITS_PER_CHUNK // num_logits))]
@@ -183,7 +184,7 @@ def token_nlls(model: SequenceModel, chunks: Int64[Tensor, "B T"]) -> tuple[Floa
     if not isinstance(model, RecurrentModel):
         nlls = _nlls(model(inputs), targets)
         return nlls[:, -1], nlls.mean(1)
-    total = torch.zeros(len(chunks))
+    total = torch.zeros(len(chunks), device=chunks.device)
     position = 0
     for states in model.states(inputs):
         nlls = _nlls(model.readout(states), targets[:, position : position + states.shape[1]])
@@ -193,7 +194,7 @@ def token_nlls(model: SequenceModel, chunks: Int64[Tensor, "B T"]) -> tuple[Floa
 
 
 def _nlls(logits: Float[Tensor, "B T Y"], targets: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    nlls = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").reshape(targets.shape)
+    nlls = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="none").reshape(targets.shape)
     return nlls.nan_to_num(nan=MAX_NLL).clamp(max=MAX_NLL)
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lengthwise.certification.certificate import Certificate
+from lengthwise.display import percent
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of, graph_facts
@@ -77,7 +78,7 @@ def _curve_row(curve: LengthCurve) -> str:
     lengths = [point.length for point in curve.points]
     strings, right = (sum(getattr(point, count) for point in curve.points) for count in ("num_strings", "num_correct"))
     span = f"{min(lengths):,} to {max(lengths):,}" if len(set(lengths)) > 1 else f"{lengths[0]:,}"
-    return f"| {span} | {curve.protocol} | {strings:,} | {right / strings:.2%} |"
+    return f"| {span} | {curve.protocol} | {strings:,} | {percent(right / strings)} |"
 
 
 def _row(settings: dict[str, object]) -> str:

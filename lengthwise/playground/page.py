@@ -44,7 +44,8 @@ def playground_page(runs: Sequence[dict[str, Any]], title: str, command: str) ->
     """The page of what is known of some runs (`run_contents`)."""
     style, script = part("style.css"), "\n".join(part(name) for name in (*COMPUTING, *SHOWING))
     script = f'"use strict";\n{script}'
-    about = {name: versions()[name] for name in ("lengthwise", "commit")} | {"command": command}
+    made_by = versions()
+    about = {"lengthwise": made_by["lengthwise"], "commit": made_by["commit"], "command": command}
     data = json.dumps({"about": about, "runs": list(runs)}, separators=(",", ":")).replace("<", "\\u003c")
     return Template(part("page.html")).substitute(
         title=escape(title),

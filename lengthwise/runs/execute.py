@@ -19,9 +19,7 @@ from lengthwise.runs.clock import Clock
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, takes_probes, versions
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.placement import Placement, check_ranks_of
-from lengthwise.runs.signals import STOP_SIGNALS as STOP_SIGNALS
-from lengthwise.runs.signals import StopRequested as StopRequested
-from lengthwise.runs.signals import stop_on_interrupt as stop_on_interrupt
+from lengthwise.runs.signals import StopRequested
 from lengthwise.runs.spec import RunSpec
 from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
 from lengthwise.tasks.base import SymbolTask, VectorTask
@@ -78,8 +76,8 @@ def execute(
     A run that another process works on is a `RunHeld`, a ValueError.
 
     `stop_requested` is called between steps; where it is True, a checkpoint is saved and `Interrupted` raised (see
-    `stop_on_interrupt`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint. Weights and
-    metrics of an interrupted and continued run equal the uninterrupted one's.
+    `lengthwise.runs.signals`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint.
+    Weights and metrics of an interrupted and continued run equal the uninterrupted one's.
 
     The net is trained and measured on `device`, by default that of `LENGTHWISE_DEVICE`, else the CPU; certificates are
     made on the CPU. Of several processes (`ranks`) this is the first one; the others `train_along`.

@@ -1,4 +1,4 @@
-"""Requests to stop, as the system makes them."""
+"""Requests to stop, as the system makes them, and processes that see none."""
 
 import os
 import signal
@@ -33,3 +33,16 @@ def stop_on_interrupt() -> Iterator[StopRequested]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Start processes that never see the signals that stop a run, which often go to a whole process group.
+
+    This process alone decides, and tells the others. Signals that arrive meanwhile are handled after it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -94,10 +94,19 @@ def one_sentence(ranks: Ranks) -> Iterator[None]:
         raise
 
 
+def is_part(tensor: Tensor) -> bool:
+    """Whether a process has a part of it only: it is a DTensor, whose class takes a second to import."""
+    return hasattr(tensor, "full_tensor")
+
+
 def whole(tensor: Tensor) -> Tensor:
     """A tensor of which each process has a part, put together; all processes have to ask for it."""
-    gather = getattr(tensor, "full_tensor", None)  # of DTensor, which takes a second to import
-    return tensor if gather is None else gather()
+    if not is_part(tensor):
+        return tensor
+    from torch.distributed.tensor import DTensor
+
+    assert isinstance(tensor, DTensor)
+    return tensor.full_tensor()
 
 
 def check_ranks(recipe: Recipe, ranks: Ranks) -> None:

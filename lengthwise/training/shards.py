@@ -7,7 +7,7 @@ from pathlib import Path
 from safetensors import safe_open
 from torch import Tensor
 
-from lengthwise.training.ranks import Ranks, one_sentence
+from lengthwise.training.ranks import Ranks, is_part, one_sentence
 
 FOLDER = ".shards"
 """Next to a checkpoint while it is put together."""
@@ -39,11 +39,6 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
             joined |= {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     shutil.rmtree(shards)
     return {name: joined[name] if name in parts else tensor.detach().clone().cpu() for name, tensor in tensors.items()}
-
-
-def is_part(tensor: Tensor) -> bool:
-    """Whether a process has a part of it only: it is a DTensor, whose class takes a second to import."""
-    return hasattr(tensor, "placements")
 
 
 def placed(tensor: Tensor, like: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from lengthwise.runs.execute import stop_on_interrupt
+from lengthwise.runs.signals import stop_on_interrupt
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

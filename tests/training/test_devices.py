@@ -10,16 +10,19 @@ from second_device import DEVICE, OnDevice, second_device
 from lengthwise.devices import find_device
 from lengthwise.evaluation.error_curve import error_curve
 from lengthwise.evaluation.length_curve import length_curve
+from lengthwise.evaluation.perplexity import perplexity_curve
 from lengthwise.layers.positions.base import POSITIONS
 from lengthwise.models import MODELS, make_model
 from lengthwise.runs.spec import RunSpec, make_spec
 from lengthwise.tasks import VectorTask, make_task
+from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.training.loop import TrainingState, training_steps
 
 WAITS = {
     "training/loop.py:_on_host": "once a step: losses and the gradient's norm decide whether it is taken",
     "evaluation/length_curve.py:final_answers": "once a part: answers are counted on the CPU",
     "evaluation/length_curve.py:prefix_answers": "once a part: answers are counted on the CPU",
+    "evaluation/perplexity.py:_point": "once a length: what tokens count is kept as numbers",
     "evaluation/error_curve.py:error_curve": "once a part: errors are averaged on the CPU",
     "ops/tree_attention.py:_merge_distinct": "windows that repeat are merged once: how many differ is a size",
     "ops/tree_attention.py:_num_leading_pads": "pads in front of all strings are left out: their number is a size",
@@ -65,6 +68,8 @@ CASES |= {
     "loops by length": short("looped-transformer", model=LOOPED | {"loops": "length"}),
     "loops by states": short("looped-transformer", model=LOOPED | {"loops": "converged", "max_loops": 4}),
     "states": short("regular-gpt", train={"states": {"batch_size": 4, "max_length": 9, "combined": 8}}),
+    "text": short("transformer", "text", model={"d_model": 8, "num_heads": 2, "num_layers": 1}),
+    "text, streamed": short("gru", "text", model={"d_model": 8}),
     "contraction": short("gru", model={"d_model": 8}, train={"contraction": {"after": 0.0}}),
 }
 
@@ -87,6 +92,8 @@ def trained_here(case: str) -> tuple[TrainingState, list[float]]:
 def measured(state: TrainingState, spec: RunSpec) -> object:
     if isinstance(spec.task, VectorTask):
         return error_curve(state.model, spec.task, 9, num_prompts=3)
+    if isinstance(spec.task, LanguageTask):
+        return perplexity_curve(state.model, spec.task, [3, 9], num_chunks=3)
     lengths = [length for length in (3, 8, 9) if spec.task.is_legal_length(length)]
     return length_curve(state.model, spec.task, lengths, num_strings=5)
 

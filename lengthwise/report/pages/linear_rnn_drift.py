@@ -11,8 +11,8 @@ from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import percent
 
-COLUMNS = 5
-"""Panels of the chart side by side, and lengths of the tables."""
+NUM_LENGTHS = 5
+"""Lengths in the tables, for each net."""
 
 
 @STUDY_PAGES.register("linear-rnn/drift")
@@ -51,7 +51,7 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
 
 def _evenly_apart(net: NetDrift) -> list[DriftPoint]:
     """Points at lengths that are evenly apart, the last one among them."""
-    step = max(1, len(net.points) // COLUMNS)
+    step = max(1, len(net.points) // NUM_LENGTHS)
     return net.points[::-1][::step][::-1]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from lengthwise.runs.pools.base import POOLS, REACH_SECONDS, Pool, PoolOptions, require
-from lengthwise.runs.pools.local import signals_blocked
+from lengthwise.runs.signals import signals_blocked
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 """The environment variable that names a scheduler."""

@@ -7,7 +7,6 @@ request to end is a pipe that nobody reads: whatever is in it can be seen by all
 
 import multiprocessing
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -17,9 +16,10 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import ParamSpec, TypeVar
 
-from lengthwise.runs.execute import STOP_SIGNALS, Listener, Progress
+from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.pools.base import POOLS, Pool, PoolOptions, ReportingExecutor
 from lengthwise.runs.pools.worker import Habits, set_habits
+from lengthwise.runs.signals import signals_blocked
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -98,19 +98,6 @@ def shared_pool(options: PoolOptions) -> Iterator[Pool]:
     options.reject_scheduler("shared")
     with LocalPool(options.workers_or_default) as executor:
         yield Pool(executor)
-
-
-@contextmanager
-def signals_blocked() -> Iterator[None]:
-    """Start processes that never see the signals that stop a run, which often go to a whole process group.
-
-    This process alone decides, and tells the others. Signals that arrive meanwhile are handled after it.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start_worker(to_parent: "Connection[tuple[object, ...], None]", on_end: "Connection[None, None]") -> None:

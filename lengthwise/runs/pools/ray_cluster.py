@@ -7,8 +7,8 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
-from lengthwise.runs.execute import STOP_SIGNALS
 from lengthwise.runs.pools.base import POOLS, Pool, PoolOptions, require
+from lengthwise.runs.signals import STOP_SIGNALS
 
 P = ParamSpec("P")
 T = TypeVar("T")
