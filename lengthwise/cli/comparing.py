@@ -1,6 +1,6 @@
 """The command compare."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,11 +57,7 @@ def compare(
         outcomes = _execute(specs, certificates, workers, runs, longest, console)
         results = [outcome.result for outcome in outcomes if outcome.result is not None]
     else:
-        options = {"--seeds": seeds, "--preset": preset, "--config": given.config, "--set": given.set_}
-        if superfluous := [name for name, option in options.items() if option]:
-            raise ValueError(
-                f"{superfluous[0]}: expected none next to folders of runs, which are trained; leave it out"
-            )
+        _check_trained({"--seeds": seeds, "--preset": preset}, given)
         results = _read(compared)
     failed = print_failures(console, outcomes)
     comparison = compare_models(results)
@@ -87,6 +83,13 @@ def _is_task(compared: Sequence[str]) -> bool:
     if first in TASKS and len(set(compared[1:])) < 2:
         raise ValueError(f"compare: expected two models or more on {first}, got {', '.join(compared[1:]) or 'none'}")
     return first in TASKS
+
+
+def _check_trained(options: Mapping[str, object], given: Given) -> None:
+    """Raise a ValueError where something says how to train what is trained."""
+    options = {**options, "--config": given.config, "--set": given.set_, "--text": given.text}
+    if superfluous := [name for name, option in options.items() if option]:
+        raise ValueError(f"{superfluous[0]}: expected none next to folders of runs, which are trained; leave it out")
 
 
 def _seeds(text: str) -> list[int]:

@@ -49,7 +49,7 @@ def evaluate(
     if csv is not None:
         check_writable(csv)
     if isinstance(stored.task, LanguageTask):
-        return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, seed, csv)
+        return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, protocol, seed, csv)
     if split != "test":
         raise ValueError(f"split: expected test for {stored.task.name}, which is no text, got {split}; leave it out")
     task, requested, run = stored.task, parse_lengths(lengths or "41-500"), stored.run
@@ -85,10 +85,13 @@ def _evaluate_text(
     lengths: str | None,
     split: "Split",
     num_chunks: int,
+    protocol: str,
     seed: int,
     csv: Path | None,
 ) -> int:
     """The perplexity of chunks of a text."""
+    if protocol != "independent":
+        raise ValueError(f"protocol: expected none with a text, whose chunks are one, got {protocol}; leave it out")
     from lengthwise.evaluation.perplexity import perplexity_curve
     from lengthwise.evaluation.plan import CHUNK_LENGTHS, parse_lengths
     from lengthwise.files import write_by_rename

@@ -18,7 +18,7 @@ from lengthwise.models.base import MODELS
 from lengthwise.presets.base import PRESETS, Preset
 from lengthwise.registry import NameIn, Registry, UnknownName, nearest
 from lengthwise.report.pages.results import file_stem
-from lengthwise.report.tables.settings import flat
+from lengthwise.runs.spec import flat
 from lengthwise.tasks.base import TASKS, SymbolTask, Task
 from lengthwise.training.recipe import Recipe
 

@@ -8,7 +8,8 @@ from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.examination import weights_digest
 from lengthwise.files import digest_of
-from lengthwise.runs.machines import CERTIFICATE, is_certificate
+from lengthwise.runs.folder import certificate_file
+from lengthwise.runs.machines import is_certificate
 from lengthwise.runs.stored import StoredModel
 from lengthwise.tasks.base import SymbolTask
 
@@ -30,10 +31,8 @@ def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
         ValueError: it is damaged.
     """
     path = Path(source)
-    if path.is_dir():
-        path = path / CERTIFICATE
-    elif path.suffix == ".toml":
-        path = path.with_suffix(f".{CERTIFICATE}")
+    if path.is_dir() or path.suffix == ".toml":
+        path = certificate_file(path)
     if not path.exists() or not is_certificate(path):
         return None
     certificate = Certificate.read(path)

@@ -8,9 +8,8 @@ from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of, graph_facts
 from lengthwise.files import write_by_rename
-from lengthwise.runs.folder import RunResult
+from lengthwise.runs.folder import CERTIFICATE, RunResult
 from lengthwise.runs.hub import CONFIG, save_hub
-from lengthwise.runs.machines import CERTIFICATE
 from lengthwise.runs.stored import StoredModel, load_stored
 
 
@@ -68,6 +67,9 @@ def model_card(stored: StoredModel, certificate: Certificate | None) -> str:
 
 
 def _accuracy(result: RunResult | None) -> list[str]:
+    if result is not None and result.perplexity is not None:
+        rows = [f"| {point.length:,} | {point.perplexity:.2f} |" for point in result.perplexity.points]
+        return ["| tokens | perplexity of the last one |", "|---|---|", *rows]
     curves = [] if result is None else [curve for curve in result.curves if curve.points]
     if not curves:
         return ["Not measured."]

@@ -17,7 +17,7 @@ from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel
 from lengthwise.playground.nets import as_base64, net_json
-from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.folder import certificate_file
 from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import RegularTask, SymbolTask
 
@@ -78,7 +78,7 @@ def _about(stored: StoredModel) -> str:
 
 def _certificate(path: Path, stored: StoredModel) -> Certificate:
     """The certificate next to a model, or else a new one, which is not written down."""
-    file = path.with_suffix(".certificate.json") if path.is_file() else RunFolder(path).certificate
+    file = certificate_file(path)
     if not file.exists():
         return certify(stored.model, stored.task)
     certificate = Certificate.read(file)

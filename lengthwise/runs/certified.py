@@ -13,7 +13,7 @@ from lengthwise.certification.proof_file import write_proof
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
-from lengthwise.runs.folder import RunFolder, versions
+from lengthwise.runs.folder import certificate_file, versions
 from lengthwise.runs.machines import given_machines
 from lengthwise.runs.stored import load_stored
 from lengthwise.tasks.base import MachineTask, RegularTask, Task, make_task
@@ -30,8 +30,7 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
     Raises:
         ValueError: the folder holds neither, is damaged, or a machine was compiled that is no task's.
     """
-    default = folder.with_suffix(".certificate.json") if folder.is_file() else RunFolder(folder).certificate
-    path = out or default
+    path = out or certificate_file(folder)
     stored = load_stored(folder)
     return write_certificate(stored.model, stored.task, path, **{stored.kind: stored.name}), path
 

@@ -141,6 +141,14 @@ class RunResult(BaseModel):
         return flawless[-1] if flawless else None
 
 
+CERTIFICATE = "certificate.json"
+
+
+def certificate_file(path: Path) -> Path:
+    """Where the certificate of what lies at a path is: in the folder, or next to the TOML file about a net."""
+    return path.with_suffix(f".{CERTIFICATE}") if path.is_file() else path / CERTIFICATE
+
+
 _WAY_OUT = "`lengthwise train` with the run's settings fixes all but the checkpoint and the journals"
 
 
@@ -284,7 +292,7 @@ class RunFolder(NamedTuple):
 
     @property
     def certificate(self) -> Path:
-        return self.path / "certificate.json"
+        return certificate_file(self.path)
 
     def _read(self, name: str) -> dict[str, Any]:
         try:

@@ -13,8 +13,9 @@ from lengthwise.automata.regex import dfa_from_regex, named_symbols
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate, machine_from_json
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
+from lengthwise.runs.folder import CERTIFICATE, certificate_file
 
-LEARNED, CERTIFICATE = "machine.json", "certificate.json"
+LEARNED = "machine.json"
 
 EXPRESSION = "regex:"
 """Begins a regular expression that could be taken for a path."""
@@ -70,7 +71,7 @@ def _load(source: str) -> Given | str:
     if path.is_dir():
         return _of_folder(path)
     if path.suffix.lower() == ".toml":
-        return _of_certificate(path.with_suffix(f".{CERTIFICATE}"))
+        return _of_certificate(certificate_file(path))
     if path.suffix.lower() == ".json" and is_certificate(path):
         return _of_certificate(path)
     if path.suffix.lower() == ".regex" and (pattern := _pattern_alone(path)) is not None:
@@ -81,8 +82,8 @@ def _load(source: str) -> Given | str:
 def _of_folder(folder: Path) -> Given:
     if (folder / LEARNED).exists():
         return Given(read_machine(folder / LEARNED), False)
-    if (folder / CERTIFICATE).exists():
-        return _of_certificate(folder / CERTIFICATE)
+    if certificate_file(folder).exists():
+        return _of_certificate(certificate_file(folder))
     if (folder / DESCRIPTION).exists():
         target = load_compiled(folder).target
         return Given(LabeledMachine(target.machine, tuple(target.classes)), False)

@@ -227,6 +227,19 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:
     return merged
 
 
+def flat(settings: Mapping[str, Any], prefix: str = "") -> Settings:
+    """Nested settings under dotted keys.
+
+    Example:
+        >>> flat({"train": {"steps": 10, "optimizer": {"name": "adam"}}})
+        {'train.steps': 10, 'train.optimizer.name': 'adam'}
+    """
+    dotted: Settings = {}
+    for key, value in settings.items():
+        dotted |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return dotted
+
+
 def read_settings(path: Path) -> Settings:
     """Settings from a TOML file; a file that is missing or is no TOML is a ValueError that says where."""
     try:

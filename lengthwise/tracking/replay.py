@@ -10,7 +10,7 @@ from typing import Any
 from lengthwise.runs.execute import Progress
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.runs.journal import Probe
-from lengthwise.runs.spec import RunSpec
+from lengthwise.runs.spec import RunSpec, flat
 from lengthwise.tracking.base import TRACKERS, About, Entry, Measured, Tracker
 from lengthwise.training.loop import StepRecord
 
@@ -161,6 +161,10 @@ def measured(result: RunResult) -> Measured:
     if result.errors is not None:
         numbers["result/last_error"] = result.errors.last.error
         by_length["by_length/squared_error"] = [(point.num_examples, point.error) for point in result.errors.points]
+    if result.perplexity is not None:
+        points = result.perplexity.points
+        numbers |= {f"result/perplexity_at_{point.length}": point.perplexity for point in points}
+        by_length["by_length/perplexity"] = [(point.length, point.perplexity) for point in points]
     dense, long = result.dense.balanced(), result.long.balanced()
     if dense.points:
         numbers |= {"result/mean_accuracy": dense.mean(), "result/lowest_accuracy": dense.min()}
@@ -197,17 +201,14 @@ def _merged(entries: Sequence[Entry]) -> list[Entry]:
     return sorted(by_step.items())
 
 
-def _plain(settings: dict[str, Any], prefix: str = "") -> dict[str, str | int | float | bool]:
+def _plain(settings: dict[str, Any]) -> dict[str, str | int | float | bool]:
     """Nested settings under dotted keys; lists and what is not set as text.
 
     Example:
-        >>> _plain({"train": {"steps": 10, "optimizer": {"name": "adam"}}, "seed": 0})
-        {'train.steps': 10, 'train.optimizer.name': 'adam', 'seed': 0}
+        >>> _plain({"train": {"steps": 10, "optimizer": {"name": "adam", "betas": [0.9]}}})
+        {'train.steps': 10, 'train.optimizer.name': 'adam', 'train.optimizer.betas': '[0.9]'}
     """
-    dotted: dict[str, str | int | float | bool] = {}
-    for key, value in settings.items():
-        if isinstance(value, dict):
-            dotted |= _plain(value, f"{prefix}{key}.")
-        else:
-            dotted[prefix + key] = value if isinstance(value, str | int | float | bool) else str(value)
-    return dotted
+    return {
+        key: value if isinstance(value, str | int | float | bool) else str(value)
+        for key, value in flat(settings).items()
+    }

@@ -14,6 +14,7 @@ from lengthwise.runs.predict import predict_text, sample_text
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.tasks.text.corpus import FOLDER
+from lengthwise.tracking.replay import measured
 
 TRAIN = {"steps": 6, "batch_size": 2, "min_length": 8, "max_length": 8, "checkpoint_every": 2}
 SMALL = {"model": {"d_model": 8}, "train": TRAIN}
@@ -121,11 +122,22 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(Path("points.csv").read_text().splitlines()) == 11
     assert exit_code("predict", run, "--sample", "5", "--prompt", "the ") == 0
     assert capsys.readouterr().out.endswith("\n")
+    assert exit_code("export", run, "--to", "hub-folder", "--out", "hub") == 0
+    assert "| tokens | perplexity of the last one |" in Path("hub/README.md").read_text()
+    assert "Not measured" not in Path("hub/README.md").read_text()
+    result = load_run(run).result
+    assert result is not None
+    assert result.perplexity is not None
+    sent = [(point.length, point.perplexity) for point in result.perplexity.points]
+    assert measured(result).by_length["by_length/perplexity"] == sent
     for words, sentence in (
         (["predict", run], "texts: expected strings to answer or --sample"),
         (["predict", run, "--sample", "1000000"], "--sample: expected 1 to 100,000"),
         (["evaluate", run, "--lengths", "999"], "--lengths: expected chunks of 2 to"),
         (["evaluate", run, "--split", "x"], "--split: expected one of train, valid, test, got 'x'"),
+        (["evaluate", run, "--protocol", "structured"], "--protocol: expected none with a text"),
+        (["compare", run, run], "runs: expected accuracies to compare, got text-gru-seed0-"),
+        (["compare", run, run, "--text", "novel.txt"], "--text: expected none next to folders of runs"),
         (["certify", run], "task: text has no transducer to compare a machine with"),
         (["analyze", run], "model: expected a regular-gpt and a regular task"),
         (["report", run], "its answers are the next tokens of a text, for which this page has no chart"),

@@ -13,10 +13,10 @@ from lengthwise.report.tables.differences import HEADER, Difference, difference_
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.runs import RunRow, run_rows
-from lengthwise.report.tables.settings import flat, setting_text, task_of, variations, without_seed
+from lengthwise.report.tables.settings import setting_text, task_of, variations, without_seed
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.spec import identity
+from lengthwise.runs.spec import flat, identity
 
 COLUMNS = {
     "mean": "mean over seeds and lengths of the accuracy of the final answer",
@@ -98,6 +98,11 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
         if other.errors is not None:
             raise ValueError(
                 f"runs: expected answers that are classes, got {other.run_id}, whose answers are numbers; reproduce an "
+                "experiment about them"
+            )
+        if other.perplexity is not None:
+            raise ValueError(
+                f"runs: expected accuracies to compare, got {other.run_id}, which has perplexities; reproduce an "
                 "experiment about them"
             )
         if other.spec["task"] != first.spec["task"]:

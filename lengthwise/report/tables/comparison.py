@@ -3,9 +3,10 @@
 from statistics import fmean
 
 from lengthwise.report.tables.numbers import NOTHING, percent
-from lengthwise.report.tables.settings import flat, setting_text
+from lengthwise.report.tables.settings import setting_text
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
+from lengthwise.runs.spec import flat
 
 
 def setting_differences(first: RunResult, second: RunResult) -> Table:

@@ -8,23 +8,10 @@ from typing import Any
 import tomli_w
 
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.spec import SECTIONS
+from lengthwise.runs.spec import SECTIONS, flat
 from lengthwise.tasks.base import TASKS
 
 Settings = Mapping[str, Any]
-
-
-def flat(settings: Settings, prefix: str = "") -> dict[str, Any]:
-    """Nested settings under dotted keys.
-
-    Example:
-        >>> flat({"train": {"steps": 10, "optimizer": {"name": "adam"}}})
-        {'train.steps': 10, 'train.optimizer.name': 'adam'}
-    """
-    dotted: dict[str, Any] = {}
-    for key, value in settings.items():
-        dotted |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
-    return dotted
 
 
 def without_seed(spec: Settings) -> Settings:

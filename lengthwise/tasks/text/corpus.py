@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lengthwise.tasks.text.language import Split, Tokens
-from lengthwise.tasks.text.token_file import SPLITS, Header, TokenFile, read_tokens, write_tokens
+from lengthwise.tasks.text.token_file import SPLITS, TokenFile, in_memory, read_tokens, write_tokens
 from lengthwise.tasks.text.tokenizer import Tokenizer, train_tokenizer
 
 FOLDER = "LENGTHWISE_CORPORA"
@@ -164,21 +164,7 @@ def built_in_corpus(vocab_size: int) -> TokenFile:
     """The names of numbers, a line each, as a text that needs no file: for trying things, and for tests."""
     texts = Texts(split_documents([number_names()], 0.1, ("test", "valid")), ("the names of numbers",))
     tokenizer, tokens = tokens_of(texts, vocab_size)
-    bounds, stop = {}, 0
-    for name in SPLITS:
-        bounds[name] = (stop, stop := stop + len(tokens[name]))
-    joined: Tokens = np.concatenate([tokens[name] for name in SPLITS]).astype(np.uint32)
-    header = Header(
-        dtype="uint32",
-        count=stop,
-        vocab_size=len(tokenizer.symbols),
-        tokenizer=tokenizer.digest,
-        source=texts.digest,
-        content="",
-        sources=texts.sources,
-        splits=bounds,
-    )
-    return TokenFile(header, tokenizer, joined)
+    return in_memory(tokens, tokenizer, source=texts.digest, sources=texts.sources)
 
 
 def number_names(count: int = 1_000) -> str:

@@ -84,15 +84,10 @@ def dtype_for(vocab_size: int) -> Literal["uint16", "uint32"]:
     return "uint16" if vocab_size <= MAX_TOKENS_OF_UINT16 else "uint32"
 
 
-def write_tokens(
-    folder: Path,
-    tokens: Mapping[Split, Tokens],
-    tokenizer: Tokenizer,
-    *,
-    source: str,
-    sources: tuple[str, ...] = (),
-) -> Header:
-    """Write a folder that `read_tokens` reads; each file appears whole or not at all, the header last.
+def in_memory(
+    tokens: Mapping[Split, Tokens], tokenizer: Tokenizer, *, source: str, sources: tuple[str, ...] = ()
+) -> TokenFile:
+    """What `read_tokens` reads of a folder that `write_tokens` has written, without one.
 
     Raises:
         ValueError: a token is none of the tokenizer's.
@@ -107,22 +102,39 @@ def write_tokens(
                 f"{int(tokens[name].max()):,}; encode with the tokenizer that is given"
             )
     dtype = dtype_for(vocab_size)
-    content = np.concatenate([tokens[name] for name in SPLITS]).astype(np.dtype(dtype).newbyteorder("<")).tobytes()
+    joined: Tokens = np.concatenate([tokens[name] for name in SPLITS]).astype(np.dtype(dtype).newbyteorder("<"))
     header = Header(
         dtype=dtype,
         count=stop,
         vocab_size=vocab_size,
         tokenizer=tokenizer.digest,
         source=source,
-        content=_hash(content),
+        content=_hash(joined),
         sources=sources,
         splits=bounds,
     )
+    return TokenFile(header, tokenizer, joined)
+
+
+def write_tokens(
+    folder: Path,
+    tokens: Mapping[Split, Tokens],
+    tokenizer: Tokenizer,
+    *,
+    source: str,
+    sources: tuple[str, ...] = (),
+) -> Header:
+    """Write a folder that `read_tokens` reads; each file appears whole or not at all, the header last.
+
+    Raises:
+        ValueError: a token is none of the tokenizer's.
+    """
+    made = in_memory(tokens, tokenizer, source=source, sources=sources)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "tokenizer.json", tokenizer.to_json())
-    write_by_rename(folder / "tokens.bin", content)
-    write_json(folder / "header.json", header.model_dump(mode="json"))
-    return header
+    write_by_rename(folder / "tokens.bin", made.tokens.tobytes())
+    write_json(folder / "header.json", made.header.model_dump(mode="json"))
+    return made.header
 
 
 def read_tokens(folder: Path) -> TokenFile:
