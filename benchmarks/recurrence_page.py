@@ -154,14 +154,16 @@ def _again(measurements: Sequence[Any]) -> list[Any]:
 def _repeated(measurements: Sequence[Any]) -> str:
     """How far measurements of one call are apart; aims take the slowest."""
     first = {m.length: m.milliseconds for m in measurements if (m.what, m.form) == ("matrices", "sequential")}
-    pairs = [f"{first[m.length]:,.1f} and {m.milliseconds:,.1f} ms at T={m.length}" for m in _again(measurements)]
+    again = [m for m in _again(measurements) if m.length in first]
+    pairs = [f"{first[m.length]:,.1f} and {m.milliseconds:,.1f} ms at T={m.length}" for m in again]
     if not pairs:
         return ""
+    factor = max(math.exp(abs(math.log(m.milliseconds / first[m.length]))) for m in again)
     return (
         "One call, the recurrence alone step after step, stands twice on this page (above, and below *The rule*): "
         + ", ".join(pairs)
-        + ". So differences of less than a factor of about 2 between tables are noise of this core; aims cite the "
-        "slower."
+        + f". So differences of less than a factor of {factor:.2f} between tables are noise of this core; aims cite "
+        "the slower."
     )
 
 

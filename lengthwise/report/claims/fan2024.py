@@ -66,6 +66,8 @@ _MODELS = (
     ),
 )
 
+_DIMENSION = "Cost against the block dimension"
+
 _METHOD = (
     Claim(
         "3.3, eq. (5)",
@@ -101,7 +103,21 @@ _METHOD = (
         "The scan takes log_2 L steps and equals the sequential form.",
         Stated("reproduced", "results/recurrence-speed.md", _RECURRENCE),
     ),
-    Claim("3.4", "It costs O(b^3 h log T), at a fixed width quadratically in b."),
+    Claim(
+        "3.4",
+        "It costs O(b^3 h log T), at a fixed width quadratically in b.",
+        Stated(
+            "not decided",
+            "results/recurrence-speed.md",
+            command="python benchmarks/recurrence.py",
+            numbers=tuple(
+                TableNumber("results/recurrence-speed.md", column, ("the paper's scan",), _DIMENSION)
+                for column in ("exponent", "last doubling")
+            ),
+            why="exponents of b: of 8 to 64, and of 32 to 64, where products begin to outweigh the rest of a step",
+        ),
+        "2",
+    ),
     Claim(
         "4.1",
         "Sum(5), EvenPair(5), ModArith(5).",
