@@ -23,7 +23,8 @@ test-cpus: $(VENV)/.ready-test
 	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE $(PYTEST) -m "not slow" $(NUMERICS)
 	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow" $(NUMERICS)
 
-test-slow: $(VENV)/.ready-test
+# What trains, or needs an extra that the default tests do without: clusters of Ray, trackers, data sets.
+test-slow: $(VENV)/.ready-slow
 	$(PYTEST) -m slow
 
 check: $(VENV)/.ready-test
@@ -54,6 +55,10 @@ $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(INSTALL) --editable '.[test]'
 	touch $@ $(VENV)/.ready
+
+$(VENV)/.ready-slow: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(INSTALL) --editable '.[test,wandb,trackio,mlflow,ray,datasets]'
+	touch $@ $(VENV)/.ready $(VENV)/.ready-test
 
 $(VENV)/.ready-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(INSTALL) --editable '.[docs]'

@@ -286,11 +286,11 @@ def test_what_cannot_be_tracked_is_one_sentence(finished: RunFolder, tmp_path: P
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("tracker", sorted(TRACKERS))
 def test_real_packages_take_a_run(tracker: str, finished: RunFolder, tmp_path: Path, monkeypatch) -> None:
-    for module in TRACKERS[tracker].modules:
-        pytest.importorskip(module)
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))  # read when trackio is imported first
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    for module in TRACKERS[tracker].modules:
+        pytest.importorskip(module)
     out = tmp_path / "out"
     steps, _ = track(finished.path, tracker, folder=out)
     assert steps == NUM_STEPS
