@@ -105,6 +105,36 @@ def test_a_certificate_of_other_weights_is_refused(tmp_path: Path) -> None:
         run_contents(folder)
 
 
+@pytest.fixture
+def refuted(tmp_path: Path) -> Path:
+    """A net of parity that answers 0 to everything, and the certificate that says so."""
+    folder, construction = tmp_path / "refuted", construct("block-linear-rnn", make_task("parity"))
+    with torch.no_grad():
+        construction.model.readout[4].bias.add_(torch.tensor([100.0, 0.0]))
+    save_compiled(construction, folder)
+    assert exit_code("certify", str(folder)) == 0
+    return folder
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_the_counterexample_is_a_button(refuted: Path, tmp_path: Path) -> None:
+    page = tmp_path / "play.html"
+    assert exit_code("play", str(refuted), "--out", str(page)) == 0
+    browser = Browser(tmp_path / "profile")
+    try:
+        browser.open(page, "#net=0&string=aa")
+        assert browser.text("verdict") == "The net is right."
+        browser.evaluate("document.getElementById('counterexample').click()")
+        assert browser.evaluate("document.getElementById('string').value") == "b"
+        assert browser.text("verdict").startswith("The net is wrong")
+        assert (browser.text("net-answer")[:1], browser.text("task-answer")[:1]) == ("0", "1")
+        assert browser.evaluate("document.querySelectorAll('#strip li.apart').length") == 1
+        assert not browser.problems
+    finally:
+        browser.close()
+
+
 @needs_chromium
 @pytest.mark.slow
 def test_somebody_types_a_string_and_steps_through_it(compiled, tmp_path: Path) -> None:
