@@ -29,6 +29,9 @@ SUBSAMPLE_SIZE = 100
 MAX_SYMBOLS_READ = 1_000_000
 """Strings with more symbols are read in part by the model; for the others the traces give the answers, if they can."""
 
+NUM_FIRST = 8
+"""Strings that a model without traces reads first."""
+
 
 def tested_strings(task: SymbolTask, length: int, num_strings: int, seed: int) -> Int64[Tensor, "B T"] | None:
     """Structured strings, each once, for two fifths or less, of all families alike, and for the rest samples.
@@ -59,6 +62,18 @@ class TracedStrings(NamedTuple):
     def subsample(self) -> Int64[Tensor, "N T"]:
         """About `SUBSAMPLE_SIZE` of the strings, evenly spread."""
         return self.strings[:: max(1, len(self.strings) // SUBSAMPLE_SIZE)]
+
+    @property
+    def parts(self) -> "list[TracedStrings]":
+        """What is graded one after the other, until an answer is wrong: where no reader gives states, a few first.
+
+        Then strings are spread evenly and have at most `MAX_SYMBOLS_READ` symbols: of a transformer, whose work grows
+        with the square of the length, a thousand of the longest strings take an hour.
+        """
+        if self.traces is not None:
+            return [self]
+        strings = self.strings[:: -(-self.strings.numel() // MAX_SYMBOLS_READ)]
+        return [TracedStrings(part, None) for part in (strings[:NUM_FIRST], strings[NUM_FIRST:]) if len(part)]
 
     def grade(self, model: SequenceModel, task: OracleTask) -> Graded:
         """The model's answers and the right ones; for many symbols most answers are those of the traces.
@@ -95,18 +110,25 @@ def grade_all(
     """How many answers are right, up to the first length at which one is wrong; a string that is answered wrongly."""
     tested: list[Tested] = []
     for traced in strings:
-        graded = traced.grade(model, task)
-        num_graded, num_wrong = int((graded.expected != IGNORE).sum()), int(graded.wrong.sum())
+        done, wrong = [], None
+        for part in traced.parts:
+            graded = part.grade(model, task)
+            done.append(graded)
+            if bool(graded.wrong.any()):
+                wrong = part.strings[graded.wrong][0]
+                break
+        all_graded = Graded(*map(torch.cat, zip(*done, strict=True)))
+        num_graded, num_wrong = int((all_graded.expected != IGNORE).sum()), int(all_graded.wrong.sum())
         tested.append(
             Tested(
                 length=traced.strings.shape[1],
-                num_strings=len(traced.strings),
+                num_strings=len(all_graded.answers),
                 num_graded=num_graded,
                 num_correct=num_graded - num_wrong,
             )
         )
-        if num_wrong:
-            return tuple(tested), traced.strings[graded.wrong][0]
+        if wrong is not None:
+            return tuple(tested), wrong
     return tuple(tested), None
 
 

@@ -33,7 +33,8 @@ class EvaluationPlan(BaseModel):
     """A range measured densely, a few long lengths, and structured strings.
 
     The dense range is measured in one pass where the task is `prefix_exchangeable`, with independent strings
-    otherwise; long lengths always with independent strings. Strings are drawn from `seed`, the same for every run.
+    otherwise; long lengths always with independent strings. With `dense_every`, only lengths of the dense range that
+    are so far apart are measured. Strings are drawn from `seed`, the same for every run.
     With `certificate`, whoever runs the plan also certifies the model. Language models are measured by
     perplexity instead: of `num_chunks` chunks of the test split at each of `chunk_lengths`.
     """
@@ -41,6 +42,7 @@ class EvaluationPlan(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dense: tuple[int, int] = (41, 500)
+    dense_every: int = Field(1, ge=1, exclude_if=lambda every: every == 1)
     dense_strings: int = Field(256, ge=1)
     long: tuple[LongLength, ...] = ((1_000, 256), (10_000, 256), (100_000, 32))
     structured: tuple[LongLength, ...] = ((500, 32), (10_000, 16))
@@ -116,7 +118,11 @@ class EvaluationPlan(BaseModel):
         low, high = self.dense
         exchangeable = isinstance(task, RegularTask) and task.prefix_exchangeable
         protocol: Protocol = "one-pass" if exchangeable else "independent"
-        lengths = [length for length in range(low, high + 1) if task.is_legal_length(length)]
+        lengths: list[int] = []
+        for length in range(low, high + 1):
+            is_next = not lengths or length >= lengths[-1] + self.dense_every
+            if is_next and task.is_legal_length(length):
+                lengths.append(length)
         if not lengths and (longest := max_legal_length(task, low)):
             lengths = [longest]
         if not lengths:

@@ -21,9 +21,7 @@ def positions(scale: Scale = "small") -> Experiment:
     """Seventeen regular tasks by transformers of two layers, each position encoding, three seeds, certificates."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="transformer")
     settings: Settings = {"train": {"steps": 1_000, "batch_size": 64}}
-    plan = EvaluationPlan(
-        dense=(41, 60), dense_strings=32, long=((100, 128), (200, 128), (500, 128)), structured=((500, 32),)
-    )
+    plan = EvaluationPlan(dense_every=9, dense_strings=32, long=((500, 128),), structured=((500, 32),))
     return Experiment(
         title="Transformers by position encoding, our protocol",
         about=(

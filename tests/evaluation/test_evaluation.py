@@ -233,6 +233,20 @@ def test_plan_measures_what_the_task_has() -> None:
     assert {point.length for point in structured.points} == {49}
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "lengths"),
+    [("parity", {}, [41, 50, 59]), ("modular-arithmetic", {}, [41, 51]), ("tomita", {"index": 4}, [41, 50, 59])],
+)
+def test_plan_leaves_out_lengths_of_the_dense_range(name: str, fields: dict, lengths: list[int]) -> None:
+    """The next one measured is the first of the task's that is far enough from the last."""
+    task = make_task(name, **fields)
+    every = EvaluationPlan(dense=(41, 60), dense_strings=8)
+    plan = every.model_copy(update={"dense_every": 9})
+    assert [point.length for point in plan.measure_dense(Oracle(task), task).points] == lengths
+    assert not plan.covers(every)
+    assert "dense_every" not in every.model_dump(), "results of other plans are as they were"
+
+
 def test_plan_draws_independent_strings_for_recognition() -> None:
     task = make_task("tomita", index=4)
     plan = EvaluationPlan(dense=(5, 8), dense_strings=8, long=(), structured=())

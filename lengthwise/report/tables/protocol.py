@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.length_curve import LengthPoint
-from lengthwise.evaluation.plan import LongLength
+from lengthwise.evaluation.plan import EvaluationPlan, LongLength
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.runs import RunRow
@@ -15,9 +15,8 @@ def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> 
     """(what was measured, how) for each different way in which the runs were measured, with its chance level."""
     scores: dict[tuple[str, str], dict[str, list[LengthPoint]]] = {}
     for result, row in zip(results, rows, strict=True):
-        low, high = result.plan.dense
         parts = [
-            ("Dense range", _dense(row, low, high), row.dense.points),
+            ("Dense range", _dense(row, result.plan), row.dense.points),
             ("Long lengths", _long(result.plan.long), tuple(row.long.values())),
             ("Structured strings", _structured(result.plan.structured), row.structured),
         ]
@@ -27,18 +26,23 @@ def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> 
     return [(name, f"{sentence} {_chance(by_task)}") for (name, sentence), by_task in scores.items()]
 
 
-def _dense(row: RunRow, low: int, high: int) -> str:
+def _dense(row: RunRow, plan: EvaluationPlan) -> str:
+    (low, high), every = plan.dense, plan.dense_every
     strings = span([point.num_strings for point in row.dense.points])
+    apart = f", of lengths at least {every} apart," if every > 1 else ""
     if row.dense.protocol == "one-pass":
         return (
             f"One pass: {strings} random strings are read once, and each of their prefixes of {low:,} to {high:,} "
-            "symbols counts as a random string of its length, which for these tasks it is; lengths share strings, so "
-            "their scores are not independent of one another."
+            f"symbols{apart} counts as a random string of its length, which for these tasks it is; lengths share "
+            "strings, so their scores are not independent of one another."
         )
     lengths = {point.length for point in row.dense.points}
     if len(lengths) == 1:
         return f"Independent strings: {strings} of length {lengths.pop():,}, the same for all runs."
-    return f"Independent strings: {strings} are drawn again for each length from {low:,} to {high:,} that the task has."
+    return (
+        f"Independent strings: {strings} are drawn again for each length from {low:,} to {high:,} that the task "
+        f"has{apart.rstrip(',')}."
+    )
 
 
 def _long(lengths: Sequence[LongLength]) -> str:

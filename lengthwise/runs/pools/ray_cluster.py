@@ -1,5 +1,6 @@
 """A pool of Ray's: the nodes of a cluster, or processes of this machine. Plain tasks, a core each."""
 
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -58,10 +59,16 @@ def ray_pool(options: PoolOptions) -> Iterator[Pool]:
     import ray
 
     address = options.address(os.environ.get(ADDRESS))
-    own = {} if address else {"num_cpus": options.workers_or_default, "include_dashboard": False}
+    num_cpus, dashboard = (None, None) if address else (options.workers_or_default, False)  # of a cluster of our own
     with _handlers_kept():
         try:
-            ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+            ray.init(
+                address=address or "local",
+                num_cpus=num_cpus,
+                include_dashboard=dashboard,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
         except (OSError, RuntimeError, ValueError) as error:
             raise OSError(f"scheduler: Ray cannot be reached at {address or 'this machine'} ({error})") from None
     try:
