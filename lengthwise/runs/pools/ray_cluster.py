@@ -26,7 +26,7 @@ class RayExecutor(Executor):
     def __init__(self) -> None:
         import ray
 
-        self._task = ray.remote(_call).options(num_cpus=1, max_retries=MAX_RETRIES)
+        self._task: Any = ray.remote(_call).options(num_cpus=1, max_retries=MAX_RETRIES)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         future: Future[T] = Future()
