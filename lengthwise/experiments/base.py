@@ -22,7 +22,8 @@ class Cell(NamedTuple):
     """One entry of a table: the same configuration over several seeds, or seeds and rates.
 
     `published` is the paper's entry, as printed; `window` the lengths scored, where they are not the whole dense range;
-    `task` the one of its runs' `other_tasks` that is scored, where it is not the task that they learned.
+    `task` the one of its runs' `other_tasks` that is scored, where it is not the task that they learned; `part` the
+    name of the matrix that the cell stands in, where an experiment has several.
     """
 
     row: str
@@ -31,6 +32,7 @@ class Cell(NamedTuple):
     published: str = ""
     window: tuple[int, int] | None = None
     task: SymbolTask | None = None
+    part: str = ""
 
 
 class Experiment(NamedTuple):
@@ -46,6 +48,7 @@ class Experiment(NamedTuple):
     one does not, the cell is marked: how it scores beyond says nothing of generalization.
     `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
     `compared`: pairs of columns whose runs are compared seed by seed, in each row that has both.
+    `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
     `lacks`: what has to be given before its runs can be run, as a text that is not part of the package: a sentence.
     `main`: the columns of the page's first table, where they are not the usual ones.
     `study`: what else is computed, from the folder that holds the runs, or from none where there are no cells. The page
@@ -63,6 +66,7 @@ class Experiment(NamedTuple):
     compared: Sequence[tuple[str, str]] = ()
     study: Callable[[Path], object] | None = None
     main: Sequence[str] = ()
+    is_matrix: bool = False
     lacks: str = ""
 
     @property

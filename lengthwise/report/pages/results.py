@@ -7,6 +7,7 @@ from pathlib import Path
 from lengthwise.experiments.base import Experiment
 from lengthwise.files import write_by_rename
 from lengthwise.report.charts.pictures import pictures
+from lengthwise.report.pages.matrix import matrix_page
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.differences import differences
 from lengthwise.report.tables.experiment import about_columns, detail_table, main_table
@@ -57,17 +58,20 @@ def write_page(
     `runs` is the folder of the runs, which a study reads; `command` is what the page says repeats the experiment.
     """
     study = StudyPage([], {})
-    if experiment.study is not None and all(outcome.result is not None for outcome in outcomes):
+    if experiment.is_matrix:
+        study = matrix_page(experiment, outcomes, page.stem)
+    elif experiment.study is not None and all(outcome.result is not None for outcome in outcomes):
         study = STUDY_PAGES[name](experiment.study(runs), page.stem)
     charts = [(Path(file).suffix[1:], chart) for file, chart in study.pictures.items()]
     contents = (pictures(charts) if charts else None) or []
     page.parent.mkdir(parents=True, exist_ok=True)
-    drawn = [page.with_name(file) for file, _ in zip(study.pictures, contents, strict=False)]
-    for path, content in zip(drawn, contents, strict=True):
+    beside = [page.with_name(file) for file, _ in zip(study.pictures, contents, strict=False)]
+    beside += [page.with_name(file) for file in study.files]
+    for path, content in zip(beside, [*contents, *(text.encode() for text in study.files.values())], strict=True):
         write_by_rename(path, content)
     today = datetime.now(UTC).date()
     write_by_rename(page, markdown_page(name, scale, command, experiment, outcomes, today, study.sections).encode())
-    return [*drawn, page]
+    return [*beside, page]
 
 
 def markdown_page(
@@ -86,9 +90,22 @@ def markdown_page(
         lines = [f"- date: {today}", *(f"- {what}: {value}" for what, value in versions().items())]
         return "\n\n".join([*head, listing, *study, "## Where it comes from", "\n".join(lines)]) + "\n"
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    table = main_table(experiment, outcomes)
+    of_results = _matrix_parts if experiment.is_matrix else _table_parts
     parts = [
         *head,
+        *of_results(experiment, outcomes, listing, study),
+        *_measured(results),
+        _provenance(results, today),
+        f"All results, a line of JSON for each run: [{file_stem(name, scale)}.jsonl.gz](records/"
+        f"{file_stem(name, scale)}.jsonl.gz). With its option `recorded` the command counts these runs as finished.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table_parts(experiment: Experiment, outcomes: Sequence[Outcome], listing: str, study: Sequence[str]) -> list[str]:
+    """The main table with its columns explained, what the study found, and certificates."""
+    table = main_table(experiment, outcomes)
+    return [
         *table_paragraphs(table),
         *_SCORED[experiment.scored],
         definitions(about_columns(experiment, table)),
@@ -99,15 +116,21 @@ def markdown_page(
         *with_shallow_baselines(experiment, outcomes),
         *(paired_columns if experiment.scored == "perplexity" else differences)(experiment, outcomes),
         *_certificates(experiment, outcomes),
-        *_overflows(results),
+        *_overflows([outcome.result for outcome in outcomes if outcome.result is not None]),
         "## Protocol and provenance",
         _details(experiment, outcomes),
-        *_measured(results),
-        _provenance(results, today),
-        f"All results, a line of JSON for each run: [{file_stem(name, scale)}.jsonl.gz](records/"
-        f"{file_stem(name, scale)}.jsonl.gz). With its option `recorded` the command counts these runs as finished.",
     ]
-    return "\n\n".join(parts) + "\n"
+
+
+def _matrix_parts(experiment: Experiment, outcomes: Sequence[Outcome], listing: str, study: Sequence[str]) -> list[str]:
+    """The heat map and its tables, which have a line for each column; cells are in a file of their own."""
+    return [
+        *study,
+        listing,
+        *_notes(experiment),
+        *with_shallow_baselines(experiment, outcomes),
+        "## Protocol and provenance",
+    ]
 
 
 def _details(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:

@@ -1,6 +1,7 @@
 """Pages of studies: what an experiment computes besides its table of runs."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lengthwise.registry import Registry
@@ -8,10 +9,11 @@ from lengthwise.report.charts.pictures import Chart
 
 
 class StudyPage(NamedTuple):
-    """Sections of an experiment's page, and the charts that they show by the names of their files."""
+    """Sections of an experiment's page, the charts that they show and other files, by the names of these."""
 
     sections: list[str]
     pictures: Mapping[str, Chart]
+    files: Mapping[str, str] = MappingProxyType({})
 
 
 STUDY_PAGES: Registry[Callable[[Any, str], StudyPage]] = Registry("page of a study", "lengthwise.report.pages")

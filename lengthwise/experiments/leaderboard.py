@@ -1,0 +1,143 @@
+"""Every model on every regular task, by one protocol: what it learns from short strings, and what is proved of it."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiments.languages import LANGUAGES
+from lengthwise.runs.spec import RunSpec, Settings
+
+STEPS, BATCH_SIZE, SEEDS = 1_000, 64, (0, 1, 2)
+RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+"""The learning rates of which each model has one, the same on all tasks."""
+
+SUPERVISIONS: Mapping[str, str] = {"last answer": "last", "all prefixes": "prefix"}
+
+
+class Entrant(NamedTuple):
+    """A column: a model with its settings, and the learning rate that `leaderboard/rates` chose for it."""
+
+    column: str
+    model: str
+    settings: Settings
+    rate: float
+
+
+class Row(NamedTuple):
+    """A row: a task with its fields."""
+
+    name: str
+    task: str
+    fields: Settings
+
+
+ENTRANTS = (
+    Entrant("RNN", "rnn", {}, 1e-3),
+    Entrant("GRU", "gru", {}, 1e-2),
+    Entrant("LSTM", "lstm", {}, 1e-2),
+    Entrant("Transformer", "transformer", {}, 1e-3),
+    Entrant("Transformer, rotary", "transformer", {"positions": "rotary"}, 1e-3),
+    Entrant("RegularGPT", "regular-gpt", {}, 3e-3),
+    Entrant("diagonal", "diagonal-linear-rnn", {"transitions": "input-dependent"}, 1e-3),
+    Entrant("block-diagonal", "block-linear-rnn", {}, 3e-3),
+    Entrant("finite machine", "block-linear-rnn", {"block_dim": 64, "hidden": 0, "read": "mixture"}, 1e-1),
+)
+
+ROWS = (
+    *(Row(language.row, language.task, language.fields) for language in LANGUAGES),
+    *(Row(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
+)
+
+HELD_OUT = Row("Sum(5)", "sum", {"modulus": 5})
+"""The task that chooses learning rates; the leaderboard itself does not have it."""
+
+_ABOUT_RUNS = (
+    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn (at most "
+    f"{STEPS * BATCH_SIZE * 20.5 / 1e6:.1f} million symbols), a cosine schedule after 200 steps of warm-up, no weight "
+    "decay, no augmentation, width 64 and one layer (transformers: two) where a model does not say otherwise"
+)
+
+
+def entrant_cells(entrant: Entrant, scale: Scale) -> list[Cell]:
+    """All cells of a column, both supervisions."""
+    return [
+        Cell(row.name, entrant.column, _specs(entrant, row, supervision, scale, SEEDS), part=part)
+        for part, supervision in SUPERVISIONS.items()
+        for row in ROWS
+    ]
+
+
+def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
+    """The leaderboard of these models."""
+    plan = EvaluationPlan(
+        dense_every=9, dense_strings=64, long=((10_000, 16),), structured=((500, 16),), certificate=True
+    )
+    return Experiment(
+        title="Leaderboard: regular tasks by one protocol",
+        about=(
+            "Every model on every task, once with only the answer to the whole string and once with the answers to all "
+            "prefixes, three seeds, final weights: nothing is selected, no setting depends on the task, and each net "
+            "has a certificate or a string that it answers wrongly."
+        ),
+        notes=(
+            f"Budget, the same for all: {_ABOUT_RUNS}.",
+            "Learning rate: one for each model, by `leaderboard/rates`: of "
+            f"{', '.join(f'{rate:g}' for rate in RATES)} the one with the lowest final training loss on "
+            f"{HELD_OUT.name}, which is not in the table.",
+            "Published numbers of these models come from a hundred to a thousand times as many symbols, and are often "
+            "the best of several checkpoints, rates or seeds.",
+            "Modular Arithmetic has the usual precedence and odd lengths. D_n and Tomita n draw near misses, and count "
+            "at lengths at which both answers occur.",
+        ),
+        cells=[cell for entrant in entrants for cell in entrant_cells(entrant, scale)],
+        plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
+        is_matrix=True,
+    )
+
+
+@EXPERIMENTS.register("leaderboard")
+def leaderboard(scale: Scale = "small") -> Experiment:
+    """All models by one protocol: regular tasks, last answers and all prefixes, three seeds, with certificates."""
+    return leaderboard_of(ENTRANTS, scale)
+
+
+def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
+    """The search for the learning rates of these models."""
+    return Experiment(
+        title="Learning rates of the leaderboard",
+        about=(
+            f"Each model on {HELD_OUT.name}, answers to all prefixes, one seed, at {len(RATES)} learning rates. The "
+            "lowest loss at the end of training chooses; nothing measured beyond the training lengths does."
+        ),
+        notes=(f"As in `leaderboard`: {_ABOUT_RUNS}.",),
+        cells=[
+            Cell(
+                HELD_OUT.name,
+                entrant.column,
+                tuple(
+                    spec
+                    for rate in RATES
+                    for spec in _specs(entrant._replace(rate=rate), HELD_OUT, "prefix", scale, SEEDS[:1])
+                ),
+            )
+            for entrant in entrants
+        ],
+        plan=SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_every=9, dense_strings=64, long=((40, 256),)),
+        scored="search",
+        fit=(64, 0.99) if scale == "smoke" else (40, 0.99),
+    )
+
+
+@EXPERIMENTS.register("leaderboard/rates")
+def leaderboard_rates(scale: Scale = "small") -> Experiment:
+    """The learning rate of each model of the leaderboard, chosen on a task that the leaderboard does not have."""
+    return rates_of(ENTRANTS, scale)
+
+
+def _specs(entrant: Entrant, row: Row, supervision: str, scale: Scale, seeds: Sequence[int]) -> tuple[RunSpec, ...]:
+    optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
+    lengths: Settings = {"min_length": 1, "lengths": "mostly-balanced", "length_sampling": "short-first"}
+    train: Settings = {"steps": STEPS, "batch_size": BATCH_SIZE, "supervision": supervision, "optimizer": optimizer}
+    given: Settings = {"task": row.fields, "model": entrant.settings, "train": {**lengths, **train}}
+    return ScaledSpecs(scale, seeds, entrant.model)(row.task, given, preset="recurrent")

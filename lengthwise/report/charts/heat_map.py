@@ -1,0 +1,76 @@
+"""Rows by columns as a heat map: accuracy as color and number, the level of certificates as a mark."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from lengthwise.experiments.base import Experiment
+from lengthwise.report.tables.matrix import Entry
+
+STEP_X, STEP_Y = 23, 17
+"""Pixels of a cell."""
+
+COLORS = ("#f4f1ec", "#1f8a70")
+MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
+"""Colors of the marks of those levels that say something of every length, or of all up to one."""
+
+
+def heat_map(experiment: Experiment, found: Sequence[Entry]) -> alt.HConcatChart:
+    """A panel for each part: the mean accuracy in percent, cut, on a color that begins at chance.
+
+    A dot is the lowest level that all runs of a cell have.
+    """
+    rows = list(dict.fromkeys(cell.row for cell in experiment.cells))
+    columns = list(dict.fromkeys(cell.column for cell in experiment.cells))
+    parts = list(dict.fromkeys(cell.part for cell in experiment.cells))
+    panels = [
+        _panel(part, rows, columns, [entry for entry in found if entry.cell.part == part], index == 0)
+        for index, part in enumerate(parts)
+    ]
+    chart: alt.HConcatChart = alt.hconcat(*panels, spacing=10).configure_view(stroke="#dddddd")
+    return chart
+
+
+def _panel(
+    part: str, rows: Sequence[str], columns: Sequence[str], found: Sequence[Entry], is_first: bool
+) -> alt.LayerChart:
+    values = alt.InlineData(values=[_value(entry) for entry in found])
+    x = alt.X("column:N", sort=list(columns), scale=alt.Scale(domain=list(columns)), title=None)
+    x = x.axis(orient="top", labelAngle=-55, labelLimit=150, ticks=False, domain=False)
+    y = alt.Y("row:N", sort=list(rows), scale=alt.Scale(domain=list(rows)), title=None)
+    y = y.axis(labels=is_first, ticks=False, domain=False, labelLimit=150)
+    above = alt.Scale(domain=[0, 1], range=list(COLORS), clamp=True)
+    base = alt.Chart(values, title=part).encode(x=x, y=y)
+    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=alt.Color("above:Q", scale=above, legend=None))
+    ink = alt.condition("datum.above > 0.6", alt.value("white"), alt.value("#333333"))
+    numbers = base.mark_text(fontSize=8.5, dx=-2).encode(text="percent:N", color=ink)
+    levels = alt.Scale(domain=list(MARKS), range=list(MARKS.values()))
+    dots = (
+        base.transform_filter(alt.FieldOneOfPredicate("level", list(MARKS)))
+        .mark_point(filled=True, size=26, xOffset=8, yOffset=-4, stroke="white", strokeWidth=0.6, opacity=1)
+        .encode(fill=alt.Fill("level:N", scale=levels, legend=alt.Legend(title="all seeds") if is_first else None))
+    )
+    panel: alt.LayerChart = (
+        alt.layer(squares, numbers, dots)
+        .resolve_scale(color="independent")
+        .properties(width=STEP_X * len(columns), height=STEP_Y * len(rows))
+    )
+    return panel
+
+
+def _value(entry: Entry) -> dict[str, Any]:
+    room = 1 - entry.chance
+    above = (entry.mean - entry.chance) / room if room > 0 else 1.0
+    share = round(100 * entry.mean, 9)  # 57 % is less than that in floats, and 99.99 % is no 100
+    return {
+        "row": entry.cell.row,
+        "column": entry.cell.column,
+        "above": max(0.0, above),
+        "percent": NO_NUMBER if math.isnan(entry.mean) else str(math.floor(share)),
+        "level": entry.level,
+    }
+
+
+NO_NUMBER = "-"

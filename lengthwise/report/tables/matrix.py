@@ -1,0 +1,155 @@
+"""Rows by columns: each cell of an experiment in numbers, each column in a line, and all of it as CSV."""
+
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.tables.cells import accuracies_scored, long_accuracies, results_of
+from lengthwise.report.tables.levels import LEVELS
+from lengthwise.report.tables.numbers import NOTHING, percent, span
+from lengthwise.report.tables.table import Table
+from lengthwise.runs.pools.outcome import Outcome
+
+
+class Entry(NamedTuple):
+    """A cell that has results: over its runs the mean and lowest accuracy, the lowest at the longest length, and so on.
+
+    `chance` is the mean score of the best constant answer; `levels` counts certificates.
+    """
+
+    cell: Cell
+    num_runs: int
+    mean: float
+    lowest: float
+    at_longest: float
+    solved: int
+    chance: float
+    levels: Counter[str]
+    steps: int
+    parameters: int
+    cpu_seconds: float
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of its runs have a result."""
+        return self.num_runs == len(self.cell.specs)
+
+    @property
+    def level(self) -> str:
+        """The lowest level of the runs, where all of them have certificates."""
+        names = list(LEVELS)
+        return max(self.levels, key=names.index) if self.levels.total() == len(self.cell.specs) else ""
+
+
+def entries(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entry]:
+    """The cells that have results, in the experiment's order."""
+    longest = max((length for length, _ in experiment.plan.long), default=0)
+    found = []
+    for cell in experiment.cells:
+        if not (results := results_of(cell, outcomes)):
+            continue
+        curves = [accuracies_scored(result, cell, experiment) for result in results]
+        scores = [point.baseline for curve in curves for point in curve.points]
+        found.append(
+            Entry(
+                cell=cell,
+                num_runs=len(results),
+                mean=sum(curve.mean() for curve in curves) / len(curves),
+                lowest=min(curve.min() for curve in curves),
+                at_longest=min(long_accuracies(results, longest), default=math.nan),
+                solved=sum(curve.min() == 1.0 for curve in curves),
+                chance=sum(scores) / len(scores) if scores else math.nan,
+                levels=Counter(result.certificate.level for result in results if result.certificate),
+                steps=max(result.training.step for result in results),
+                parameters=results[0].num_parameters,
+                cpu_seconds=sum(result.training.cpu_seconds for result in results),
+            )
+        )
+    return found
+
+
+def column_table(experiment: Experiment, found: Sequence[Entry]) -> Table:
+    """One line for each column: what it cost, and for each part how many cells it has and how it does over them."""
+    parts = list(dict.fromkeys(cell.part for cell in experiment.cells))
+    names = [name for part in parts for name in (f"{part}: mean", "solved", "proved", "refuted", "cells")]
+    lines = []
+    for column in dict.fromkeys(cell.column for cell in experiment.cells):
+        own = [entry for entry in found if entry.cell.column == column]
+        runs = sum(entry.num_runs for entry in own)
+        cost = f"{sum(entry.cpu_seconds for entry in own) / runs:.0f}" if runs else NOTHING
+        total = sum(cell.column == column for cell in experiment.cells) // len(parts)
+        scores = [
+            text for part in parts for text in _scores([entry for entry in own if entry.cell.part == part], total)
+        ]
+        lines.append((column, span([entry.parameters for entry in own]), cost, *scores))
+    return Table(("model", "parameters", "CPU s a run", *names), tuple(lines))
+
+
+def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
+    """Mean over cells, runs that are solved, proved and refuted, and of how many cells."""
+    if not own:
+        return (*[NOTHING] * 4, f"0 of {total}")
+    runs = sum(entry.num_runs for entry in own)
+    counts = (
+        sum(entry.solved for entry in own),
+        *(sum(entry.levels[level] for entry in own) for level in ("proved", "refuted")),
+    )
+    complete = sum(entry.is_complete for entry in own)
+    mean = percent(sum(entry.mean for entry in own) / len(own))
+    return (mean, *(f"{count} of {runs}" for count in counts), f"{complete} of {total}")
+
+
+def published_table(found: Sequence[Entry]) -> Table:
+    """One line for each cell of which a paper prints a number, with its protocol."""
+    lines = [
+        (entry.cell.row, entry.cell.column, entry.cell.part, percent(entry.mean), entry.cell.published)
+        for entry in found
+        if entry.cell.published
+    ]
+    return Table(("row", "model", "supervision", "ours, mean", "published"), tuple(lines))
+
+
+def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    """(why there is no result, how many runs of which columns)."""
+    columns = {spec.id: cell.column for cell in experiment.cells for spec in cell.specs}
+    reasons: dict[str, Counter[str]] = {}
+    for outcome in outcomes:
+        if outcome.result is None:
+            reasons.setdefault(outcome.reason, Counter())[columns[outcome.spec.id]] += 1
+    return [
+        (reason, ", ".join(f"{column} ({count})" for column, count in counts.items()))
+        for reason, counts in reasons.items()
+    ]
+
+
+def matrix_csv(found: Iterable[Entry]) -> str:
+    """All entries as CSV, numbers in full."""
+    text = io.StringIO()
+    lines = [_csv_line(entry) for entry in found]
+    writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+def _csv_line(entry: Entry) -> dict[str, str | int]:
+    return {
+        "part": entry.cell.part,
+        "row": entry.cell.row,
+        "column": entry.cell.column,
+        "runs": entry.num_runs,
+        "mean": f"{entry.mean:.6f}",
+        "lowest": f"{entry.lowest:.6f}",
+        "at_longest": f"{entry.at_longest:.6f}",
+        "solved": entry.solved,
+        "chance": f"{entry.chance:.6f}",
+        **{level: entry.levels[level] for level in LEVELS},
+        "steps": entry.steps,
+        "parameters": entry.parameters,
+        "cpu_seconds": f"{entry.cpu_seconds:.1f}",
+        "published": entry.cell.published,
+    }
