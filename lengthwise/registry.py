@@ -4,9 +4,13 @@ And names of a package that are imported when they are first used.
 """
 
 import importlib
+import importlib.util
+import os
 import pkgutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 Member = TypeVar("Member")
@@ -38,6 +42,37 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(importlib.import_module(homes[name]), name)
 
     return get
+
+
+EXTENSIONS = "LENGTHWISE_EXTENSIONS"
+"""The environment variable that names Python files of users, whose members count as the package's, in workers, too."""
+
+_loaded: set[Path] = set()
+
+
+def load_extensions() -> None:
+    """Run the files that `LENGTHWISE_EXTENSIONS` names, with `os.pathsep` between them, each once in a process.
+
+    Raises:
+        ValueError: there is no such file, or it raises an exception.
+    """
+    for name in filter(None, os.environ.get(EXTENSIONS, "").split(os.pathsep)):
+        path = Path(name).resolve()
+        if path in _loaded:
+            continue
+        if path.suffix != ".py" or not path.is_file():
+            raise ValueError(f"{EXTENSIONS}: expected Python files, got {name}, which is none; write its path")
+        _loaded.add(path)  # before it runs: what it registers looks into registries, which load extensions
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None  # as its name ends in .py
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(path.stem, module)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            _loaded.discard(path)
+            raise ValueError(f"{name}: {type(error).__name__}: {error}") from error
 
 
 class Registry(Mapping[str, Member], Generic[Member]):
@@ -74,6 +109,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
             self._discovered = True  # while modules of the package are imported, they may look up each other's members
             try:
                 discover(self._package)
+                load_extensions()
             except BaseException:
                 self._discovered = False
                 raise

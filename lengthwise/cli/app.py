@@ -17,6 +17,7 @@ from lengthwise.cli import (
     compiling,
     experimenting,
     exporting,
+    leaderboard,
     learning,
     machines,
     measuring,
@@ -39,6 +40,7 @@ app = App(
 
 GROUPS = (
     experimenting,
+    leaderboard,
     catalogue,
     training,
     measuring,

@@ -87,8 +87,7 @@ def reproduce(
 
     options, given = PoolOptions(workers, scheduler), {"pool": pool, "scheduler": scheduler, "shard": shard}
     _check_page_only(page_only, given)
-    console = Output()
-    experiment = EXPERIMENTS[name](parse_scale(scale)).select(row, column)
+    console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     if experiment.lacks:
         raise ValueError(experiment.lacks)
     records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"
@@ -103,9 +102,10 @@ def reproduce(
             if shard is not None:
                 return _run_shard(shard, experiment, runs, console, options, pool)
             outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool)
+    code = print_outcomes(experiment, outcomes, console)
     if row is None and column is None:
-        return _write(name, scale, experiment, outcomes, runs, pages, before, console)
-    return _print(experiment, outcomes, console)
+        write_results(name, scale, experiment, outcomes, runs, pages, before, console)
+    return code
 
 
 def _check_page_only(page_only: bool, given: dict[str, str | None]) -> None:
@@ -137,17 +137,20 @@ def _run_shard(
     return 1 if failed else 0
 
 
-def _print(experiment: "Experiment", outcomes: "list[Outcome]", console: Output) -> int:
+def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console: Output) -> int:
     """Show the table and the runs that failed; the exit code."""
     from lengthwise.report.pages.terminal import print_failures, print_table
     from lengthwise.report.tables.experiment import main_table
+    from lengthwise.report.tables.matrix import column_table, entries_of
 
-    if experiment.cells:
+    if experiment.is_matrix:
+        print_table(console, experiment.title, column_table(experiment, entries_of(experiment, outcomes)))
+    elif experiment.cells:
         print_table(console, experiment.title, main_table(experiment, outcomes))
     return 1 if print_failures(console, outcomes) else 0
 
 
-def _write(
+def write_results(
     name: str,
     scale: str,
     experiment: "Experiment",
@@ -156,8 +159,8 @@ def _write(
     pages: Path,
     before: "list[RunResult]",
     console: Output,
-) -> int:
-    """Write the page and the records, and show the table; the exit code."""
+) -> None:
+    """Write the page and the records."""
     from lengthwise.report.pages.results import file_stem, write_page
     from lengthwise.runs.records import with_earlier, write_records
 
@@ -165,11 +168,9 @@ def _write(
     if experiment.cells:
         results = [outcome.result for outcome in outcomes if outcome.result is not None]
         write_records(pages / "records" / f"{stem}.jsonl.gz", with_earlier(results, before, experiment.specs))
-    code = _print(experiment, outcomes, console)
     command = f"lengthwise reproduce {name} --scale {scale}"
     for path in write_page(name, scale, command, experiment, outcomes, runs, pages / f"{stem}.md"):
         console.print_line(f"wrote {path}")
-    return code
 
 
 COMMANDS = {"demo": demo, "reproduce": reproduce}

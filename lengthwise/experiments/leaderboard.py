@@ -41,7 +41,9 @@ ENTRANTS = (
     Entrant("RegularGPT", "regular-gpt", {}, 3e-3),
     Entrant("diagonal", "diagonal-linear-rnn", {"transitions": "input-dependent"}, 1e-3),
     Entrant("block-diagonal", "block-linear-rnn", {}, 3e-3),
-    Entrant("finite machine", "block-linear-rnn", {"block_dim": 64, "hidden": 0, "read": "mixture"}, 1e-1),
+    Entrant(
+        "finite machine", "block-linear-rnn", {"d_model": 64, "block_dim": 64, "hidden": 0, "read": "mixture"}, 1e-1
+    ),
 )
 
 ROWS = (
@@ -137,7 +139,9 @@ def leaderboard_rates(scale: Scale = "small") -> Experiment:
 
 def _specs(entrant: Entrant, row: Row, supervision: str, scale: Scale, seeds: Sequence[int]) -> tuple[RunSpec, ...]:
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
-    lengths: Settings = {"min_length": 1, "lengths": "mostly-balanced", "length_sampling": "short-first"}
+    # The strings of smoke runs are too short for all elements of S_5.
+    kind = "legal" if scale == "smoke" else "mostly-balanced"
+    lengths: Settings = {"min_length": 1, "lengths": kind, "length_sampling": "short-first"}
     train: Settings = {"steps": STEPS, "batch_size": BATCH_SIZE, "supervision": supervision, "optimizer": optimizer}
     given: Settings = {"task": row.fields, "model": entrant.settings, "train": {**lengths, **train}}
     return ScaledSpecs(scale, seeds, entrant.model)(row.task, given, preset="recurrent")

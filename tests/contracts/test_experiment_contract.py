@@ -29,7 +29,7 @@ def made(name: str, scale: Scale) -> Experiment:
 def check_complete(name: str, experiment: Experiment) -> None:
     assert experiment.title
     assert experiment.about
-    entries = [(cell.row, cell.column) for cell in experiment.cells]
+    entries = [(cell.row, cell.column, cell.part) for cell in experiment.cells]
     assert len(set(entries)) == len(entries)
     assert entries or experiment.study
     assert (experiment.study is not None) == (name in STUDY_PAGES)
@@ -76,11 +76,13 @@ def test_runs_at_smoke_scale_and_writes_its_page(name: str, runs: Path, tmp_path
         name, "smoke", f"lengthwise reproduce {name}", experiment, outcomes, runs, tmp_path / "page.md"
     )
     page = path.read_text().replace("\N{NO-BREAK SPACE}", " ")
-    assert all(text in page for cell in experiment.cells for text in (cell.row, cell.column, cell.published))
+    cells_at = [path, *(picture for picture in pictures if picture.suffix == ".csv")]
+    text = "".join(file.read_text() for file in cells_at).replace("\N{NO-BREAK SPACE}", " ")
+    assert all(part in text for cell in experiment.cells for part in (cell.row, cell.column, cell.published))
     for picture in pictures:
         assert picture.stat().st_size > 0
         assert f"]({picture.name})" in page
-    assert bool(pictures) == (experiment.study is not None)
+    assert bool(pictures) == (experiment.study is not None or experiment.is_matrix)
     assert f"lengthwise reproduce {name}\n" in page
     assert "commit:" in page
     assert "## Without a result" not in page
@@ -91,7 +93,9 @@ def test_a_cell_is_selected_by_row_and_column(name: str) -> None:
     assert experiment.select().specs == experiment.specs
     for cell in experiment.cells:
         assert cell in experiment.select(row=cell.row).cells
-        assert experiment.select(cell.row, cell.column).cells == [cell]
+        selected = experiment.select(cell.row, cell.column).cells
+        assert cell in selected
+        assert {(other.row, other.column) for other in selected} == {(cell.row, cell.column)}
     for axis in ("row", "column"):
         with pytest.raises(ValueError, match=rf"^{axis}: no cell is in {axis} 'none of these'"):
             experiment.select(**{axis: "none of these"})

@@ -17,7 +17,7 @@ MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
 """Colors of the marks of those levels that say something of every length, or of all up to one."""
 
 
-def heat_map(experiment: Experiment, found: Sequence[Entry]) -> alt.HConcatChart:
+def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatChart:
     """A panel for each part: the mean accuracy in percent, cut, on a color that begins at chance.
 
     A dot is the lowest level that all runs of a cell have.
@@ -26,7 +26,7 @@ def heat_map(experiment: Experiment, found: Sequence[Entry]) -> alt.HConcatChart
     columns = list(dict.fromkeys(cell.column for cell in experiment.cells))
     parts = list(dict.fromkeys(cell.part for cell in experiment.cells))
     panels = [
-        _panel(part, rows, columns, [entry for entry in found if entry.cell.part == part], index == 0)
+        _panel(part, rows, columns, [entry for entry in entries if entry.cell.part == part], index == 0)
         for index, part in enumerate(parts)
     ]
     chart: alt.HConcatChart = alt.hconcat(*panels, spacing=10).configure_view(stroke="#dddddd")
@@ -34,9 +34,9 @@ def heat_map(experiment: Experiment, found: Sequence[Entry]) -> alt.HConcatChart
 
 
 def _panel(
-    part: str, rows: Sequence[str], columns: Sequence[str], found: Sequence[Entry], is_first: bool
+    part: str, rows: Sequence[str], columns: Sequence[str], entries: Sequence[Entry], is_first: bool
 ) -> alt.LayerChart:
-    values = alt.InlineData(values=[_value(entry) for entry in found])
+    values = alt.InlineData(values=[_value(entry) for entry in entries])
     x = alt.X("column:N", sort=list(columns), scale=alt.Scale(domain=list(columns)), title=None)
     x = x.axis(orient="top", labelAngle=-55, labelLimit=150, ticks=False, domain=False)
     y = alt.Y("row:N", sort=list(rows), scale=alt.Scale(domain=list(rows)), title=None)
@@ -61,8 +61,7 @@ def _panel(
 
 
 def _value(entry: Entry) -> dict[str, Any]:
-    room = 1 - entry.chance
-    above = (entry.mean - entry.chance) / room if room > 0 else 1.0
+    above = (entry.mean - entry.chance) / (1 - entry.chance) if entry.chance < 1 else 1.0
     share = round(100 * entry.mean, 9)  # 57 % is less than that in floats, and 99.99 % is no 100
     return {
         "row": entry.cell.row,

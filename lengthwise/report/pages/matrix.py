@@ -6,32 +6,34 @@ from lengthwise.experiments.base import Experiment
 from lengthwise.report.charts.heat_map import heat_map
 from lengthwise.report.pages.study import StudyPage
 from lengthwise.report.tables.markdown import table_paragraphs
-from lengthwise.report.tables.matrix import column_table, entries, matrix_csv, missing, published_table
+from lengthwise.report.tables.matrix import column_table, entries_of, matrix_csv, missing, published_table
+from lengthwise.report.tables.numbers import span
 from lengthwise.runs.pools.outcome import Outcome
 
 
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:
     """Its sections, the heat map and the table of all cells; what is not run yet is counted."""
-    found = entries(experiment, outcomes)
-    if not found:
+    entries = entries_of(experiment, outcomes)
+    if not entries:
         return StudyPage(["No run is finished yet."], {})
-    runs = sum(entry.num_runs for entry in found)
-    published = published_table(found)
+    lengths = span(experiment.plan.dense)
+    runs = sum(entry.num_runs for entry in entries)
+    published = published_table(entries)
     sections = [
         f"![Accuracy by task and model]({stem}.svg)",
-        "Numbers: the mean accuracy of final answers over seeds and lengths 41-500, in percent, cut, never rounded up. "
-        "Colors begin at chance. A dot: the lowest level that all seeds have, proved, bounded or extracted; a cell "
+        f"Numbers: the mean accuracy of final answers over seeds and lengths {lengths}, in percent, cut, never rounded "
+        "up. Colors begin at chance. A dot: the lowest level that all seeds have, proved, bounded or extracted; a cell "
         "without one has a seed that is refuted, or about which nothing is known beyond tests.",
         f"{runs:,} of {len(experiment.specs):,} runs are finished. All cells, with numbers in full: "
         f"[{stem}.csv]({stem}.csv).",
         "## What each model does, and what it costs",
-        *table_paragraphs(column_table(experiment, found).without_empty()),
+        *table_paragraphs(column_table(experiment, entries).without_empty()),
         "*mean*: over cells; compare models only where *cells*, those of which all runs are finished, are all. "
-        "*solved*: runs without an error at 41-500. *proved*, *refuted*: runs with such a certificate.",
-        *(["## Published numbers beside ours", *table_paragraphs(published)] if published.lines else []),
+        f"*solved*: runs without an error at {lengths}. *proved*, *refuted*: runs with such a certificate.",
+        *(["## Published numbers next to ours", *table_paragraphs(published)] if published.lines else []),
     ]
     if lacking := missing(experiment, outcomes):
         sections += ["## Not run", "\n".join(f"- {reason}: {columns}" for reason, columns in lacking)]
     return StudyPage(
-        sections, {f"{stem}.svg": heat_map(experiment, found).to_dict()}, {f"{stem}.csv": matrix_csv(found)}
+        sections, {f"{stem}.svg": heat_map(experiment, entries).to_dict()}, {f"{stem}.csv": matrix_csv(entries)}
     )

@@ -65,13 +65,13 @@ def write_page(
     charts = [(Path(file).suffix[1:], chart) for file, chart in study.pictures.items()]
     contents = (pictures(charts) if charts else None) or []
     page.parent.mkdir(parents=True, exist_ok=True)
-    beside = [page.with_name(file) for file, _ in zip(study.pictures, contents, strict=False)]
-    beside += [page.with_name(file) for file in study.files]
-    for path, content in zip(beside, [*contents, *(text.encode() for text in study.files.values())], strict=True):
+    paths = [page.with_name(file) for file, _ in zip(study.pictures, contents, strict=False)]
+    paths += [page.with_name(file) for file in study.files]
+    for path, content in zip(paths, [*contents, *(text.encode() for text in study.files.values())], strict=True):
         write_by_rename(path, content)
     today = datetime.now(UTC).date()
     write_by_rename(page, markdown_page(name, scale, command, experiment, outcomes, today, study.sections).encode())
-    return [*beside, page]
+    return [*paths, page]
 
 
 def markdown_page(

@@ -45,16 +45,16 @@ class Entry(NamedTuple):
         return max(self.levels, key=names.index) if self.levels.total() == len(self.cell.specs) else ""
 
 
-def entries(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entry]:
+def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entry]:
     """The cells that have results, in the experiment's order."""
     longest = max((length for length, _ in experiment.plan.long), default=0)
-    found = []
+    entries = []
     for cell in experiment.cells:
         if not (results := results_of(cell, outcomes)):
             continue
         curves = [accuracies_scored(result, cell, experiment) for result in results]
         scores = [point.baseline for curve in curves for point in curve.points]
-        found.append(
+        entries.append(
             Entry(
                 cell=cell,
                 num_runs=len(results),
@@ -69,16 +69,16 @@ def entries(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entry]:
                 cpu_seconds=sum(result.training.cpu_seconds for result in results),
             )
         )
-    return found
+    return entries
 
 
-def column_table(experiment: Experiment, found: Sequence[Entry]) -> Table:
+def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
     """One line for each column: what it cost, and for each part how many cells it has and how it does over them."""
     parts = list(dict.fromkeys(cell.part for cell in experiment.cells))
-    names = [name for part in parts for name in (f"{part}: mean", "solved", "proved", "refuted", "cells")]
+    names = [f"{part}: {name}" for part in parts for name in ("mean", "solved", "proved", "refuted", "cells")]
     lines = []
     for column in dict.fromkeys(cell.column for cell in experiment.cells):
-        own = [entry for entry in found if entry.cell.column == column]
+        own = [entry for entry in entries if entry.cell.column == column]
         runs = sum(entry.num_runs for entry in own)
         cost = f"{sum(entry.cpu_seconds for entry in own) / runs:.0f}" if runs else NOTHING
         total = sum(cell.column == column for cell in experiment.cells) // len(parts)
@@ -103,11 +103,11 @@ def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
     return (mean, *(f"{count} of {runs}" for count in counts), f"{complete} of {total}")
 
 
-def published_table(found: Sequence[Entry]) -> Table:
+def published_table(entries: Sequence[Entry]) -> Table:
     """One line for each cell of which a paper prints a number, with its protocol."""
     lines = [
         (entry.cell.row, entry.cell.column, entry.cell.part, percent(entry.mean), entry.cell.published)
-        for entry in found
+        for entry in entries
         if entry.cell.published
     ]
     return Table(("row", "model", "supervision", "ours, mean", "published"), tuple(lines))
@@ -126,10 +126,10 @@ def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
     ]
 
 
-def matrix_csv(found: Iterable[Entry]) -> str:
+def matrix_csv(entries: Iterable[Entry]) -> str:
     """All entries as CSV, numbers in full."""
     text = io.StringIO()
-    lines = [_csv_line(entry) for entry in found]
+    lines = [_csv_line(entry) for entry in entries]
     writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)

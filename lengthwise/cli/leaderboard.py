@@ -1,0 +1,106 @@
+"""The command that puts models of one's own on the leaderboard."""
+
+import inspect
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from lengthwise.cli.devices import check_alone
+from lengthwise.cli.experimenting import print_outcomes, reproduce, write_results
+from lengthwise.cli.options import Root, Workers
+from lengthwise.cli.streams import Output
+from lengthwise.registry import EXTENSIONS, load_extensions
+
+if TYPE_CHECKING:
+    from lengthwise.experiments.base import Scale
+    from lengthwise.experiments.leaderboard import Entrant
+    from lengthwise.runs.pools.base import PoolOptions
+
+
+def leaderboard(
+    *,
+    model: Annotated[
+        str | None,
+        Parameter(help="A model's name, or a Python file that registers models: run their cells alone."),
+    ] = None,
+    scale: Annotated[str, Parameter(help="smoke (seconds) or small (the real thing).")] = "small",
+    workers: Annotated[Workers | None, Parameter(help="Runs run at a time, one core each; 2 if not given.")] = None,
+    runs: Root = Path("runs"),
+    pages: Annotated[Path, Parameter(help="Folder for the page, with the records of all other models.")] = Path(
+        "docs/results"
+    ),
+) -> int:
+    """Measure all models on all regular tasks by one protocol, or add your own to those on record.
+
+    A model of yours gets its learning rate as all others got theirs: by the lowest training loss on the task that
+    `leaderboard/rates` has. Its file is loaded as if the environment variable LENGTHWISE_EXTENSIONS named it, which
+    makes it known to every other command, too. The page is written again, with your column last.
+    """
+    from lengthwise.cli.progress import run_all
+    from lengthwise.experiments.base import parse_scale
+    from lengthwise.experiments.leaderboard import ENTRANTS, leaderboard_of
+    from lengthwise.report.pages.results import file_stem
+    from lengthwise.runs.pools.base import PoolOptions
+    from lengthwise.runs.pools.outcome import finished
+    from lengthwise.runs.records import read_records, restore
+
+    records = pages / "records" / f"{file_stem('leaderboard', scale)}.jsonl.gz"
+    if model is None:
+        has_records = records.exists()
+        return reproduce("leaderboard", scale=scale, workers=workers, runs=runs, pages=pages, recorded=has_records)
+    check_alone("model", "lengthwise train")
+    console, options, size = Output(), PoolOptions(workers), parse_scale(scale)
+    names = _models_of(model)
+    taken = {entrant.model: entrant.column for entrant in ENTRANTS}
+    for name in names:
+        if name in taken:
+            raise ValueError(
+                f"model: expected one that is not on the leaderboard, got {name}, which is there as {taken[name]!r}; "
+                f"`lengthwise reproduce leaderboard --column {taken[name]!r}` runs its cells"
+            )
+    added = [_with_rate(name, size, runs, console, options) for name in names]
+    before = read_records(records) if records.exists() else []
+    restore(before, runs)
+    own, whole = leaderboard_of(added, size), leaderboard_of([*ENTRANTS, *added], size)
+    outcomes = run_all(own.specs, own.plans, runs, console, options)
+    code = print_outcomes(own, outcomes, console)
+    everything = finished(whole.specs, runs, whole.plans)
+    write_results("leaderboard", scale, whole, everything, runs, pages, before, console)
+    return code
+
+
+def _models_of(text: str) -> list[str]:
+    """The name of a model, or those that a file registers."""
+    from lengthwise.models.base import MODELS
+
+    if not text.endswith(".py"):
+        return [MODELS[text].name]
+    path = str(Path(text).resolve())
+    os.environ[EXTENSIONS] = os.pathsep.join(filter(None, [os.environ.get(EXTENSIONS), path]))
+    load_extensions()
+    names = [name for name, registered in MODELS.items() if inspect.getsourcefile(registered) == path]
+    if not names:
+        raise ValueError(f"model: expected a file that registers a model, got {text}, which registers none")
+    return names
+
+
+def _with_rate(name: str, scale: "Scale", runs: Path, console: Output, options: "PoolOptions") -> "Entrant":
+    """The model with the learning rate whose net has the lowest training loss on the task that is held out."""
+    from lengthwise.cli.progress import run_all
+    from lengthwise.experiments.leaderboard import RATES, Entrant, rates_of
+    from lengthwise.report.tables.cells import best_by_loss
+
+    search = rates_of([Entrant(name, name, {}, RATES[0])], scale)
+    outcomes = run_all(search.specs, search.plans, runs, console, options)
+    best = best_by_loss([outcome.result for outcome in outcomes if outcome.result is not None])
+    if best is None:
+        reasons = "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes))
+        raise ValueError(f"model: no net of {name} was trained on the task that chooses its learning rate: {reasons}")
+    rate = float(best.spec["train"]["optimizer"]["learning_rate"])
+    console.print_line(f"{name}: learning rate {rate:g}, by the lowest training loss of {len(search.specs)}")
+    return Entrant(name, name, {}, rate)
+
+
+COMMANDS = {"leaderboard": leaderboard}

@@ -1,0 +1,89 @@
+"""A model of one's own on the leaderboard, and files of users that are loaded as if they were the package's."""
+
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command import exit_code
+
+from lengthwise.experiments import leaderboard
+from lengthwise.models.base import MODELS
+from lengthwise.registry import EXTENSIONS, load_extensions
+from lengthwise.runs.records import read_records
+
+MINE = '''
+from lengthwise import MODELS
+from lengthwise.models.gru import GRU
+
+
+@MODELS.register("my-{name}")
+class Mine(GRU):
+    """A GRU under another name."""
+'''
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch) -> Iterator[Path]:
+    """A file that registers a model; the environment and the registry, which it joins, are as before afterwards."""
+    monkeypatch.setenv(EXTENSIONS, "")
+    path = tmp_path / f"net_of_{os.getpid()}_{tmp_path.name}.py"
+    path.write_text(MINE.replace("{name}", path.stem.replace("_", "-")))
+    yield path
+    MODELS._members.pop(f"my-{path.stem.replace('_', '-')}", None)
+
+
+def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    """Only its cells are run; a second model joins the recorded ones, and a page shows what is there."""
+    monkeypatch.setattr(leaderboard, "ROWS", leaderboard.ROWS[1:2])
+    monkeypatch.setattr(leaderboard, "RATES", (1e-3, 1e-2))
+    monkeypatch.setattr(leaderboard, "ENTRANTS", leaderboard.ENTRANTS[:1])
+    folders = ("--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
+    own = ("--scale", "smoke", "--workers", "1", *folders)
+    name = f"my-{mine.stem.replace('_', '-')}"
+    assert exit_code("leaderboard", "--model", str(mine), *own) == 0
+    assert f"{name}: learning rate 0.0" in capsys.readouterr().out
+    lines = list(csv.DictReader((tmp_path / "pages/leaderboard-smoke.csv").read_text().splitlines()))
+    assert [(line["part"], line["row"], line["column"], line["runs"]) for line in lines] == [
+        ("last answer", "Parity", name, "1"),
+        ("all prefixes", "Parity", name, "1"),
+    ]
+    page = (tmp_path / "pages/leaderboard-smoke.md").read_text()
+    assert "2 of 4 runs are finished" in page
+    assert "not run yet: RNN (2)" in page
+    assert (tmp_path / "pages/leaderboard-smoke.svg").read_bytes().startswith(b"<svg")
+    results = read_records(tmp_path / "pages/records/leaderboard-smoke.jsonl.gz")
+    assert [result.spec["model"]["name"] for result in results] == [name] * 2
+    assert float(lines[0]["mean"]) == pytest.approx(results[0].dense.mean(), abs=1e-6)
+    assert [line[results[0].certificate.level] for line in lines[:1]] == ["1"]
+
+
+def test_what_cannot_join_is_one_sentence(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv(EXTENSIONS, "")
+    (tmp_path / "empty.py").touch()
+    for given, sentence in (
+        ("rnn", "--model: expected one that is not on the leaderboard, got rnn, which is there as 'RNN'"),
+        ("rn", "unknown model 'rn'; did you mean 'rnn'?"),
+        (str(tmp_path / "empty.py"), "--model: expected a file that registers a model, got"),
+        (str(tmp_path / "none.py"), f"{EXTENSIONS}: expected Python files, got {tmp_path / 'none.py'}, which is none"),
+    ):
+        monkeypatch.setenv(EXTENSIONS, "")
+        assert exit_code("leaderboard", "--model", given, "--pages", str(tmp_path)) == 2
+        assert capsys.readouterr().err.startswith(f"lengthwise: {sentence}")
+
+
+def test_files_of_users_are_loaded_once_and_fail_in_a_sentence(tmp_path: Path, monkeypatch) -> None:
+    counted = tmp_path / "counted.py"
+    counted.write_text("import os\nos.environ['COUNT'] = str(int(os.environ['COUNT']) + 1)\n")
+    monkeypatch.setenv("COUNT", "0")
+    monkeypatch.setenv(EXTENSIONS, os.pathsep.join([str(counted), "", str(counted)]))
+    load_extensions()
+    load_extensions()
+    assert os.environ["COUNT"] == "1"
+    broken = tmp_path / "broken.py"
+    broken.write_text("1 / 0\n")
+    monkeypatch.setenv(EXTENSIONS, str(broken))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"broken.py: ZeroDivisionError: division by zero"):
+            load_extensions()
