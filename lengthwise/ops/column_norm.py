@@ -73,6 +73,23 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
     return torch.softmax(logits / temperature, dim=-2)
 
 
+def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor, "*N S M"]:
+    """Every column is the one-hot vector of its largest logit, to the last bit, with the gradient of its softmax.
+
+    With ``dim=-1``, every row.
+
+    Example:
+        >>> hard_columns(torch.tensor([[2.0, 0.0], [1.0, 5.0]])).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+
+    Source: Bengio et al., "Estimating or propagating gradients through stochastic neurons" (2013), the straight-through
+        estimator. Differs from the source: of a softmax.
+    """
+    soft = torch.softmax(logits, dim)
+    one_hot = torch.zeros_like(logits).scatter_(dim, logits.argmax(dim, keepdim=True), 1.0)
+    return one_hot + (soft - soft.detach())
+
+
 def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Float[Tensor, "*N S S"]:
     """I - b k k^T with the unit vector k along the first S = K - 1 numbers, and b = 2 sigmoid(last / temperature).
 
