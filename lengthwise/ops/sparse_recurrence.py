@@ -268,7 +268,7 @@ def _scanned(steps: Steps, inputs: Tensor | None, initial: Tensor, form: Form) -
 def _chosen(mixtures: Mixtures, dictionary: Dictionary, form: Form) -> Int64[Tensor, "R N"]:
     """Where the 1 of each column (row) is."""
     dim = _choice_dim(form)
-    return torch.cat([_mixed(mixed, dictionary).argmax(dim) for _, mixed in _chunks(mixtures, dictionary)])
+    return torch.cat([_mixed(mixed, dictionary).max(dim).indices for _, mixed in _chunks(mixtures, dictionary)])
 
 
 def _mixed(mixtures: Mixtures, dictionary: Dictionary) -> Float[Tensor, "R N N"]:
