@@ -12,12 +12,12 @@ The gradient of P is passed on to the softmax of M's columns (rows) as if that s
 
 `sparse_recurrence_by_definition` writes matrices out. `sparse_recurrence` keeps P by N indices; a product of steps is
 such a step again. It goes step by step or, where steps are small and many, by a prefix scan. The gradient by states is
-the recurrence of the other form backwards, l_t = g_t + A_{t+1}^H l_{t+1}; that by M, N^2 numbers, is summed for each row
-of the tables, some rows at a time. The states are kept and nothing else.
+the recurrence of the other form backwards, l_t = g_t + A_{t+1}^H l_{t+1}; that by M, N^2 numbers, is summed for each
+row of the tables, some rows at a time. The states are kept and nothing else.
 
 Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models" (NeurIPS
-2025): the paper (`"scatter"`) and the code published with it (`"gather"`). Differs from the source: their gradient keeps
-N^2 numbers for each position.
+2025): the paper (`"scatter"`) and the code published with it (`"gather"`). Differs from the source: their gradient
+keeps N^2 numbers for each position.
 """
 
 from typing import Literal, NamedTuple
@@ -95,8 +95,8 @@ def sparse_recurrence(
 
     Example:
         >>> stay, swap = torch.eye(2), torch.eye(2).flip(0)
-        >>> first = torch.tensor([[[1.0], [0.0]]])
-        >>> states = sparse_recurrence(torch.eye(2), torch.stack([stay, swap]), None, None, torch.tensor([[1, 0]]), first)
+        >>> rows, first = torch.tensor([[1, 0]]), torch.tensor([[[1.0], [0.0]]])
+        >>> states = sparse_recurrence(torch.eye(2), torch.stack([stay, swap]), None, None, rows, first)
         >>> states[0, :, :, 0].tolist()
         [[0.0, 1.0], [0.0, 1.0]]
     """

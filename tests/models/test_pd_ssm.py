@@ -73,7 +73,7 @@ def test_gathered_rows_run_the_machine_on_the_string_read_backwards() -> None:
 
 @torch.no_grad()
 def test_transitions_enlarge_nothing() -> None:
-    """Column sums (scatter) and row sums (gather) of sizes are at most max |d|: below 1, or 1 where only angles turn."""
+    """Column sums (scatter) and row sums (gather) of sizes are max |d| at most: below 1, or 1 of angles alone."""
     features = torch.randn(50, 16, generator=torch.Generator().manual_seed(0))
     for diagonal, form in (("full", "scatter"), ("phase", "scatter"), ("full", "gather"), ("none", "gather")):
         settings = {"d_state": 8, "num_matrices": 4, "diagonal": diagonal, "driven": False, "form": form}
