@@ -16,18 +16,19 @@ MAX_ELEMENTS_PER_CHUNK = 1 << 24
 """Numbers of the transitions of layers above the first that are made at once."""
 
 TIME_STEP = 1 / 40
+"""Of the equation that a step stands for; it also makes an optimizer's steps small, without which states overflow."""
 
 
 class LinearCDELayer(TabledLayer):
-    """h_t = (I + A^0 + sum_i u_i A^i) h_{t-1} from a learned h_0, i = 1 ... D, y_t = h_t; nothing is added to h.
+    """h_t = (I + (A^0 + sum_i u_i A^i) / 40) h_{t-1} from a learned h_0, i = 1 ... D, y_t = h_t; nothing is added to h.
 
     `structure` of A^0 ... A^D: `"block"`, block-diagonal with blocks of `block_dim` (1: diagonal); `"low-rank"`,
     diag(d) + U V^T with U and V of `rank` columns. Transitions of a symbol are matrices of `block_dim`, or of D x D.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025), and its code for initialization and D states.
-    Differs from the source: the time step, 1/40, is part of what is learned; h_0 is learned and does not depend on the
-        first symbol, which acts as all others do; steps are not cut off, nor is the size of A penalized.
+    Differs from the source: h_0 does not depend on the first symbol, which acts as all others do; steps are not cut
+        off, nor is the size of A penalized.
     """
 
     def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:
@@ -42,27 +43,26 @@ class LinearCDELayer(TabledLayer):
             self.left, self.right = (nn.Parameter(torch.empty(d_model + 1, d_model, rank)) for _ in range(2))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Normal: h_0 of size 1/2, A of 1/80, less by the root of the block dimension or the rank."""
+        """Normal of size 1/2; those of matrices are divided by the root of the block dimension or the rank."""
         nn.init.normal_(self.first_state, std=0.5, generator=generator)
         if self.blocks is not None:
-            nn.init.normal_(self.blocks, std=0.5 * TIME_STEP * self.block_dim**-0.5, generator=generator)
+            nn.init.normal_(self.blocks, std=0.5 * self.block_dim**-0.5, generator=generator)
         else:
-            nn.init.normal_(self.diagonal, std=0.5 * TIME_STEP, generator=generator)
+            nn.init.normal_(self.diagonal, std=0.5, generator=generator)
             for factor in (self.left, self.right):
-                std = 0.5 * (TIME_STEP / factor.shape[-1]) ** 0.5
-                nn.init.normal_(factor, std=std, generator=generator)
+                nn.init.normal_(factor, std=0.5 * factor.shape[-1] ** -0.5, generator=generator)
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
         return self.first_state.expand(len(like), -1)
 
     def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:
-        """I + A(u)."""
+        """I + (A^0 + sum_i u_i A^i) / 40."""
         size = self.block_dim
         if self.blocks is not None:
             summands = self.blocks.unflatten(1, (-1, size))
         else:
             summands = (self.left @ self.right.mT + torch.diag_embed(self.diagonal))[:, None]
-        constant, *_ = summands
+        constant, *_ = summands = TIME_STEP * summands
         mixed = (features @ summands[1:].flatten(1)).unflatten(-1, constant.shape)
         return mixed + (constant + torch.eye(size, dtype=mixed.dtype, device=mixed.device))
 

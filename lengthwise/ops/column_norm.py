@@ -30,6 +30,26 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     return clamped
 
 
+def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
+    """Every column v becomes v / |v|_p: all norms are 1, up or down.
+
+    With p = 1 a state's sum of sizes never grows; with p > 1 it may, as with `clamped_columns`.
+
+    Raises:
+        ValueError: p is below 1, where it is no norm.
+
+    Example:
+        >>> unit_columns(torch.tensor([[0.5, 3.0], [0.0, 4.0]]), p=2.0).tolist()
+        [[1.0, 0.6000000238418579], [0.0, 0.800000011920929]]
+
+    Source: Terzić et al., "On the expressiveness and length generalization of selective state-space models on regular
+        languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays one, there it has no numbers.
+    """
+    norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
+    scaled: Tensor = matrices / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
+    return scaled
+
+
 def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Columns less their mean, the whole matrix then divided by its largest column p-norm, up or down.
 
