@@ -98,7 +98,8 @@ class BlockLinearLayer(nn.Module):
 
     def inputs(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S"]:
         if self.holds_inputs:
-            return features[..., -self.first_state.numel() :].unflatten(-1, self.blocks)
+            held: Tensor = features[..., -self.first_state.numel() :].unflatten(-1, self.blocks)
+            return held
         if self.input_map is None:
             return features.new_zeros(*features.shape[:-1], *self.blocks)
         mapped: Tensor = self.input_map(features).unflatten(-1, self.blocks)

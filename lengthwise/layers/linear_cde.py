@@ -63,7 +63,7 @@ class LinearCDELayer(TabledLayer):
         else:
             summands = (self.left @ self.right.mT + torch.diag_embed(self.diagonal))[:, None]
         constant, *_ = summands = TIME_STEP * summands
-        mixed = (features @ summands[1:].flatten(1)).unflatten(-1, constant.shape)
+        mixed: Tensor = (features @ summands[1:].flatten(1)).unflatten(-1, constant.shape)
         return mixed + (constant + torch.eye(size, dtype=mixed.dtype, device=mixed.device))
 
     def through_rows(

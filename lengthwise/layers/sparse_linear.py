@@ -60,7 +60,9 @@ class PDSSMLayer(TabledLayer):
         if self.b is not None:
             nn.init.normal_(self.b.weight, std=(2 * self.num_states) ** -0.5, generator=generator)
         if self.size_map is not None:
-            nn.init.constant_(self.size_map[2].bias, FIRST_SIZE_LOGIT)
+            last = self.size_map[2]
+            assert isinstance(last, nn.Linear)
+            nn.init.constant_(last.bias, FIRST_SIZE_LOGIT)
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
         first = like.new_zeros(len(like), self.state_size)

@@ -101,7 +101,8 @@ class StackedRNN(RecurrentModel):
         """Features of the last layer at some positions at a time, and the state after them."""
         sizes = [layer.state_size for layer in self._layers()]
         for tokens in inputs.split(self.positions_per_chunk, 1):
-            features, after = self.embedding(tokens), []
+            features: Tensor = self.embedding(tokens)
+            after: list[Tensor] = []
             *before, _ = state.split([*sizes, self.config.d_model], 1)
             for norm, layer, latest in zip(self.norms, self._layers(), before, strict=True):
                 if not after and isinstance(layer, TabledLayer) and self._repeats(tokens):

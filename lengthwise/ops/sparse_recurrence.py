@@ -158,7 +158,7 @@ class _SparseRecurrence(torch.autograd.Function):
         steps = Steps(indices, None if factors is None else _numbers(factors))
         inputs = None if values is None else _numbers(values)[rows.T]
         states = _states(steps, rows.T, inputs, _numbers(initial), form)
-        ctx.save_for_backward(mixtures, dictionary, factors, indices, rows, initial, states)
+        ctx.save_for_backward(mixtures, dictionary, factors, indices, rows, initial, states)  # type: ignore[arg-type]
         ctx.form, ctx.driven = form, values is not None  # type: ignore[attr-defined]
         return _pairs(states).transpose(0, 1)
 
@@ -272,7 +272,8 @@ def _chosen(mixtures: Mixtures, dictionary: Dictionary, form: Form) -> Int64[Ten
 
 
 def _mixed(mixtures: Mixtures, dictionary: Dictionary) -> Float[Tensor, "R N N"]:
-    return (mixtures @ dictionary.flatten(1)).unflatten(1, dictionary.shape[1:])
+    mixed: Tensor = (mixtures @ dictionary.flatten(1)).unflatten(1, dictionary.shape[1:])
+    return mixed
 
 
 def _chunks(mixtures: Mixtures, dictionary: Dictionary) -> list[tuple[int, Mixtures]]:
