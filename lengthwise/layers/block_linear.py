@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_blocks, stochastic_columns
+from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_blocks, stochastic_columns, unit_columns
 
 HARDENED = ("stochastic", "reflected")
 """Columns that end, at temperature 0, as one of finitely many or at one of two ends; no inputs are added to states."""
@@ -16,21 +16,31 @@ def numbers_of_transitions(d_model: int, block_dim: int, columns: str) -> int:
     return d_model + d_model // block_dim if columns == "reflected" else d_model * block_dim
 
 
+def numbers_of_symbols(d_model: int, block_dim: int, columns: str) -> int:
+    """From how many numbers one symbol's A and v are made where there are no hidden units."""
+    return numbers_of_transitions(d_model, block_dim, columns) + (0 if columns in HARDENED else d_model)
+
+
+NORMALIZED = {"clamped": clamped_columns, "rescaled": rescaled_blocks, "unit": unit_columns}
+
+
 class BlockLinearLayer(nn.Module):
     """Makes the parts of the recurrence: transitions A(e), inputs v(e) and the first state, N blocks of S x S.
 
     A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S; with
-    no `hidden` units A(e) = columns(e), for features of as many numbers as A is made from: D S, or D + N.
+    no `hidden` units A(e) = columns(e), for features of as many numbers as A is made from, D S or D + N, and, where v
+    is not 0, D more, which are v(e).
     `columns`: `"stochastic"`, each column a distribution at `temperature`, v = 0, and the first state N distributions;
     `"reflected"`, each block the identity or a reflection, or between them at a `temperature` above 0 (`reflections`),
-    v = 0; `"clamped"`, columns of p-norm at most 1; `"rescaled"`, columns less their mean, blocks divided by their
-    largest column. The last three have a learned first state.
+    v = 0; `"clamped"`, columns of p-norm at most 1; `"unit"`, of p-norm 1; `"rescaled"`, columns less their mean,
+    blocks divided by their largest column. The last four have a learned first state.
     `input_map`: `"two-layer"`, as above, or `"linear"`, v(e) = B e without a bias. `first_state`: `"learned"`, or
     `"zero"`, which is no parameter. Columns that are hardened have neither of the second.
 
     Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"` columns, a `"linear"` input map, a first state of `"zero"`), and
     the published code (`"rescaled"`, `"two-layer"`, `"learned"`, whose generators these are). Differs from the source:
-        eq. (5) names no first state; `"stochastic"` is ours, `"reflected"` that of others (see `reflections`).
+        eq. (5) names no first state; `"stochastic"` is ours, `"reflected"` and `"unit"` those of others (see
+        `reflections` and `unit_columns`).
     """
 
     temperature: Tensor
@@ -55,7 +65,8 @@ class BlockLinearLayer(nn.Module):
             size = numbers_of_transitions(d_model, block_dim, columns)
             self.transition_map.extend([nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, size)])
         self.input_map: nn.Sequential | None = None
-        if columns not in HARDENED:
+        self.holds_inputs = not hidden and columns not in HARDENED
+        if hidden and columns not in HARDENED:
             maps = [nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, d_model)]
             self.input_map = nn.Sequential(
                 *maps if input_map == "two-layer" else [nn.Linear(d_model, d_model, bias=False)]
@@ -78,12 +89,17 @@ class BlockLinearLayer(nn.Module):
             return reflections(
                 self.transition_map(features).unflatten(-1, (self.blocks[0], -1)), float(self.temperature)
             )
+        if self.holds_inputs:
+            features = features[..., : -self.first_state.numel()]
         blocks = self.transition_map(features).unflatten(-1, (*self.blocks, self.blocks[1]))
         if self.columns == "stochastic":
             return stochastic_columns(blocks, float(self.temperature))
-        return (clamped_columns if self.columns == "clamped" else rescaled_blocks)(blocks, self.p)
+        return NORMALIZED[self.columns](blocks, self.p)
 
     def inputs(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S"]:
+        if self.holds_inputs:
+            held: Tensor = features[..., -self.first_state.numel() :].unflatten(-1, self.blocks)
+            return held
         if self.input_map is None:
             return features.new_zeros(*features.shape[:-1], *self.blocks)
         mapped: Tensor = self.input_map(features).unflatten(-1, self.blocks)

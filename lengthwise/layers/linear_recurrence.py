@@ -8,9 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, times_pairs, unpacked
+from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
 from lengthwise.layers.state_space import draw_steps, legs_pairs
 from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.complex_pairs import times_pairs
 
 
 class DenseLinearLayer(RecurrentLayer):

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
@@ -35,6 +35,26 @@ class RecurrentLayer(nn.Module, ABC):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]: ...
+
+
+class TabledLayer(RecurrentLayer):
+    """A recurrent layer that makes what a step does from features alone: the lowest of a stack does so once a symbol.
+
+    A table has rows of features, of symbols or of positions; strings say which row comes at which position.
+    """
+
+    @abstractmethod
+    def through_rows(
+        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        """What ``forward(table[rows], state)`` gives."""
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        num_rows = features.shape[0] * features.shape[1]
+        rows = torch.arange(num_rows, device=features.device).view(features.shape[:2])
+        return self.through_rows(features.flatten(0, 1), rows, state)
 
 
 class BoundedLayer(RecurrentLayer):
@@ -103,18 +123,6 @@ def packed(state: Tensor) -> Float[Tensor, "B Z"]:
 def unpacked(state: Float[Tensor, "B Z"], *shape: int) -> Tensor:
     """The complex numbers that `packed` made these of, as [B, *shape]."""
     return torch.view_as_complex(state.reshape(-1, *shape, 2))
-
-
-def times_pairs(a: Float[Tensor, "*N 2"], x: Float[Tensor, "*M 2"]) -> Float[Tensor, "*K 2"]:
-    """The products of complex numbers that are pairs of real ones, for graphs in formats without complex numbers.
-
-    Example:
-        >>> times_pairs(torch.tensor([0.0, 1.0]), torch.tensor([[1.0, 2.0]]))
-        tensor([[-2.,  1.]])
-    """
-    real = a[..., 0] * x[..., 0] - a[..., 1] * x[..., 1]
-    imaginary = a[..., 0] * x[..., 1] + a[..., 1] * x[..., 0]
-    return torch.stack([real, imaginary], -1)
 
 
 class MixtureReadout(nn.Module):

@@ -15,8 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, times_pairs, unpacked
+from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
 from lengthwise.ops.causal_convolution import causal_convolution
+from lengthwise.ops.complex_pairs import times_pairs
 from lengthwise.ops.matrix_powers import powers_times
 
 Eigenvalues = Literal["legs", "lin", "inv"]

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from lengthwise.layers.block_linear import HARDENED, BlockLinearLayer, numbers_of_transitions
+from lengthwise.layers.block_linear import HARDENED, BlockLinearLayer, numbers_of_symbols
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, RecurrentModel, Width, check_divides_width
@@ -42,12 +42,14 @@ class BlockLinearRNNConfig(ModelConfig):
     the first layer learns no more, and the net is a finite machine; blocks of reflected ones are the identity or a
     reflection, which preserves all distances between states. `input_map` and `first_state` as in `BlockLinearLayer`,
     of all layers: `"linear"` and `"zero"` with `"clamped"` columns are eq. (5) and (6) of Fan et al. (2024), literally.
+    With `"unit"` columns and without hidden units, where matrix and input of a symbol are its own numbers, the net is
+    SD-SSM (preset `sd2025`).
     """
 
     d_model: Width = 64
     block_dim: Width = 8
     num_layers: Depth = 1
-    columns: Literal["stochastic", "reflected", "clamped", "rescaled"] = "stochastic"
+    columns: Literal["stochastic", "reflected", "clamped", "rescaled", "unit"] = "stochastic"
     p: float = Field(1.2, ge=1)
     hidden: int = Field(512, ge=0, le=MAX_WIDTH)
     read: Literal["all", "last", "mixture"] = "all"
@@ -63,10 +65,16 @@ class BlockLinearRNNConfig(ModelConfig):
                 "block_dim: expected at least 2 with columns 'rescaled', which are less their mean, got 1; choose "
                 "'clamped'"
             )
-        if not self.hidden and (self.columns not in HARDENED or self.num_layers > 1):
+        if not self.hidden and (self.columns not in (*HARDENED, "unit") or self.num_layers > 1):
             raise ValueError(
-                "hidden: expected at least 1 unit unless one layer has columns 'stochastic' or 'reflected', which are "
-                f"made from a symbol's own numbers then, got 0 with {self.num_layers} of {self.columns!r}; give it some"
+                "hidden: expected at least 1 unit unless one layer has columns 'stochastic', 'reflected' or 'unit', "
+                "which are made from a symbol's own numbers then, got 0 with "
+                f"{self.num_layers} of {self.columns!r}; give it some"
+            )
+        if not self.hidden and self.columns == "unit" and self.input_map != "linear":
+            raise ValueError(
+                "input_map: expected 'linear' without hidden units, as a symbol's own numbers are its input, got "
+                f"{self.input_map!r}; choose 'linear'"
             )
         if self.columns in HARDENED and (self.input_map, self.first_state) != ("two-layer", "learned"):
             name = "input_map" if self.input_map == "linear" else "first_state"
@@ -116,7 +124,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         super().__init__()
         self.config = config
         width = config.d_model
-        numbers = numbers_of_transitions(width, config.block_dim, config.columns)
+        numbers = numbers_of_symbols(width, config.block_dim, config.columns)
         self.embedding = nn.Embedding(vocab_size, width if config.hidden else numbers)
         self.norms = nn.ModuleList(
             nn.LayerNorm(width) if config.hidden else nn.Identity() for _ in range(config.num_layers)

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.layers.recurrent_layer import BoundedLayer, RecurrentLayer, hidden_layer_readout
+from lengthwise.layers.recurrent_layer import BoundedLayer, RecurrentLayer, TabledLayer, hidden_layer_readout
 from lengthwise.models.base import MAX_WIDTH, Depth, ModelConfig, RecurrentModel, Width
 from lengthwise.models.capabilities import BoundsSteps
 from lengthwise.ops.intervals import Intervals
@@ -101,14 +101,22 @@ class StackedRNN(RecurrentModel):
         """Features of the last layer at some positions at a time, and the state after them."""
         sizes = [layer.state_size for layer in self._layers()]
         for tokens in inputs.split(self.positions_per_chunk, 1):
-            features, after = self.embedding(tokens), []
+            features: Tensor = self.embedding(tokens)
+            after: list[Tensor] = []
             *before, _ = state.split([*sizes, self.config.d_model], 1)
             for norm, layer, latest in zip(self.norms, self._layers(), before, strict=True):
-                outputs, latest = layer(norm(features), latest)
+                if not after and isinstance(layer, TabledLayer) and self._repeats(tokens):
+                    outputs, latest = layer.through_rows(norm(self.embedding.weight), tokens, latest)
+                else:
+                    outputs, latest = layer(norm(features), latest)
                 features = features + outputs
                 after.append(latest)
             state = torch.cat([*after, features[:, -1]], 1)
             yield features, state
+
+    def _repeats(self, tokens: Int64[Tensor, "B T"]) -> bool:
+        """Whether there are more positions than symbols; a graph that is exported is one for any number of strings."""
+        return torch.compiler.is_exporting() or tokens.numel() > self.embedding.num_embeddings
 
     def _layers(self) -> Sequence[RecurrentLayer]:
         return list(self.layers)  # type: ignore[arg-type]

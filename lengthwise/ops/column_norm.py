@@ -30,6 +30,26 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     return clamped
 
 
+def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
+    """Every column v becomes v / |v|_p: all norms are 1, up or down.
+
+    With p = 1 a state's sum of sizes never grows; with p > 1 it may, as with `clamped_columns`.
+
+    Raises:
+        ValueError: p is below 1, where it is no norm.
+
+    Example:
+        >>> unit_columns(torch.tensor([[0.5, 3.0], [0.0, 4.0]]), p=2.0).tolist()
+        [[1.0, 0.6000000238418579], [0.0, 0.800000011920929]]
+
+    Source: Terzić et al., "On the expressiveness and length generalization of selective state-space models on regular
+        languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays one, there it has no numbers.
+    """
+    norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
+    scaled: Tensor = matrices / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
+    return scaled
+
+
 def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Columns less their mean, the whole matrix then divided by its largest column p-norm, up or down.
 
@@ -71,6 +91,23 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-2, logits.argmax(-2, keepdim=True), 1.0)
     return torch.softmax(logits / temperature, dim=-2)
+
+
+def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor, "*N S M"]:
+    """Every column is the one-hot vector of its largest logit, to the last bit, with the gradient of its softmax.
+
+    With ``dim=-1``, every row.
+
+    Example:
+        >>> hard_columns(torch.tensor([[2.0, 0.0], [1.0, 5.0]])).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+
+    Source: Bengio et al., "Estimating or propagating gradients through stochastic neurons" (2013), the straight-through
+        estimator. Differs from the source: of a softmax.
+    """
+    soft = torch.softmax(logits, dim)
+    one_hot = torch.zeros_like(logits).scatter_(dim, logits.argmax(dim, keepdim=True), 1.0)
+    return one_hot + (soft - soft.detach())
 
 
 def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Float[Tensor, "*N S S"]:

@@ -13,7 +13,7 @@ from lengthwise.runs.spec import make_spec, spec_from_json
 from lengthwise.tasks import make_task
 from lengthwise.training.loop import train
 
-COLUMNS = ["stochastic", "reflected", "clamped", "rescaled"]
+COLUMNS = ["stochastic", "reflected", "clamped", "rescaled", "unit"]
 LITERAL = {"columns": "clamped", "input_map": "linear", "first_state": "zero"}
 """Eq. (5) and (6) as the paper has them."""
 
@@ -213,6 +213,38 @@ def test_without_hidden_units_a_symbol_is_the_logits_of_its_matrix() -> None:
     for config in ({"columns": "clamped"}, {"num_layers": 2}):
         with pytest.raises(ValueError, match="hidden: expected at least 1 unit unless one layer"):
             make(hidden=0, **config)
+    with pytest.raises(ValueError, match=r"input_map: expected 'linear' without hidden units, .* got 'two-layer'"):
+        make(hidden=0, columns="unit")
+
+
+@torch.no_grad()
+def test_sd_ssm_is_its_equation_and_solves_a_word_problem_by_hand_set_weights() -> None:
+    """x_t = A(u_t) x_{t-1} + B u_t with columns of A(u) divided by their p-norms: permutations have such columns."""
+    task = make_task("word-problem", group="A5")
+    settings = {"d_model": 8, "block_dim": 8, "columns": "unit", "hidden": 0, "input_map": "linear"}
+    model = make_model("block-linear-rnn", task, **settings)
+    num_symbols, points = len(task.symbols), task.action.degree
+    assert sum(parameter.numel() for parameter in model.parameters()) == (
+        num_symbols * (64 + 8) + 8 + 2 * 8 + 8 * 9 + len(task.classes) * 9
+    )
+    matrices, values = model.embedding.weight.split((64, 8), 1)
+    norms = matrices.view(-1, 8, 8).abs().pow(1.2).sum(1, keepdim=True).pow(1 / 1.2)
+    state, inputs = model.initial_state(2), torch.randint(num_symbols, (2, 9))
+    for token in inputs.unbind(1):
+        state = torch.einsum("bij,bj->bi", (matrices.view(-1, 8, 8) / norms)[token], state) + values[token]
+    torch.testing.assert_close(model.last_state(inputs), state)
+    model.embedding.weight.zero_()
+    images = torch.tensor(task.action.generators)
+    for symbol, permutation in enumerate(images):
+        moved = torch.eye(8)
+        moved[:points, :points] = torch.eye(points)[:, permutation]
+        model.embedding.weight[symbol, :64] = moved.flatten()
+    batch = task.sample(2, 10_000, torch.Generator().manual_seed(0))
+    elements = torch.tensor(task.action.elements)
+    model.layers[0].first_state.copy_(torch.arange(8.0))
+    orders = torch.arange(float(points))[elements.argsort(1)]
+    states = torch.cat(list(model.states(batch.inputs)), 1)[..., :points]
+    assert torch.equal(states, orders[task.solve(batch.inputs)])
 
 
 @pytest.mark.slow

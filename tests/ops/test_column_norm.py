@@ -5,7 +5,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_blocks, stochastic_columns
+from lengthwise.ops.column_norm import (
+    clamped_columns,
+    hard_columns,
+    reflections,
+    rescaled_blocks,
+    stochastic_columns,
+    unit_columns,
+)
 from lengthwise.ops.symbol_recurrence import symbol_final_state
 
 seeds = st.integers(0, 10_000)
@@ -26,6 +33,31 @@ def test_clamped_columns_are_cut_down_to_norm_one_and_never_up(seed: int, p: flo
     matrices = draw(seed, scale=scale)
     before, after = column_norms(matrices, p), column_norms(clamped_columns(matrices, p), p)
     torch.testing.assert_close(after, before.clamp(max=1.0))
+
+
+@given(seeds, norms, st.sampled_from([0.01, 3.0]))
+@settings(deadline=None)
+def test_unit_columns_have_norm_one_and_their_direction(seed: int, p: float, scale: float) -> None:
+    matrices = draw(seed, scale=scale)
+    matrices[0, :, 0] = 0
+    columns = unit_columns(matrices, p)
+    norms = column_norms(columns, p)
+    assert float(norms[0, 0]) == 0
+    torch.testing.assert_close(norms.flatten()[1:], torch.ones(norms.numel() - 1, dtype=norms.dtype))
+    torch.testing.assert_close(columns * column_norms(matrices, p)[:, None], matrices)
+
+
+@given(seeds, st.sampled_from([-2, -1]))
+@settings(deadline=None)
+def test_hard_columns_are_one_hot_and_have_the_gradient_of_a_softmax(seed: int, dim: int) -> None:
+    logits = draw(seed).float().requires_grad_()
+    weight = torch.randn(logits.shape, generator=torch.Generator().manual_seed(seed))
+    hard, soft = hard_columns(logits, dim), logits.softmax(dim)
+    assert set(hard.unique().tolist()) == {0.0, 1.0}
+    assert torch.equal(hard.argmax(dim), logits.argmax(dim))
+    assert bool((hard.sum(dim) == 1).all())
+    ours, theirs = (torch.autograd.grad((x * weight).sum(), logits)[0] for x in (hard, soft))
+    assert torch.equal(ours, theirs)
 
 
 @given(seeds, st.integers(1, 30))
@@ -103,7 +135,7 @@ def test_distributions_keep_their_size_over_a_million_steps() -> None:
 
 @pytest.mark.parametrize("p", [0.5, 0.0, -1.0, float("nan")])
 def test_what_is_no_norm_is_refused(p: float) -> None:
-    for function in (clamped_columns, rescaled_blocks):
+    for function in (clamped_columns, rescaled_blocks, unit_columns):
         with pytest.raises(ValueError, match="p: expected at least 1, got"):
             function(torch.eye(2), p)
 

@@ -1,0 +1,87 @@
+"""A layer of the recurrence h_t = (I + A(u_t)) h_{t-1} whose A(u) is linear in u and of a structure."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.layers.recurrent_layer import TabledLayer
+from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.symbol_recurrence import symbol_recurrence
+
+Structure = Literal["block", "low-rank"]
+
+MAX_ELEMENTS_PER_CHUNK = 1 << 24
+"""Numbers of the transitions of layers above the first that are made at once."""
+
+TIME_STEP = 1 / 40
+"""Of the equation that a step stands for; it also makes an optimizer's steps small, without which states overflow."""
+
+
+class LinearCDELayer(TabledLayer):
+    """h_t = (I + (A^0 + sum_i u_i A^i) / 40) h_{t-1} from a learned h_0, i = 1 ... D, y_t = h_t; nothing is added to h.
+
+    `structure` of A^0 ... A^D: `"block"`, block-diagonal with blocks of `block_dim` (1: diagonal); `"low-rank"`,
+    diag(d) + U V^T with U and V of `rank` columns. Transitions of a symbol are matrices of `block_dim`, or of D x D.
+
+    Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
+        2025), and its code for initialization and D states.
+    Differs from the source: h_0 does not depend on the first symbol, which acts as all others do; steps are not cut
+        off, nor is the size of A penalized.
+    """
+
+    def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:
+        super().__init__()
+        self.state_size = d_model
+        self.block_dim = block_dim if structure == "block" else d_model
+        self.first_state = nn.Parameter(torch.empty(d_model))
+        # Row 0 of each is that of A^0.
+        self.blocks = nn.Parameter(torch.empty(d_model + 1, d_model, block_dim)) if structure == "block" else None
+        if self.blocks is None:
+            self.diagonal = nn.Parameter(torch.empty(d_model + 1, d_model))
+            self.left, self.right = (nn.Parameter(torch.empty(d_model + 1, d_model, rank)) for _ in range(2))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Normal of size 1/2; those of matrices are divided by the root of the block dimension or the rank."""
+        nn.init.normal_(self.first_state, std=0.5, generator=generator)
+        if self.blocks is not None:
+            nn.init.normal_(self.blocks, std=0.5 * self.block_dim**-0.5, generator=generator)
+        else:
+            nn.init.normal_(self.diagonal, std=0.5, generator=generator)
+            for factor in (self.left, self.right):
+                nn.init.normal_(factor, std=0.5 * factor.shape[-1] ** -0.5, generator=generator)
+
+    def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
+        return self.first_state.expand(len(like), -1)
+
+    def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:
+        """I + (A^0 + sum_i u_i A^i) / 40."""
+        size = self.block_dim
+        if self.blocks is not None:
+            summands = self.blocks.unflatten(1, (-1, size))
+        else:
+            summands = (self.left @ self.right.mT + torch.diag_embed(self.diagonal))[:, None]
+        constant, *_ = summands = TIME_STEP * summands
+        mixed: Tensor = (features @ summands[1:].flatten(1)).unflatten(-1, constant.shape)
+        return mixed + (constant + torch.eye(size, dtype=mixed.dtype, device=mixed.device))
+
+    def through_rows(
+        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        transitions = self.transitions(table)
+        initial = state.unflatten(1, (-1, self.block_dim))
+        states = symbol_recurrence(transitions, torch.zeros_like(transitions[..., 0]), rows, initial, overflow="keep")
+        return states.flatten(2), states[:, -1].flatten(1)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        latest, outputs = state.unflatten(1, (-1, self.block_dim)), []
+        size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(features) * self.state_size * self.block_dim))
+        for part in features.split(size, 1):
+            transitions = self.transitions(part)
+            states = recurrence(transitions, torch.zeros_like(transitions[..., 0]), latest, overflow="keep")
+            latest = states[:, -1]
+            outputs.append(states.flatten(2))
+        return torch.cat(outputs, 1), latest.flatten(1)

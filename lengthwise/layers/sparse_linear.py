@@ -1,0 +1,99 @@
+"""A layer of the recurrence x_t = P_t D_t x_{t-1} + B u_t whose P_t has one 1 in every column."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.layers.initialization import draw_linears
+from lengthwise.layers.recurrent_layer import TabledLayer
+from lengthwise.ops.sparse_recurrence import Form, sparse_recurrence
+
+Diagonal = Literal["full", "phase", "none"]
+
+FIRST_SIZE_LOGIT = 4.0
+"""Sizes of D are near 0.98 at first; where they are about 1/2, as without it, parity is not learned in 2,000 steps."""
+
+
+class PDSSMLayer(TabledLayer):
+    """x_t = P(u_t) D(u_t) x_{t-1} + B u_t from x_0 = e_1, y_t = W x_t + b + d * u_t; N complex numbers are a state.
+
+    P(u) has its 1 of each column where M(u) = sum_k softmax(S u)_k M_k is largest, of K matrices M_k; its gradient is
+    that of the column's softmax. D(u) = sigmoid(f(u)) exp(2 pi i sigmoid(g(u))) with f and g of N hidden units (GELU).
+    `diagonal`: `"full"`, as above; `"phase"`, of numbers of size 1; `"none"`, D = 1, and everything is real then.
+    `driven`: with B. `form`: `"scatter"`, as above, or `"gather"`, D P with one 1 in every row of P.
+
+    Real and not driven, with `"scatter"`, every state is a one-hot vector, exactly: N states of a finite machine.
+
+    Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
+        (NeurIPS 2025), and its code for x_0, the initialization, and `"gather"`.
+    Differs from the source: hidden units are N, which gives the paper's number of parameters, the code has 2 N;
+        sizes of D start near 1, not near 1/2; no dropout; D = 1, phases alone, and B = 0 are ours.
+    """
+
+    def __init__(
+        self, *, d_model: int, d_state: int, num_matrices: int, diagonal: Diagonal, driven: bool, form: Form
+    ) -> None:
+        super().__init__()
+        self.num_states, self.parts = d_state, 1 if diagonal == "none" else 2
+        self.state_size = self.parts * d_state
+        self.form: Form = form
+        self.mixture_map = nn.Linear(d_model, num_matrices, bias=False)
+        self.dictionary = nn.Parameter(torch.empty(num_matrices, d_state, d_state))
+        self.size_map, self.phase_map = (
+            nn.Sequential(nn.Linear(d_model, d_state), nn.GELU(), nn.Linear(d_state, d_state)) if there else None
+            for there in (diagonal == "full", diagonal != "none")
+        )
+        self.b = nn.Linear(d_model, self.state_size, bias=False) if driven else None
+        self.w = nn.Linear(self.state_size, d_model)
+        self.d = nn.Parameter(torch.empty(d_model))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """M_k normal / sqrt(N), B normal / sqrt(2 N), d normal / sqrt(D); linear maps up to 1 / sqrt(inputs).
+
+        The bias of f's second map is 4, so that sizes of D start near 0.98.
+        """
+        draw_linears(self, generator)
+        nn.init.normal_(self.dictionary, std=self.num_states**-0.5, generator=generator)
+        nn.init.normal_(self.d, std=len(self.d) ** -0.5, generator=generator)
+        if self.b is not None:
+            nn.init.normal_(self.b.weight, std=(2 * self.num_states) ** -0.5, generator=generator)
+        if self.size_map is not None:
+            last = self.size_map[2]
+            assert isinstance(last, nn.Linear)
+            nn.init.constant_(last.bias, FIRST_SIZE_LOGIT)
+
+    def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
+        first = like.new_zeros(len(like), self.state_size)
+        first[:, 0] = 1.0
+        return first
+
+    def mixtures(self, features: Float[Tensor, "R D"]) -> Float[Tensor, "R K"]:
+        mixed: Tensor = self.mixture_map(features).softmax(-1)
+        return mixed
+
+    def factors(self, features: Float[Tensor, "R D"]) -> Float[Tensor, "R N F"] | None:
+        """The diagonals D(u)."""
+        if self.phase_map is None:
+            return None
+        angle = 2 * torch.pi * torch.sigmoid(self.phase_map(features))
+        unit = torch.stack([angle.cos(), angle.sin()], -1)
+        return unit if self.size_map is None else torch.sigmoid(self.size_map(features))[..., None] * unit
+
+    def through_rows(
+        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        shape = (self.num_states, self.parts)
+        states = sparse_recurrence(
+            self.mixtures(table),
+            self.dictionary,
+            self.factors(table),
+            None if self.b is None else self.b(table).unflatten(-1, shape),
+            rows,
+            state.unflatten(1, shape),
+            form=self.form,
+            overflow="keep",
+        ).flatten(2)
+        outputs = self.w(states) + nn.functional.embedding(rows, self.d * table)
+        return outputs, states[:, -1]

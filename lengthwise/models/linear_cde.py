@@ -1,0 +1,52 @@
+"""Structured linear controlled differential equations: transitions that are linear in the input."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import model_validator
+
+from lengthwise.layers.linear_cde import LinearCDELayer
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.models.base import MODELS, Width, check_divides_width
+from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+
+
+class LinearCDEConfig(StackedConfig):
+    """As `StackedConfig`; `structure`: `"block"`, of blocks of `block_dim`, or `"low-rank"`, diagonals plus `rank`."""
+
+    structure: Literal["block", "low-rank"] = "block"
+    block_dim: Width = 4
+    rank: Width = 4
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "LinearCDEConfig":
+        if self.structure == "block":
+            check_divides_width("block_dim", self.block_dim, self.d_model)
+        elif self.rank > self.d_model:
+            raise ValueError(f"rank: expected at most d_model={self.d_model}, got {self.rank}; more adds nothing")
+        return self
+
+
+@MODELS.register("linear-cde")
+class LinearCDE(StackedRNN):
+    """h_t = (I + A(u_t)) h_{t-1} with A(u) linear in u, of blocks (BD-SLiCE) or diagonal plus low rank (DPLR-SLiCE).
+
+    Nothing keeps states from growing: those that overflow answer wrongly, and training that they end is `Diverged`.
+
+    Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
+        2025).
+    Differs from the source: see `LinearCDELayer`; structures with a dense block next to a diagonal, sparse ones and
+        those with Hadamard matrices are not here; embedding and read-out, and a norm in front of each layer, are those
+        of `StackedRNN`, in place of a tanh layer after it.
+    """
+
+    Config = LinearCDEConfig
+    config: LinearCDEConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        config = self.config
+        return [
+            LinearCDELayer(
+                d_model=config.d_model, structure=config.structure, block_dim=config.block_dim, rank=config.rank
+            )
+        ]

@@ -1,0 +1,54 @@
+"""PD-SSM: transitions with one number in every column, chosen by the input."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.sparse_linear import PDSSMLayer
+from lengthwise.models.base import MAX_WIDTH, MODELS, Width
+from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+
+
+class PDSSMConfig(StackedConfig):
+    """As `StackedConfig`; N states, K matrices, and what a transition is made of, as in `PDSSMLayer`.
+
+    `diagonal`: `"full"`, complex numbers of size below 1; `"phase"`, of size 1; `"none"`, ones: nothing is complex.
+    `driven`: whether inputs are added to states. `form`: one number in every column, `"scatter"`, or row, `"gather"`.
+    """
+
+    d_state: Width = 64
+    num_matrices: int = Field(8, ge=1, le=MAX_WIDTH)
+    diagonal: Literal["full", "phase", "none"] = "full"
+    driven: bool = True
+    form: Literal["scatter", "gather"] = "scatter"
+
+
+@MODELS.register("pd-ssm")
+class PDSSM(StackedRNN):
+    """x_t = P(u_t) D(u_t) x_{t-1} + B u_t: P(u) has one 1 in every column, D(u) is a complex diagonal.
+
+    With ``diagonal="none"`` and ``driven=False`` states are one-hot vectors, and the net a machine of N states.
+
+    Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
+        (NeurIPS 2025).
+    Differs from the source: see `PDSSMLayer`; embedding, the residual around a layer, its norm in front, and the
+        read-out's hidden layer are those of `StackedRNN`.
+    """
+
+    Config = PDSSMConfig
+    config: PDSSMConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        config = self.config
+        return [
+            PDSSMLayer(
+                d_model=config.d_model,
+                d_state=config.d_state,
+                num_matrices=config.num_matrices,
+                diagonal=config.diagonal,
+                driven=config.driven,
+                form=config.form,
+            )
+        ]

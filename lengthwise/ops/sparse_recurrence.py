@@ -1,0 +1,320 @@
+r"""The recurrence x_t = P D x_{t-1} + v for matrices P with one 1 in every column: a row of tables has all of a step.
+
+The tables' row r, of a symbol or of a position, has a mixture M = sum_k mixtures[r, k] dictionary[k] of K matrices, in
+every column of which P has its 1 where M is largest, a diagonal D, and v. `mixtures` are [R, K], `dictionary`
+[K, N, N], `factors` (of D) and `values` (v) [R, N, F], `rows` [B, T], x_0 [B, N, F]; states are [B, T, N, F]. F = 2 is
+for complex numbers in pairs, F = 1 for real ones. Without factors D = 1, without values v = 0.
+
+`form`: `"scatter"`, P D as above, x'[p(j)] += d[j] x[j]; or `"gather"`, D P for a P with one 1 in every row, where the
+row of M is largest, x'[i] = d[i] x[p(i)].
+
+The gradient of P is passed on to the softmax of M's columns (rows) as if that stood there (`hard_columns`).
+
+`sparse_recurrence_by_definition` writes matrices out. `sparse_recurrence` keeps P by N indices; a product of steps is
+such a step again. It goes step by step or, where steps are small and many, by a prefix scan. The gradient by states is
+the recurrence of the other form backwards, l_t = g_t + A_{t+1}^H l_{t+1}; that by M, N^2 numbers, is summed for each
+row of the tables, some rows at a time. The states are kept and nothing else.
+
+Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models" (NeurIPS
+2025): the paper (`"scatter"`) and the code published with it (`"gather"`). Differs from the source: their gradient
+keeps N^2 numbers for each position.
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from lengthwise.devices import in_full_precision
+from lengthwise.ops.block_recurrence import LONG, SMALL_STEP, Overflow, check_finite
+from lengthwise.ops.column_norm import hard_columns
+from lengthwise.ops.complex_pairs import times_pairs
+from lengthwise.ops.scan import Elements, scan
+
+Form = Literal["scatter", "gather"]
+
+MAX_ELEMENTS_PER_CHUNK = 1 << 22
+"""Numbers of the matrices of some rows, which are made at once."""
+
+Mixtures = Float[Tensor, "R K"]
+Dictionary = Float[Tensor, "K N N"]
+Factors = Float[Tensor, "R N F"]
+State = Float[Tensor, "B N F"]
+
+
+def sparse_recurrence_by_definition(
+    mixtures: Mixtures,
+    dictionary: Dictionary,
+    factors: Factors | None,
+    values: Factors | None,
+    rows: Int64[Tensor, "B T"],
+    initial: State,
+    *,
+    form: Form = "scatter",
+) -> Float[Tensor, "B T N F"]:
+    """All states, one after another, by autograd's own gradient, in real arithmetic."""
+    columns = hard_columns(torch.einsum("rk,kij->rij", mixtures, dictionary), _choice_dim(form))
+    state, states = initial, []
+    for row in rows.unbind(1):
+        if form == "scatter":
+            state = columns[row] @ _scaled(factors, row, state)
+        else:
+            state = _scaled(factors, row, columns[row] @ state)
+        if values is not None:
+            state = state + values[row]
+        states.append(state)
+    return torch.stack(states, 1)
+
+
+def _scaled(factors: Factors | None, row: Int64[Tensor, " B"], state: State) -> State:
+    if factors is None:
+        return state
+    return times_pairs(factors[row], state) if state.shape[-1] == 2 else factors[row] * state
+
+
+@in_full_precision
+def sparse_recurrence(
+    mixtures: Mixtures,
+    dictionary: Dictionary,
+    factors: Factors | None,
+    values: Factors | None,
+    rows: Int64[Tensor, "B T"],
+    initial: State,
+    *,
+    form: Form = "scatter",
+    overflow: Overflow = "raise",
+) -> Float[Tensor, "B T N F"]:
+    """All states; in a graph that is exported, those of the definition.
+
+    Raises:
+        ValueError: there is no such form, T = 0, shapes do not fit one another, or, with overflow "raise", a number is
+            not finite.
+        Diverged: with overflow "raise", the numbers are finite and the states overflow.
+
+    Example:
+        >>> stay, swap = torch.eye(2), torch.eye(2).flip(0)
+        >>> rows, first = torch.tensor([[1, 0]]), torch.tensor([[[1.0], [0.0]]])
+        >>> states = sparse_recurrence(torch.eye(2), torch.stack([stay, swap]), None, None, rows, first)
+        >>> states[0, :, :, 0].tolist()
+        [[0.0, 1.0], [0.0, 1.0]]
+    """
+    if torch.compiler.is_exporting():
+        return sparse_recurrence_by_definition(mixtures, dictionary, factors, values, rows, initial, form=form)
+    _check(mixtures, dictionary, factors, values, rows, initial, form)
+    states: Tensor = _SparseRecurrence.apply(mixtures, dictionary, factors, values, rows, initial, form)  # type: ignore[no-untyped-call]
+    if overflow == "raise":
+        given = {"dictionary": dictionary, "factors": factors, "values": values, "initial": initial}
+        check_finite(states, **{name: tensor for name, tensor in given.items() if tensor is not None})
+    return states
+
+
+class Steps(NamedTuple):
+    """P and D of each row: indices p, and numbers d if they are not 1; real or complex."""
+
+    indices: Int64[Tensor, "*M N"]
+    factors: Tensor | None
+
+    def at(self, row: Tensor) -> "Steps":
+        return Steps(self.indices[row], None if self.factors is None else self.factors[row])
+
+    def applied(self, form: Form, state: Tensor) -> Tensor:
+        if form == "gather":
+            gathered = state.gather(-1, self.indices)
+            return gathered if self.factors is None else self.factors * gathered
+        scaled = state if self.factors is None else self.factors * state
+        return torch.zeros_like(state).scatter_add_(-1, self.indices, scaled)
+
+    def after(self, earlier: "Steps", form: Form) -> "Steps":
+        """The product of two: this one is applied to what the earlier one gives."""
+        first, second = (earlier, self) if form == "scatter" else (self, earlier)
+        factors = None
+        if first.factors is not None and second.factors is not None:
+            factors = second.factors.gather(-1, first.indices) * first.factors
+        return Steps(second.indices.gather(-1, first.indices), factors)
+
+    def adjoint(self) -> "Steps":
+        """Those which, in the other form, are the conjugate transposes."""
+        return Steps(self.indices, None if self.factors is None else self.factors.conj().resolve_conj())
+
+
+OTHER: dict[Form, Form] = {"scatter": "gather", "gather": "scatter"}
+
+
+class _SparseRecurrence(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        mixtures: Mixtures,
+        dictionary: Dictionary,
+        factors: Factors | None,
+        values: Factors | None,
+        rows: Int64[Tensor, "B T"],
+        initial: State,
+        form: Form,
+    ) -> Tensor:
+        indices = _chosen(mixtures, dictionary, form)
+        steps = Steps(indices, None if factors is None else _numbers(factors))
+        inputs = None if values is None else _numbers(values)[rows.T]
+        states = _states(steps, rows.T, inputs, _numbers(initial), form)
+        ctx.save_for_backward(mixtures, dictionary, factors, indices, rows, initial, states)  # type: ignore[arg-type]
+        ctx.form, ctx.driven = form, values is not None  # type: ignore[attr-defined]
+        return _pairs(states).transpose(0, 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Float[Tensor, "B T N F"]) -> tuple[Tensor | None, ...]:
+        mixtures, dictionary, factors, indices, rows, initial, states = ctx.saved_tensors  # type: ignore[attr-defined]
+        form: Form = ctx.form  # type: ignore[attr-defined]
+        steps = Steps(indices, None if factors is None else _numbers(factors))
+        in_time, backwards = rows.T, steps.adjoint()
+        gradient = _numbers(gradient.transpose(0, 1).contiguous())
+        adjoints = gradient
+        if len(gradient) > 1:
+            later = _states(backwards, in_time[1:].flip(0), gradient[:-1].flip(0), gradient[-1], OTHER[form])
+            adjoints = torch.cat([later.flip(0), gradient[-1:]])
+        by_initial = backwards.at(in_time[0]).applied(OTHER[form], adjoints[0])
+        before = torch.cat([_numbers(initial)[None], states[:-1]])
+        by_row = RowSums(in_time.flatten(), len(mixtures))
+        left, right, by_factors = adjoints, before, None
+        if steps.factors is not None:
+            # Of each row, D's gradient is the sum of l[p(j)] conj(x[j]) (scatter), of l[i] conj(x[p(i)]) (gather).
+            moved = steps.indices[in_time]
+            others = adjoints.gather(-1, moved), before if form == "scatter" else before.gather(-1, moved)
+            by_factors = by_row.sums((others[0] if form == "scatter" else adjoints) * others[1].conj())
+            scale = steps.factors[in_time]
+            left, right = (adjoints, scale * before) if form == "scatter" else (scale.conj() * adjoints, before)
+        by_values = _pairs(by_row.sums(adjoints)) if ctx.driven else None  # type: ignore[attr-defined]
+        by_choice = _gradients_by_choice(mixtures, dictionary, by_row, left, right, _choice_dim(form))
+        return *by_choice, None if by_factors is None else _pairs(by_factors), by_values, None, _pairs(by_initial), None
+
+
+class RowSums:
+    """Sums over all positions [T, B], flattened, that have the same row of the tables."""
+
+    def __init__(self, rows: Int64[Tensor, " P"], num_rows: int) -> None:
+        self.rows, self.num_rows = rows, num_rows
+        self.order = rows.argsort()
+        self.counts: list[int] = rows.bincount(minlength=num_rows).tolist()
+
+    def sums(self, numbers: Tensor) -> Tensor:
+        """Of numbers [T, B, N], those of each row."""
+        flat = numbers.flatten(0, 1)
+        return flat.new_zeros(self.num_rows, flat.shape[1]).index_add_(0, self.rows, flat)
+
+    def products(self, left: Float[Tensor, "P N F"], right: Float[Tensor, "P N F"], first: int, count: int) -> Tensor:
+        """Of rows from `first` on, the sums of outer products, real parts alone; what is given is in order of rows."""
+        counts = self.counts[first : first + count]
+        start = sum(self.counts[:first])
+        left, right = (numbers[start : start + sum(counts)] for numbers in (left, right))
+        if all(number == 1 for number in counts):
+            return left @ right.mT
+        sums = [
+            one.transpose(0, 1).flatten(1) @ other.transpose(0, 1).flatten(1).T
+            for one, other in zip(left.split(counts), right.split(counts), strict=True)
+        ]
+        return torch.stack(sums)
+
+
+def _gradients_by_choice(
+    mixtures: Mixtures, dictionary: Dictionary, by_row: RowSums, left: Tensor, right: Tensor, dim: int
+) -> tuple[Mixtures, Dictionary]:
+    """From dL/dP = sum of Re(left right^H), through the softmax of the mixed matrices."""
+    left, right = (_pairs(numbers.flatten(0, 1)[by_row.order]) for numbers in (left, right))
+    by_mixtures, by_dictionary = torch.empty_like(mixtures), torch.zeros_like(dictionary).flatten(1)
+    for first, some_mixtures in _chunks(mixtures, dictionary):
+        soft = _mixed(some_mixtures, dictionary).softmax(dim)
+        weighted = soft * by_row.products(left, right, first, len(some_mixtures))
+        by_logits = torch.addcmul(weighted, soft, weighted.sum(dim, keepdim=True), value=-1).flatten(1)
+        by_mixtures[first : first + len(some_mixtures)] = by_logits @ dictionary.flatten(1).T
+        by_dictionary.addmm_(some_mixtures.T, by_logits)
+    return by_mixtures, by_dictionary.view_as(dictionary)
+
+
+def _states(steps: Steps, rows: Int64[Tensor, "T B"], inputs: Tensor | None, initial: Tensor, form: Form) -> Tensor:
+    """All states [T, B, N], from the inputs of every position."""
+    if len(rows) >= LONG and initial.numel() <= SMALL_STEP:
+        return _scanned(steps.at(rows.T), inputs, initial, form)
+    states, state = initial.new_empty(len(rows), *initial.shape), initial
+    for t, row in enumerate(rows.unbind()):
+        state = steps.at(row).applied(form, state)
+        if inputs is not None:
+            state += inputs[t]
+        states[t] = state
+    return states
+
+
+def _scanned(steps: Steps, inputs: Tensor | None, initial: Tensor, form: Form) -> Tensor:
+    """By a prefix scan of steps x -> P D x + v; the first one starts from the first state."""
+
+    def as_step(elements: Elements) -> Steps:
+        return Steps(elements[0], elements[2] if len(elements) > 2 else None)
+
+    def joined(one: Elements, other: Elements) -> Elements:
+        later = as_step(other)
+        indices, factors = later.after(as_step(one), form)
+        offsets = later.applied(form, one[1]) + other[1]
+        return (indices, offsets) if factors is None else (indices, offsets, factors)
+
+    shape = steps.indices.shape
+    offsets = initial.new_zeros(shape) if inputs is None else inputs.transpose(0, 1).clone()
+    first = Steps(steps.indices[:, 0], None if steps.factors is None else steps.factors[:, 0])
+    offsets[:, 0] += first.applied(form, initial)
+    elements = (steps.indices, offsets) if steps.factors is None else (steps.indices, offsets, steps.factors)
+    return scan(joined, elements)[1].transpose(0, 1)
+
+
+def _chosen(mixtures: Mixtures, dictionary: Dictionary, form: Form) -> Int64[Tensor, "R N"]:
+    """Where the 1 of each column (row) is."""
+    dim = _choice_dim(form)
+    return torch.cat([_mixed(mixed, dictionary).max(dim).indices for _, mixed in _chunks(mixtures, dictionary)])
+
+
+def _mixed(mixtures: Mixtures, dictionary: Dictionary) -> Float[Tensor, "R N N"]:
+    mixed: Tensor = (mixtures @ dictionary.flatten(1)).unflatten(1, dictionary.shape[1:])
+    return mixed
+
+
+def _chunks(mixtures: Mixtures, dictionary: Dictionary) -> list[tuple[int, Mixtures]]:
+    """Some rows at a time, with the index of the first."""
+    size = max(1, MAX_ELEMENTS_PER_CHUNK // dictionary[0].numel())
+    return [(size * index, chunk) for index, chunk in enumerate(mixtures.split(size))]
+
+
+def _choice_dim(form: Form) -> int:
+    return -2 if form == "scatter" else -1
+
+
+def _numbers(pairs: Float[Tensor, "*M F"]) -> Tensor:
+    """Complex numbers of pairs, or the real ones that stand alone."""
+    return torch.view_as_complex(pairs.contiguous()) if pairs.shape[-1] == 2 else pairs[..., 0]
+
+
+def _pairs(numbers: Tensor) -> Float[Tensor, "*M F"]:
+    return torch.view_as_real(numbers.resolve_conj()) if numbers.is_complex() else numbers[..., None]
+
+
+def _check(
+    mixtures: Mixtures,
+    dictionary: Dictionary,
+    factors: Factors | None,
+    values: Factors | None,
+    rows: Int64[Tensor, "B T"],
+    initial: State,
+    form: str,
+) -> None:
+    if form not in OTHER:
+        raise ValueError(f"form: expected one of {', '.join(OTHER)}, got {form!r}")
+    if not rows.shape[1]:
+        raise ValueError("rows: expected at least 1 step, got 0; a string must not be empty")
+    width, parts = dictionary.shape[-1], initial.shape[-1]
+    expected = {
+        "dictionary": (dictionary, (mixtures.shape[1], width, width)),
+        "factors": (factors, (len(mixtures), width, parts)),
+        "values": (values, (len(mixtures), width, parts)),
+        "initial": (initial, (len(rows), width, min(parts, 2))),
+    }
+    for name, (tensor, shape) in expected.items():
+        if tensor is not None and tuple(tensor.shape) != shape:
+            raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}")

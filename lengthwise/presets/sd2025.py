@@ -1,0 +1,43 @@
+"""The recipe of SD-SSM."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
+
+
+@PRESETS.register("sd2025")
+class SD2025(Preset):
+    """SD-SSM, a `block-linear-rnn` of one block of unit columns: a million steps of Adam on final answers.
+
+    Rate and p are those of the published code for parity; for other tasks it has 2e-5 or 1e-4, and 1.1 to 1.4.
+
+    Source: the code published with Terzić et al., "On the expressiveness and length generalization of selective
+        state-space models on regular languages" (AAAI 2025).
+    Differs from the source: a symbol has a matrix of its own, there a mixture of 6 to 18 that all share; answers are
+        read through a hidden layer, at the last symbol, there by a linear map, at a symbol that ends the string.
+    """
+
+    source = "Terzić et al. (AAAI 2025), the published code"
+    train = MappingProxyType(
+        {
+            **UNAUGMENTED,
+            "steps": 1_000_000,
+            "lengths": "legal",
+            "length_sampling": "uniform",
+            "optimizer": {**TORCH_ADAM, "clip_norm": 1.0},
+            "ema_decay": 0.0,
+            "checkpoint_every": 5_000,
+        }
+    )
+    models = MappingProxyType(
+        {
+            "block-linear-rnn": {
+                "block_dim": 64,
+                "columns": "unit",
+                "hidden": 0,
+                "input_map": "linear",
+                "first_state": "zero",
+                "read": "last",
+            }
+        }
+    )

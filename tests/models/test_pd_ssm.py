@@ -1,0 +1,114 @@
+"""PD-SSM: what its theorem promises, by hand-set weights, and what its states cannot leave."""
+
+import pytest
+import torch
+
+from lengthwise.layers.sparse_linear import PDSSMLayer
+from lengthwise.models import make_model
+from lengthwise.models.pd_ssm import PDSSM, PDSSMConfig
+from lengthwise.tasks import make_task
+
+NUM_STATES, NUM_SYMBOLS, NUM_CLASSES = 8, 3, 2
+
+
+def machine_net(table: torch.Tensor, outputs: torch.Tensor, form: str) -> PDSSM:
+    """One layer whose states are those of the machine `table` [Q, V], as one-hot vectors, and whose answers are its."""
+    config = PDSSMConfig(
+        d_model=NUM_SYMBOLS + NUM_STATES,
+        d_state=NUM_STATES,
+        num_matrices=NUM_SYMBOLS,
+        diagonal="none",
+        driven=False,
+        form=form,
+    )
+    model = PDSSM(config, vocab_size=NUM_SYMBOLS, num_classes=NUM_CLASSES)
+    (layer,) = model.layers
+    assert isinstance(layer, PDSSMLayer)
+    symbols, states = slice(0, NUM_SYMBOLS), slice(NUM_SYMBOLS, None)
+    one_hot = torch.nn.functional.one_hot(table.T, NUM_STATES).float()  # [V, Q, successor]
+    with torch.no_grad():
+        for parameter in (*model.embedding.parameters(), *layer.parameters(), *model.readout[2:].parameters()):
+            parameter.zero_()
+        model.embedding.weight[:, symbols] = torch.eye(NUM_SYMBOLS)
+        layer.mixture_map.weight[:, symbols] = 100 * torch.eye(NUM_SYMBOLS)
+        layer.dictionary.copy_(one_hot.mT)
+        layer.w.weight[states] = 10 * torch.eye(NUM_STATES)
+        model.readout[2].weight.copy_(torch.eye(config.d_model))
+        model.readout[4].weight[:, states] = torch.nn.functional.one_hot(outputs, NUM_CLASSES).T.float()
+    return model
+
+
+def draw_machine() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    table = torch.randint(NUM_STATES, (NUM_STATES, NUM_SYMBOLS), generator=generator)
+    return table, torch.randint(NUM_CLASSES, (NUM_STATES,), generator=generator)
+
+
+@torch.no_grad()
+def test_any_machine_of_n_states_is_one_layer_of_n_numbers() -> None:
+    table, outputs = draw_machine()
+    inputs = torch.randint(NUM_SYMBOLS, (4, 10_000), generator=torch.Generator().manual_seed(0))
+    state, expected = torch.zeros(4, dtype=torch.int64), []
+    for symbols in inputs.unbind(1):
+        state = table[state, symbols]
+        expected.append(outputs[state])
+    assert len(set(torch.stack(expected)[-8:].flatten().tolist())) == NUM_CLASSES
+    logits = machine_net(table, outputs, "scatter")(inputs)
+    assert torch.equal(logits.argmax(-1), torch.stack(expected, 1))
+
+
+@torch.no_grad()
+def test_gathered_rows_run_the_machine_on_the_string_read_backwards() -> None:
+    """A number of the state says whether the machine gets from this state to its first one."""
+    table, outputs = draw_machine()
+    model = machine_net(table, outputs, "gather")
+    model.layers[0].dictionary.copy_(model.layers[0].dictionary.mT.clone())
+    inputs = torch.randint(NUM_SYMBOLS, (40, 3), generator=torch.Generator().manual_seed(0))
+    ends = torch.arange(NUM_STATES).repeat(40, 1)
+    for symbols in inputs.unbind(1):
+        ends = table[ends, symbols[:, None]]
+    assert len((ends == 0).unique(dim=0)) > 3
+    assert torch.equal(model.last_state(inputs.flip(1))[:, :NUM_STATES], (ends == 0).float())
+
+
+@torch.no_grad()
+def test_transitions_enlarge_nothing() -> None:
+    """Column sums (scatter) and row sums (gather) of sizes are max |d| at most: below 1, or 1 of angles alone."""
+    features = torch.randn(50, 16, generator=torch.Generator().manual_seed(0))
+    for diagonal, form in (("full", "scatter"), ("phase", "scatter"), ("full", "gather"), ("none", "gather")):
+        settings = {"d_state": 8, "num_matrices": 4, "diagonal": diagonal, "driven": False, "form": form}
+        layer = PDSSMLayer(d_model=16, **settings)
+        layer.reset_parameters(torch.Generator().manual_seed(0))
+        factors = layer.factors(features)
+        if factors is None:
+            assert layer.state_size == 8
+        elif diagonal == "phase":
+            torch.testing.assert_close(factors.norm(dim=-1), torch.ones(50, 8))
+        else:
+            assert 0 < float(factors.norm(dim=-1).max()) < 1
+        state = torch.randn(50, layer.state_size, generator=torch.Generator().manual_seed(1))
+        _, after = layer(features[:, None], state)
+        before, after = (x.unflatten(1, (8, -1)).norm(dim=-1) for x in (state, after))
+        order = 1.0 if form == "scatter" else torch.inf
+        assert bool((after.norm(order, dim=1) <= before.norm(order, dim=1) * (1 + 1e-6)).all())
+
+
+def test_the_paper_counts_the_same_parameters() -> None:
+    """N (6 D + 2 N + K N + 4) + K D in matrices and the biases of diagonals; then the read-out's b and d."""
+    layer = PDSSMLayer(d_model=16, d_state=8, num_matrices=4, diagonal="full", driven=True, form="scatter")
+    expected = 8 * (6 * 16 + 2 * 8 + 4 * 8 + 4) + 4 * 16 + 2 * 16
+    assert sum(parameter.numel() for parameter in layer.parameters()) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"num_matrices": 0}, "model.num_matrices: expected a number greater than or equal to 1, got 0"),
+        ({"d_state": 0}, "model.d_state: expected a number greater than or equal to 1, got 0"),
+        ({"diagonal": "real"}, "model.diagonal: expected .*'full', 'phase' or 'none', got 'real'"),
+        ({"form": "rows"}, "model.form: expected .*'scatter' or 'gather', got 'rows'"),
+    ],
+)
+def test_settings_that_are_none_are_named(settings: dict, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make_model("pd-ssm", make_task("parity"), **settings)
