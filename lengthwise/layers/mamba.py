@@ -64,8 +64,8 @@ class SelectiveLayer(RecurrentLayer):
 class MambaLayer(SelectiveLayer):
     r"""P decays of its own for each of 2 D channels: h_t = a_t h_{t-1} + s_t b_t x_t, y_t = <c_t, h_t> + d x_t.
 
-    (x, z) = W_in u, x becomes SiLU(x); steps s = softplus(W_s W x + bias) through ceil(D / 16) numbers, b and c are W x,
-    of P numbers that all channels share; decays a = exp(s r) or 2 exp(s r) - 1, and the input term is the same for both.
+    (x, z) = W_in u, x becomes SiLU(x); steps s = softplus(W_s W x + bias) through ceil(D / 16) numbers, b and c are
+    W x, of P numbers that all channels share. Signed decays leave the input term as it is.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), section 3, and its
         code. Differs from the source: as `SelectiveLayer`.
@@ -123,8 +123,8 @@ class MambaLayer(SelectiveLayer):
 class Mamba2Layer(SelectiveLayer):
     r"""One decay for each of H heads of 2 D / H channels: S_t = a_t S_{t-1} + s_t b_t x_t^T, y_t = S_t^T c_t + d x_t.
 
-    (z, x, b, c, s) = W_in u, of which x, b and c become SiLU(.), and s becomes softplus(s + bias); all heads share b and
-    c, of P numbers. The gate comes before the norm: W_out RMSNorm(y * SiLU(z)).
+    (z, x, b, c, s) = W_in u, of which x, b and c become SiLU(.), and s becomes softplus(s + bias); all heads share b
+    and c, of P numbers. The gate comes before the norm: W_out RMSNorm(y * SiLU(z)).
 
     Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 7, and its code. Differs from the source: as
         `SelectiveLayer`; the number of heads is given, and not that of a head's channels.

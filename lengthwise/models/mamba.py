@@ -1,7 +1,7 @@
 """Mamba and Mamba-2, with decays between 0 and 1 or between -1 and 1."""
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import model_validator
 
@@ -26,10 +26,13 @@ class MambaConfig(StackedConfig):
     learned_start: bool = False
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.version == 2 and 2 * self.d_model % self.num_heads:
+    def _heads_divide_width(self) -> "MambaConfig":
+        width = 2 * self.d_model
+        if self.version == 2 and width % self.num_heads:
+            divisors = [n for n in range(1, width + 1) if width % n == 0]
             raise ValueError(
-                f"num_heads: expected a divisor of 2 d_model={2 * self.d_model} in version 2, got {self.num_heads}"
+                f"num_heads: expected a divisor of 2 d_model={width} in version 2, got {self.num_heads}; choose from "
+                f"{divisors}"
             )
         return self
 

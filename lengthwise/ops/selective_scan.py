@@ -10,12 +10,13 @@ rates r <= 0. Steps and values are [B, T, E], rates [P, E], b and c [B, T, P], t
 
 The definition is a loop over positions, by autograd's own gradient. `selective_scan` runs the same loop with buffers
 that stay in a core's cache: of all T P E numbers of a string it keeps the state before every part of 8 positions, and
-computes the rest again for the gradient. That is l_t = c_t g_t + a_{t+1} l_{t+1} backwards, of which dL/dv_t = b_t . l_t,
-dL/db_t = l_t . v_t, dL/dc_t = h_t . g_t, and dL/da_t = l_t h_{t-1}. There is no second derivative.
+computes the rest again for the gradient. With g_t the gradient by y_t, that is l_t = c_t g_t + a_{t+1} l_{t+1}
+backwards, of which dL/dv_t = b_t . l_t, dL/db_t = l_t . v_t, dL/dc_t = h_t . g_t, and dL/da_t = l_t h_{t-1}. There is
+no second derivative.
 
 Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), sections 3.2 and 3.3;
 Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025) for signed decays.
-Differs from the source: decays and inputs are made from steps by the source's kernel, s_t in front of b_t included in v_t.
+Differs from the source: the factor s_t of the source's input term is part of v_t.
 """
 
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
+
+from lengthwise.devices import in_full_precision
 
 Eigenvalues = Literal["positive", "signed"]
 """Decays in [0, 1], or in [-1, 1]."""
@@ -76,6 +79,7 @@ def selective_scan_by_definition(
     return torch.stack(outputs, 1), state
 
 
+@in_full_precision
 def selective_scan(
     steps: Channels,
     rates: Float[Tensor, "P E"],
