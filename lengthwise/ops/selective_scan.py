@@ -173,8 +173,8 @@ class _SelectiveScan(torch.autograd.Function):
                 _run_back(part, adjoint, total, [each[places] for each in (*by_time, *computed)])
             by_initial[rows] = adjoint
             by_rates += total.sum(0)
-            for whole, some in zip(gradients, computed, strict=True):
-                whole[rows] = some.squeeze(2).transpose(0, 1)
+            for whole, part_of in zip(gradients, computed, strict=True):
+                whole[rows] = part_of.squeeze(2).transpose(0, 1)
         by_steps, by_values, by_b, by_c = gradients
         return by_steps, by_rates, by_values, by_b, by_c, by_initial, None
 
