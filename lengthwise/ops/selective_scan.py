@@ -103,7 +103,8 @@ def selective_scan(
     given = (steps, rates, values, b, c, initial)
     if torch.compiler.is_exporting():
         return selective_scan_by_definition(*given, eigenvalues=eigenvalues)
-    outputs, last = _SelectiveScan.apply(*given, eigenvalues)  # type: ignore[no-untyped-call]
+    needs_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
+    outputs, last = _SelectiveScan.apply(*given, eigenvalues, needs_gradient)  # type: ignore[no-untyped-call]
     return outputs, last
 
 
@@ -137,17 +138,19 @@ class _SelectiveScan(torch.autograd.Function):
         c: Tensor,
         initial: Tensor,
         eigenvalues: Eigenvalues,
+        needs_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
         outputs, last = torch.empty_like(values), torch.empty_like(initial)
         parts = list(_parts(steps.shape[1]))
-        starts = initial.new_empty(len(parts), *initial.shape)
+        starts = initial.new_empty(len(parts) if needs_gradient else 0, *initial.shape)
         for rows in _rows(initial):
             by_time = [_by_time(each[rows]) for each in (steps, values, b, c)]
             part = _Part(rates, initial[rows], parts[0].stop, eigenvalues)
             latest, computed = initial[rows], torch.empty_like(by_time[1])
             for index, places in enumerate(parts):
-                starts[index, rows] = latest
-                part.run(starts[index, rows], *(each[places] for each in by_time[:3]))
+                if needs_gradient:
+                    starts[index, rows] = latest
+                part.run(latest, *(each[places] for each in by_time[:3]))
                 for t, state in zip(range(places.start, places.stop), part.states[1:], strict=False):
                     torch.bmm(by_time[3][t], state, out=computed[t])
                 latest = part.states[places.stop - places.start]
@@ -176,7 +179,7 @@ class _SelectiveScan(torch.autograd.Function):
             for whole, part_of in zip(gradients, computed, strict=True):
                 whole[rows] = part_of.squeeze(2).transpose(0, 1)
         by_steps, by_values, by_b, by_c = gradients
-        return by_steps, by_rates, by_values, by_b, by_c, by_initial, None
+        return by_steps, by_rates, by_values, by_b, by_c, by_initial, None, None
 
 
 def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]) -> None:
