@@ -15,14 +15,24 @@ CELLS = {"s": SLSTMLayer, "m": MLSTMLayer}
 class XLSTMConfig(StackedConfig):
     """As `StackedConfig`; `cells` are the kinds of the layers that count as one, s for sLSTM and m for mLSTM."""
 
-    cells: str = Field("s", pattern="^[sm]+$", max_length=MAX_LAYERS)
+    cells: str = Field("s", max_length=MAX_LAYERS)
     num_heads: Width = 4
+
+    @model_validator(mode="after")
+    def _cells_are_known(self) -> "XLSTMConfig":
+        if not self.cells or set(self.cells) - set(CELLS):
+            raise ValueError(
+                f"cells: expected a word of the letters s and m, got {self.cells!r}; choose sm, for example"
+            )
+        return self
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "XLSTMConfig":
         check_divides_width("num_heads", self.num_heads, self.d_model)
         if "m" in self.cells and self.d_model % 2:
-            raise ValueError(f"d_model: expected an even number for cells m, got {self.d_model}")
+            raise ValueError(
+                f"d_model: expected an even number for cells m, got {self.d_model}; choose {self.d_model + 1}"
+            )
         return self
 
 
