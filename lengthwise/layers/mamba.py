@@ -68,7 +68,7 @@ class MambaLayer(SelectiveLayer):
     W x, of P numbers that all channels share. Signed decays leave the input term as it is.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), section 3, and its
-        code. Differs from the source: as `SelectiveLayer`.
+        code. Differs from the source: as `SelectiveLayer`; x goes through no convolution.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Mamba2Layer(SelectiveLayer):
     and c, of P numbers. The gate comes before the norm: W_out RMSNorm(y * SiLU(z)).
 
     Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 7, and its code. Differs from the source: as
-        `SelectiveLayer`; the number of heads is given, and not that of a head's channels.
+        `MambaLayer`; the number of heads is given, and not that of a head's channels.
     """
 
     def __init__(

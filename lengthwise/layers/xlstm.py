@@ -22,8 +22,8 @@ class SLSTMLayer(RecurrentLayer):
     group a head. R is block-diagonal, a block for each head. A state is h, c / n and log n (`lengthwise.ops.slstm`).
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2, and its code. Differs
-        from the source: W is dense, where the code has a block for each head; every layer starts with the biases of the
-        first one.
+        from the source: W is dense, where the code has a block for each head; the norm has a bias; every layer starts
+        with the biases of the first one; there is no convolution.
     """
 
     def __init__(self, *, d_model: int, num_heads: int) -> None:
@@ -67,7 +67,8 @@ class MLSTMLayer(RecurrentLayer):
     root of a head's width, and the output is W_out ((norm(h) + skip * c) * SiLU(z)), the norm head by head.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3, and its code. Differs
-        from the source: as `lengthwise.ops.mlstm`; matrices are all drawn alike.
+        from the source: as `lengthwise.ops.mlstm`; no convolution makes c; the norm has a bias; matrices are all drawn
+        alike.
     """
 
     def __init__(self, *, d_model: int, num_heads: int) -> None:
