@@ -9,8 +9,11 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 class Recurrent(Preset):
     """AdamW on all prefixes of strings of 39 and 40 symbols, for any model that reads symbols.
 
+    Decays of `mamba` are signed: positive ones forget, and find no parity.
+
     Source: ours; the supervision of prefixes is that of the code of Fan et al. (2024).
     """
 
     source = "ours"
     train = MappingProxyType({**EVERY_PREFIX, "steps": 2_000, "optimizer": {"name": "adamw", "weight_decay": 0.0}})
+    models = MappingProxyType({"mamba": {"eigenvalues": "signed"}})

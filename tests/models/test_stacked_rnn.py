@@ -9,7 +9,8 @@ from lengthwise.models.stacked_rnn import StackedRNN
 
 MEMBERS = [(name, {}) for name in MODELS if issubclass(MODELS[name], StackedRNN)]
 MEMBERS += [("diagonal-linear-rnn", {"transitions": "input-dependent"}), ("s4d", {"start": "lin"})]
-MEMBERS += [("s4d", {"start": "inv"})]
+MEMBERS += [("s4d", {"start": "inv"}), ("mamba", {"version": 2, "learned_start": True}), ("xlstm", {"cells": "sm"})]
+MEMBERS += [("mamba", {"eigenvalues": "signed", "learned_start": True})]
 
 
 def make(name: str, settings: dict) -> StackedRNN:

@@ -1,0 +1,191 @@
+"""The selective state-space layers of Mamba and Mamba-2, whose decays depend on the input."""
+
+import math
+from abc import abstractmethod
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.initialization import draw_linears
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.ops.outer_products import outer_products
+from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
+
+MIN_STEP, MAX_STEP = 1e-3, 1e-1
+"""Between these the steps are that biases start with."""
+
+
+class SelectiveLayer(RecurrentLayer):
+    """Twice as wide as features, with a recurrence of real decays, a skip and a gate: W_out(y * SiLU(z)).
+
+    Decays are exp(s r) in [0, 1], or 2 exp(s r) - 1 in [-1, 1] if `eigenvalues` is `"signed"`: s > 0 is made from the
+    input, the rate r < 0 is learned. The state before the first symbol is 0, or learned.
+
+    Source: Grazzi, Siems, Zela, Franke, Hutter and Pontil, "Unlocking state-tracking in linear RNNs through negative
+        eigenvalues" (ICLR 2025), section 4, for signed decays. Differs from the source: in the learned start.
+    """
+
+    def __init__(
+        self, *, d_model: int, d_state: int, state_shape: tuple[int, ...], eigenvalues: Eigenvalues, learned_start: bool
+    ) -> None:
+        super().__init__()
+        self.width, self.d_state, self.eigenvalues = 2 * d_model, d_state, eigenvalues
+        self.state_size = math.prod(state_shape)
+        self.start = nn.Parameter(torch.empty(state_shape)) if learned_start else None
+        self.state_shape = state_shape
+        self.output_map = nn.Linear(self.width, d_model, bias=False)
+
+    @abstractmethod
+    def decays(self, features: Float[Tensor, "B T D"]) -> Tensor:
+        """Those at every position, [B, T, ...]."""
+
+    @abstractmethod
+    def step_bias(self) -> Tensor:
+        """What is added to a step before the softplus, a parameter."""
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Matrices uniform up to 1 / sqrt(inputs), steps log-uniform from 0.001 to 0.1, a learned start N(0, 1)."""
+        draw_linears(self, generator)
+        bias = self.step_bias()
+        with torch.no_grad():
+            steps = bias.uniform_(math.log(MIN_STEP), math.log(MAX_STEP), generator=generator).exp()
+            bias.copy_(steps + (-torch.expm1(-steps)).log())  # the inverse of softplus
+        if self.start is not None:
+            nn.init.normal_(self.start, generator=generator)
+
+    def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
+        if self.start is None:
+            return super().initial_state(like)
+        return self.start.flatten().expand(len(like), -1)
+
+
+class MambaLayer(SelectiveLayer):
+    r"""P decays of its own for each of 2 D channels: h_t = a_t h_{t-1} + s_t b_t x_t, y_t = <c_t, h_t> + d x_t.
+
+    (x, z) = W_in u, x becomes SiLU(x); steps s = softplus(W_s W x + bias) through ceil(D / 16) numbers, b and c are
+    W x, of P numbers that all channels share. Signed decays leave the input term as it is.
+
+    Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), section 3, and its
+        code. Differs from the source: as `SelectiveLayer`; x goes through no convolution.
+    """
+
+    def __init__(
+        self, *, d_model: int, d_state: int, eigenvalues: Eigenvalues = "positive", learned_start: bool = False
+    ) -> None:
+        super().__init__(
+            d_model=d_model,
+            d_state=d_state,
+            state_shape=(d_state, 2 * d_model),
+            eigenvalues=eigenvalues,
+            learned_start=learned_start,
+        )
+        self.rank = math.ceil(d_model / 16)
+        self.input_map = nn.Linear(d_model, 2 * self.width, bias=False)
+        self.selection = nn.Linear(self.width, self.rank + 2 * d_state, bias=False)
+        self.step_map = nn.Linear(self.rank, self.width)
+        self.log_rate = nn.Parameter(torch.empty(d_state, self.width))
+        self.skip = nn.Parameter(torch.empty(self.width))
+
+    def step_bias(self) -> Tensor:
+        return self.step_map.bias
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Rates -1 ... -P in every channel, d = 1, W_s uniform up to 1 / sqrt(inputs)."""
+        super().reset_parameters(generator)
+        with torch.no_grad():
+            self.log_rate.copy_(torch.arange(1.0, self.d_state + 1).log()[:, None].expand_as(self.log_rate))
+        nn.init.ones_(self.skip)
+
+    def selected(
+        self, features: Float[Tensor, "B T D"]
+    ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T E"], Float[Tensor, "B T E"], Tensor, Tensor]:
+        """x, z, s, b and c."""
+        x, gate = self.input_map(features).chunk(2, -1)
+        x = F.silu(x)
+        low, b, c = self.selection(x).split([self.rank, self.d_state, self.d_state], -1)
+        return x, gate, F.softplus(self.step_map(low)), b, c
+
+    def decays(self, features: Float[Tensor, "B T D"]) -> Float[Tensor, "B T P E"]:
+        _, _, steps, _, _ = self.selected(features)
+        return decays_of(-steps[:, :, None] * self.log_rate.exp(), self.eigenvalues)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        x, gate, steps, b, c = self.selected(features)
+        before = state.unflatten(1, self.state_shape)
+        y, after = selective_scan(steps, -self.log_rate.exp(), steps * x, b, c, before, eigenvalues=self.eigenvalues)
+        return self.output_map((y + self.skip * x) * F.silu(gate)), after.flatten(1)
+
+
+class Mamba2Layer(SelectiveLayer):
+    r"""One decay for each of H heads of 2 D / H channels: S_t = a_t S_{t-1} + s_t b_t x_t^T, y_t = S_t^T c_t + d x_t.
+
+    (z, x, b, c, s) = W_in u, of which x, b and c become SiLU(.), and s becomes softplus(s + bias); all heads share b
+    and c, of P numbers. The gate comes before the norm: W_out RMSNorm(y * SiLU(z)).
+
+    Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 7, and its code. Differs from the source: as
+        `MambaLayer`; the number of heads is given, and not that of a head's channels.
+    """
+
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        d_state: int,
+        num_heads: int,
+        eigenvalues: Eigenvalues = "positive",
+        learned_start: bool = False,
+    ) -> None:
+        super().__init__(
+            d_model=d_model,
+            d_state=d_state,
+            state_shape=(num_heads, d_state, 2 * d_model // num_heads),
+            eigenvalues=eigenvalues,
+            learned_start=learned_start,
+        )
+        self.num_heads = num_heads
+        self.input_map = nn.Linear(d_model, 2 * self.width + 2 * d_state + num_heads, bias=False)
+        self.bias = nn.Parameter(torch.empty(num_heads))
+        self.log_rate = nn.Parameter(torch.empty(num_heads))
+        self.skip = nn.Parameter(torch.empty(num_heads))
+        self.norm = nn.RMSNorm(self.width, eps=1e-5)
+
+    def step_bias(self) -> Tensor:
+        return self.bias
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Rates uniform from -16 to -1, d = 1, a norm of 1."""
+        super().reset_parameters(generator)
+        with torch.no_grad():
+            self.log_rate.uniform_(1, 16, generator=generator).log_()
+        nn.init.ones_(self.skip)
+        self.norm.reset_parameters()
+
+    def selected(self, features: Float[Tensor, "B T D"]) -> tuple[Tensor, Tensor, Float[Tensor, "B T H"]]:
+        """z, what x, b and c are made of, and s."""
+        mixed = self.width + 2 * self.d_state
+        gate, rest, steps = self.input_map(features).split([self.width, mixed, self.num_heads], -1)
+        return gate, rest, F.softplus(steps + self.bias)
+
+    def decays(self, features: Float[Tensor, "B T D"]) -> Float[Tensor, "B T H"]:
+        _, _, steps = self.selected(features)
+        return decays_of(-steps * self.log_rate.exp(), self.eigenvalues)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        gate, mixed, steps = self.selected(features)
+        x, b, c = F.silu(mixed).split([self.width, self.d_state, self.d_state], -1)
+        x = x.unflatten(-1, (self.num_heads, -1))
+        y, after = outer_products(
+            decays_of(-steps * self.log_rate.exp(), self.eigenvalues),
+            b[:, :, None],
+            steps[..., None] * x,
+            c[:, :, None],
+            state.unflatten(1, self.state_shape),
+        )
+        y = (y + self.skip[:, None] * x).flatten(2)
+        return self.output_map(self.norm(y * F.silu(gate))), after.flatten(1)

@@ -1,0 +1,119 @@
+"""The two layers of xLSTM: sLSTM, whose output is fed back, and mLSTM, a matrix memory that is not."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.ops.mlstm import mlstm
+from lengthwise.ops.slstm import MINIMUM, slstm
+
+MAP_WIDTH = 4
+"""Inputs and outputs of the maps that make the queries, keys and values of mLSTM."""
+
+
+class SLSTMLayer(RecurrentLayer):
+    r"""Gates (i, f, z, o)_t = W u_t + R h_{t-1} + b, each unit a moving average, normed head by head.
+
+    c = sigmoid(f) c' + e^i tanh(z), n = sigmoid(f) n' + e^i, h = sigmoid(o) c / n; the output is a group norm of h, one
+    group a head. R is block-diagonal, a block for each head. A state is h, c / n and log n (`lengthwise.ops.slstm`).
+
+    Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2, and its code. Differs
+        from the source: W is dense, where the code has a block for each head; the norm has a bias; every layer starts
+        with the biases of the first one; there is no convolution.
+    """
+
+    def __init__(self, *, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads, self.width = num_heads, d_model // num_heads
+        self.state_size = 3 * d_model
+        self.input_map = nn.Linear(d_model, 4 * d_model)
+        self.feedback = nn.Parameter(torch.empty(4, num_heads, self.width, self.width))
+        self.norm = nn.GroupNorm(num_heads, d_model)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """R 0, W normal of variance 2 / 5 D, biases of f from 5 to -7 along the units of a head, others 0; norms 1."""
+        draw_small(self.input_map.weight, self.input_map.in_features, generator)
+        nn.init.zeros_(self.feedback)
+        nn.init.zeros_(self.input_map.bias)
+        share = torch.arange(self.width) / max(1, self.width - 1)
+        with torch.no_grad():
+            self.input_map.bias.unflatten(0, (4, self.num_heads, self.width))[1] = 5 - 12 * share**0.3
+        self.norm.reset_parameters()
+
+    def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
+        """No output, no average, and the logarithm of no norm."""
+        nothing = torch.zeros_like(like)
+        return torch.cat([nothing, nothing, nothing + MINIMUM], 1)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        gates = self.input_map(features).unflatten(-1, (4, self.num_heads, self.width))
+        before = state.unflatten(1, (3, self.num_heads, self.width)).unbind(1)
+        outputs, *after = slstm(gates, self.feedback, *before)
+        normed = self.norm(outputs.flatten(2).flatten(0, 1)).unflatten(0, outputs.shape[:2])
+        return normed, torch.stack(after, 1).flatten(1)
+
+
+class MLSTMLayer(RecurrentLayer):
+    r"""A matrix memory for each of H heads, twice as wide as features, with a skip and a gate.
+
+    (x, z) = W u and c = SiLU(x); queries and keys are made of c, values of x, by maps of 4 numbers to 4; the two gates
+    of a head are linear in queries, keys and values. `lengthwise.ops.mlstm` makes h of them, with keys divided by the
+    root of a head's width, and the output is W_out ((norm(h) + skip * c) * SiLU(z)), the norm head by head.
+
+    Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3, and its code. Differs
+        from the source: as `lengthwise.ops.mlstm`; no convolution makes c; the norm has a bias; matrices are all drawn
+        alike.
+    """
+
+    def __init__(self, *, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        inner = 2 * d_model
+        self.num_heads, self.width = num_heads, inner // num_heads
+        self.state_size = num_heads * (self.width * (self.width + 1) + 1)
+        self.input_map = nn.Linear(d_model, 2 * inner, bias=False)
+        self.maps = nn.Parameter(torch.empty(3, inner // MAP_WIDTH, MAP_WIDTH, MAP_WIDTH))
+        self.gates = nn.Linear(3 * inner, 2 * num_heads)
+        self.norm = nn.GroupNorm(num_heads, inner)
+        self.skip = nn.Parameter(torch.empty(inner))
+        self.output_map = nn.Linear(inner, d_model, bias=False)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Gates 0 but for biases, N(0, 0.01) of i and from 3 to 6 along the heads of f; other matrices as in sLSTM."""
+        for linear in (self.input_map, self.output_map):
+            draw_small(linear.weight, linear.in_features, generator)
+        draw_small(self.maps, MAP_WIDTH, generator)
+        nn.init.zeros_(self.gates.weight)
+        with torch.no_grad():
+            i, f = self.gates.bias.chunk(2)
+            i.normal_(0, 0.1, generator=generator)
+            f.copy_(torch.linspace(3, 6, self.num_heads))
+        self.norm.reset_parameters()
+        nn.init.ones_(self.skip)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        x, z = self.input_map(features).chunk(2, -1)
+        c = F.silu(x)
+        q, k, v = (
+            torch.einsum("btgi,gij->btgj", made_of.unflatten(-1, (-1, MAP_WIDTH)), maps).flatten(2)
+            for made_of, maps in zip((c, c, x), self.maps, strict=True)
+        )
+        i, f = self.gates(torch.cat([q, k, v], -1)).chunk(2, -1)
+        q, k, v = (each.unflatten(-1, (self.num_heads, self.width)) for each in (q, k, v))
+        sums, stabilizer = state[:, : -self.num_heads], state[:, -self.num_heads :]
+        sums = sums.unflatten(1, (self.num_heads, self.width, self.width + 1))
+        h, sums, stabilizer = mlstm(i, f, k * self.width**-0.5, v, q, sums, stabilizer)
+        normed = self.norm(h.flatten(2).flatten(0, 1)).unflatten(0, h.shape[:2])
+        return self.output_map((normed + self.skip * c) * F.silu(z)), torch.cat([sums.flatten(1), stabilizer], 1)
+
+
+def draw_small(weight: Tensor, num_inputs: int, generator: torch.Generator) -> None:
+    """Draw weights N(0, 2 / 5 inputs)."""
+    nn.init.normal_(weight, std=math.sqrt(2 / (5 * num_inputs)), generator=generator)

@@ -1,0 +1,75 @@
+"""Mamba and Mamba-2, with decays between 0 and 1 or between -1 and 1."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import model_validator
+
+from lengthwise.layers.mamba import Mamba2Layer, MambaLayer
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.models.base import MODELS, Width
+from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+from lengthwise.ops.selective_scan import Eigenvalues
+
+
+class MambaConfig(StackedConfig):
+    """As `StackedConfig`; `version` 1 has decays of its own for each channel, 2 one for each of `num_heads` heads.
+
+    `d_state` is how many numbers a channel keeps; `eigenvalues` are decays in [0, 1] (`"positive"`) or [-1, 1]
+    (`"signed"`); with `learned_start` the state before the first symbol is learned instead of 0.
+    """
+
+    version: Literal[1, 2] = 1
+    d_state: Width = 16
+    num_heads: Width = 4
+    eigenvalues: Eigenvalues = "positive"
+    learned_start: bool = False
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> "MambaConfig":
+        width = 2 * self.d_model
+        if self.version == 2 and width % self.num_heads:
+            divisors = [n for n in range(1, width + 1) if width % n == 0]
+            raise ValueError(
+                f"num_heads: expected a divisor of 2 d_model={width} in version 2, got {self.num_heads}; choose from "
+                f"{divisors}"
+            )
+        return self
+
+
+@MODELS.register("mamba")
+class Mamba(StackedRNN):
+    """Linear recurrences whose real decays are made from the input: `MambaLayer` or `Mamba2Layer`.
+
+    With decays in [0, 1] no number of layers finds the parity of a string of any length in finite precision; with those
+    in [-1, 1] one layer does (`tests/models/test_mamba.py` has its weights), and none counts modulo 3.
+
+    Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023); Dao and Gu,
+        "Transformers are SSMs" (ICML 2024); Grazzi et al., "Unlocking state-tracking in linear RNNs through negative
+        eigenvalues" (ICLR 2025), theorems 1 and 2.
+    Differs from the source: see the layers; embedding, norms and read-out are those of `StackedRNN`.
+    """
+
+    Config = MambaConfig
+    config: MambaConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        config = self.config
+        if config.version == 2:
+            return [
+                Mamba2Layer(
+                    d_model=config.d_model,
+                    d_state=config.d_state,
+                    num_heads=config.num_heads,
+                    eigenvalues=config.eigenvalues,
+                    learned_start=config.learned_start,
+                )
+            ]
+        return [
+            MambaLayer(
+                d_model=config.d_model,
+                d_state=config.d_state,
+                eigenvalues=config.eigenvalues,
+                learned_start=config.learned_start,
+            )
+        ]

@@ -1,0 +1,53 @@
+"""Extended long short-term memory."""
+
+from collections.abc import Sequence
+
+from pydantic import Field, model_validator
+
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.xlstm import MLSTMLayer, SLSTMLayer
+from lengthwise.models.base import MAX_LAYERS, MODELS, Width, check_divides_width
+from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+
+CELLS = {"s": SLSTMLayer, "m": MLSTMLayer}
+
+
+class XLSTMConfig(StackedConfig):
+    """As `StackedConfig`; `cells` are the kinds of the layers that count as one, s for sLSTM and m for mLSTM."""
+
+    cells: str = Field("s", max_length=MAX_LAYERS)
+    num_heads: Width = 4
+
+    @model_validator(mode="after")
+    def _cells_are_known(self) -> "XLSTMConfig":
+        if not self.cells or set(self.cells) - set(CELLS):
+            raise ValueError(
+                f"cells: expected a word of the letters s and m, got {self.cells!r}; choose sm, for example"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> "XLSTMConfig":
+        check_divides_width("num_heads", self.num_heads, self.d_model)
+        if "m" in self.cells and self.d_model % 2:
+            raise ValueError(
+                f"d_model: expected an even number for cells m, got {self.d_model}; choose {self.d_model + 1}"
+            )
+        return self
+
+
+@MODELS.register("xlstm")
+class XLSTM(StackedRNN):
+    """Layers of sLSTM, which can be any finite machine, and of mLSTM, whose decays are positive and tell no parity.
+
+    Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024).
+    Differs from the source: see `SLSTMLayer` and `MLSTMLayer`; there are neither convolutions nor feed-forward layers;
+        embedding, norms and read-out are those of `StackedRNN`.
+    """
+
+    Config = XLSTMConfig
+    config: XLSTMConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        config = self.config
+        return [CELLS[cell](d_model=config.d_model, num_heads=config.num_heads) for cell in config.cells]

@@ -1,0 +1,93 @@
+r"""The recurrence of mLSTM: a matrix memory with an exponential input gate and a normalizer.
+
+For every head, with scalar gates i and f, keys and queries of N numbers and values of P,
+
+    C_t = sigmoid(f) C_{t-1} + e^i k v^T,   n_t = sigmoid(f) n_{t-1} + e^i k,   h_t = C_t^T q / max(|n_t . q|, 1).
+
+A state is C and n, divided by e^m, and m: sums [B, H, N, P + 1], n being the last column, and m [B, H]. The stabilizer
+m_t = max(log sigmoid(f) + m_{t-1}, i, 0) keeps every factor between 0 and 1, also e^{-m}, which stands for 1 in the
+maximum; where m is above 80, e^{-80} does. What h is does not depend on m, so that m has no gradient.
+
+The definition is a loop over positions; `mlstm` computes the same in the chunks of `lengthwise.ops.outer_products`.
+
+Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3 and appendix A.3. Differs from
+the source: m is at least 0, and nothing is added to the maximum, where the code adds 1e-6.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from lengthwise.devices import in_full_precision
+from lengthwise.ops.outer_products import outer_products, outer_products_by_definition
+
+MAX_STABILIZER = 80.0
+"""e^{-80} is the smallest bound of a normalizer; it is above the smallest float32."""
+
+Scalars = Float[Tensor, "B T H"]
+Vectors = Float[Tensor, "B T H N"]
+Values = Float[Tensor, "B T H P"]
+Sums = Float[Tensor, "B H N _"]
+Stabilizer = Float[Tensor, "B H"]
+
+
+def mlstm_by_definition(
+    i: Scalars, f: Scalars, keys: Vectors, values: Values, queries: Vectors, sums: Sums, stabilizer: Stabilizer
+) -> tuple[Values, Sums, Stabilizer]:
+    """Outputs at all positions, and the last sums and stabilizer, one position after another.
+
+    Example:
+        >>> ones, gates = torch.ones(1, 2, 1, 1), torch.zeros(1, 2, 1)
+        >>> outputs, _, _ = mlstm_by_definition(
+        ...     gates, gates, 2 * ones, 3 * ones, ones, torch.zeros(1, 1, 1, 2), torch.zeros(1, 1)
+        ... )
+        >>> outputs.flatten().tolist()
+        [3.0, 3.0]
+    """
+    return _run(outer_products_by_definition, i, f, keys, values, queries, sums, stabilizer)
+
+
+@in_full_precision
+def mlstm(
+    i: Scalars, f: Scalars, keys: Vectors, values: Values, queries: Vectors, sums: Sums, stabilizer: Stabilizer
+) -> tuple[Values, Sums, Stabilizer]:
+    """The same in chunks; in a graph that is exported, the definition.
+
+    Example:
+        >>> ones, gates = torch.ones(1, 2, 1, 1), torch.full((1, 2, 1), 1000.0)
+        >>> outputs, _, _ = mlstm(gates, gates, 2 * ones, 3 * ones, ones, torch.zeros(1, 1, 1, 2), torch.zeros(1, 1))
+        >>> outputs.flatten().tolist()
+        [3.0, 3.0]
+    """
+    return _run(outer_products, i, f, keys, values, queries, sums, stabilizer)
+
+
+def stabilizers(i: Scalars, log_f: Scalars, before: Stabilizer) -> Float[Tensor, "B T+1 H"]:
+    """m before the first position and after every one."""
+    latest, computed = before, [before]
+    for enters, stays in zip(i.unbind(1), log_f.unbind(1), strict=True):
+        latest = torch.maximum(stays + latest, enters).clamp(min=0)
+        computed.append(latest)
+    return torch.stack(computed, 1)
+
+
+def _run(
+    recurrence: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]],
+    i: Tensor,
+    f: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    queries: Tensor,
+    sums: Tensor,
+    stabilizer: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    log_f = F.logsigmoid(f)
+    m = stabilizers(i.detach(), log_f.detach(), stabilizer.detach())
+    decays, enters = torch.exp(log_f + m[:, :-1] - m[:, 1:]), torch.exp(i - m[:, 1:])
+    counted = torch.cat([values, torch.ones_like(values[..., :1])], -1)
+    read, sums = recurrence(decays, enters[..., None] * keys, counted, queries, sums)
+    bound = torch.exp(-m[:, 1:].clamp(max=MAX_STABILIZER))
+    return read[..., :-1] / torch.maximum(read[..., -1].abs(), bound)[..., None], sums, m[:, -1]

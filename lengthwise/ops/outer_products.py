@@ -1,0 +1,129 @@
+r"""Decaying sums of outer products: the recurrence of a matrix state with one decay for each head.
+
+    S_t = a_t S_{t-1} + k_t v_t^T,     y_t = S_t^T q_t,
+
+for every head, with a_t any real number (0 and negative ones too), keys and queries of N numbers, values of P. Decays
+are [B, T, H], values [B, T, H, P], states [B, H, N, P]; keys and queries are [B, T, H, N], or [B, T, 1, N] where all
+heads share them.
+
+The definition is a loop over positions. `outer_products` cuts the string into chunks of up to 32 positions: within one,
+y_i = sum_{j <= i} (q_i . k_j) L_ij v_j with L_ij = a_{j+1} ... a_i, a masked attention; between chunks, states follow
+one another. Products L are multiplied out (`decay_products`), so that no logarithm of a decay is taken.
+
+Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 6, their SSD. Differs from the source: products of
+decays instead of sums of their logarithms, which signed decays do not have.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.nn.functional import pad
+
+from lengthwise.devices import in_full_precision
+
+MAX_CHUNK = 32
+"""The number of positions of a chunk: work grows with it within chunks, and with its inverse between them."""
+
+Decays = Float[Tensor, "B T H"]
+Shared = Float[Tensor, "B T G N"]
+Values = Float[Tensor, "B T H P"]
+State = Float[Tensor, "B H N P"]
+
+
+def decay_products_by_definition(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
+    """L_ij = a_{j+1} ... a_i for i >= j, 0 above the diagonal.
+
+    Example:
+        >>> decay_products_by_definition(torch.tensor([2.0, 3.0, -5.0])).tolist()
+        [[1.0, 0.0, 0.0], [3.0, 1.0, 0.0], [-15.0, -5.0, 1.0]]
+    """
+    rows = [torch.zeros_like(decays)]
+    for i, decay in enumerate(decays.unbind(-1)):
+        onto_itself = torch.arange(decays.shape[-1], device=decays.device) == i
+        rows.append(torch.where(onto_itself, 1.0, decay[..., None] * rows[-1]))
+    return torch.stack(rows[1:], -2)
+
+
+def decay_products(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
+    """The same, with a gradient in two products of matrices: dL/da_k = sum_{i >= k > j} G_ij L_ik L_{k-1,j}.
+
+    Nothing is divided by a decay, which may be 0.
+
+    Example:
+        >>> decay_products(torch.tensor([2.0, 0.0, -5.0])).tolist()
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.0, -5.0, 1.0]]
+    """
+    products: Tensor = _DecayProducts.apply(decays)  # type: ignore[no-untyped-call]
+    return products
+
+
+class _DecayProducts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, decays: Tensor) -> Tensor:
+        length = decays.shape[-1]
+        below = torch.ones(length, length, dtype=torch.bool, device=decays.device).tril(-1)
+        products = torch.where(below, decays[..., None], 1.0).cumprod(-2).tril()
+        ctx.save_for_backward(products)
+        return products
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> Tensor:
+        (products,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        to_earlier = gradient.tril() @ products[..., :-1, :].mT
+        return pad((products[..., 1:] * to_earlier).sum(-2), (1, 0))
+
+
+def outer_products_by_definition(
+    decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
+) -> tuple[Values, State]:
+    """Outputs at all positions and the last state, one position after another.
+
+    Example:
+        >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)
+        >>> outputs, _ = outer_products_by_definition(signs, ones, 0 * ones, ones, torch.ones(1, 1, 1, 1))
+        >>> outputs.flatten().tolist()
+        [-1.0, 1.0, -1.0]
+    """
+    state, outputs = initial, []
+    for a, k, v, q in zip(*(each.unbind(1) for each in (decays, keys, values, queries)), strict=True):
+        state = a[..., None, None] * state + k[..., None] * v[..., None, :]
+        outputs.append((q[..., None] * state).sum(-2))
+    return torch.stack(outputs, 1), state
+
+
+@in_full_precision
+def outer_products(
+    decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
+) -> tuple[Values, State]:
+    """The same, in chunks; in a graph that is exported, the definition.
+
+    Example:
+        >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)
+        >>> outputs, last = outer_products(signs, ones, 0 * ones, ones, torch.ones(1, 1, 1, 1))
+        >>> outputs.flatten().tolist(), last.item()
+        ([-1.0, 1.0, -1.0], -1.0)
+    """
+    if torch.compiler.is_exporting():
+        return outer_products_by_definition(decays, keys, values, queries, initial)
+    length = decays.shape[1]
+    count = math.ceil(length / MAX_CHUNK)
+    size = math.ceil(length / count)
+    missing = count * size - length  # positions that change nothing: decays 1, keys 0
+    decays = pad(decays, (0, 0, 0, missing), value=1.0)
+    keys, values, queries = (pad(each, (0, 0, 0, 0, 0, missing)) for each in (keys, values, queries))
+    decays = decays.unflatten(1, (count, size)).transpose(2, 3)
+    keys, values, queries = (each.unflatten(1, (count, size)).transpose(2, 3) for each in (keys, values, queries))
+    products = decay_products(decays)
+    since_start = products[..., 0] * decays[..., :1]
+    within = (queries @ keys.mT * products) @ values
+    added = keys.mT @ (products[..., -1, :, None] * values)
+    state, starts = initial, []
+    for decay, sums in zip(since_start[..., -1, None, None].unbind(1), added.unbind(1), strict=True):
+        starts.append(state)
+        state = torch.addcmul(sums, decay, state)
+    outputs = within + since_start[..., None] * (queries @ torch.stack(starts, 1))
+    return outputs.transpose(2, 3).flatten(1, 2)[:, :length], state

@@ -1,0 +1,220 @@
+r"""The selective scan: a diagonal recurrence whose decays, inputs and read-outs all depend on the input.
+
+For every channel e and each of its P numbers p,
+
+    h_t[p, e] = a_t[p, e] h_{t-1}[p, e] + b_t[p] v_t[e],     y_t[e] = sum_p c_t[p] h_t[p, e],
+
+with decays a_t[p, e] = exp(s_t[e] r[p, e]) in [0, 1] or, signed, 2 exp(s_t[e] r[p, e]) - 1 in [-1, 1]: steps s >= 0 and
+rates r <= 0. Steps and values are [B, T, E], rates [P, E], b and c [B, T, P], the state before the first position
+[B, P, E].
+
+The definition is a loop over positions, by autograd's own gradient. `selective_scan` runs the same loop with buffers
+that stay in a core's cache: of all T P E numbers of a string it keeps the state before every part of 8 positions, and
+computes the rest again for the gradient. With g_t the gradient by y_t, that is l_t = c_t g_t + a_{t+1} l_{t+1}
+backwards, of which dL/dv_t = b_t . l_t, dL/db_t = l_t . v_t, dL/dc_t = h_t . g_t, and dL/da_t = l_t h_{t-1}. There is
+no second derivative.
+
+Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), sections 3.2 and 3.3;
+Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025) for signed decays.
+Differs from the source: the factor s_t of the source's input term is part of v_t.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from lengthwise.devices import in_full_precision
+
+Eigenvalues = Literal["positive", "signed"]
+"""Decays in [0, 1], or in [-1, 1]."""
+
+POSITIONS_PER_PART = 8
+"""The number of positions whose states the gradient computes again at once."""
+
+NUMBERS_PER_STEP = 1 << 16
+"""The maximal numbers of the states of strings that are read together: a quarter of a megabyte in float32."""
+
+Channels = Float[Tensor, "B T E"]
+Vectors = Float[Tensor, "B T P"]
+State = Float[Tensor, "B P E"]
+
+
+def decays_of(exponents: Tensor, eigenvalues: Eigenvalues) -> Tensor:
+    """exp(.) of exponents that are not positive, or 2 exp(.) - 1, which is -1 in floating point where exp(.) is 0.
+
+    Example:
+        >>> decays_of(torch.tensor([0.0, -200.0]), "signed").tolist()
+        [1.0, -1.0]
+    """
+    return exponents.exp() if eigenvalues == "positive" else 2 * exponents.exp() - 1
+
+
+def selective_scan_by_definition(
+    steps: Channels,
+    rates: Float[Tensor, "P E"],
+    values: Channels,
+    b: Vectors,
+    c: Vectors,
+    initial: State,
+    *,
+    eigenvalues: Eigenvalues = "positive",
+) -> tuple[Channels, State]:
+    """Outputs at all positions and the last state, one position after another.
+
+    Example:
+        >>> ones = torch.ones(1, 3, 1)
+        >>> outputs, _ = selective_scan_by_definition(ones, torch.zeros(1, 1), ones, ones, ones, torch.zeros(1, 1, 1))
+        >>> outputs.flatten().tolist()
+        [1.0, 2.0, 3.0]
+    """
+    state, outputs = initial, []
+    for s, v, b_t, c_t in zip(*(each.unbind(1) for each in (steps, values, b, c)), strict=True):
+        decays = decays_of(s[:, None] * rates, eigenvalues)
+        state = decays * state + b_t[..., None] * v[:, None]
+        outputs.append((c_t[..., None] * state).sum(1))
+    return torch.stack(outputs, 1), state
+
+
+@in_full_precision
+def selective_scan(
+    steps: Channels,
+    rates: Float[Tensor, "P E"],
+    values: Channels,
+    b: Vectors,
+    c: Vectors,
+    initial: State,
+    *,
+    eigenvalues: Eigenvalues = "positive",
+) -> tuple[Channels, State]:
+    """The same, in buffers that stay in the cache; in a graph that is exported, the definition.
+
+    Example:
+        >>> ones = torch.ones(1, 3, 1)
+        >>> turned, _ = selective_scan(
+        ...     200 * ones, -torch.ones(1, 1), 0 * ones, ones, ones, torch.ones(1, 1, 1), eigenvalues="signed"
+        ... )
+        >>> turned.flatten().tolist()
+        [-1.0, 1.0, -1.0]
+    """
+    given = (steps, rates, values, b, c, initial)
+    if torch.compiler.is_exporting():
+        return selective_scan_by_definition(*given, eigenvalues=eigenvalues)
+    needs_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
+    outputs, last = _SelectiveScan.apply(*given, eigenvalues, needs_gradient)  # type: ignore[no-untyped-call]
+    return outputs, last
+
+
+class _Part:
+    """Buffers for some positions of some strings: their decays, and their states after the one that comes before."""
+
+    def __init__(self, rates: Tensor, like: Tensor, length: int, eigenvalues: Eigenvalues) -> None:
+        self.rates, self.eigenvalues = rates, eigenvalues
+        self.decays = like.new_empty(length, *like.shape)
+        self.states = like.new_empty(length + 1, *like.shape)
+
+    def run(self, start: Tensor, steps: Tensor, values: Tensor, b: Tensor) -> None:
+        """Fill them, position after position."""
+        self.states[0] = start
+        for t, step in enumerate(steps):
+            decays, after = self.decays[t], self.states[t + 1]
+            torch.mul(step, self.rates, out=decays).exp_()
+            if self.eigenvalues == "signed":
+                decays.mul_(2).sub_(1)
+            torch.mul(decays, self.states[t], out=after).addcmul_(b[t].mT, values[t])
+
+
+class _SelectiveScan(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        steps: Tensor,
+        rates: Tensor,
+        values: Tensor,
+        b: Tensor,
+        c: Tensor,
+        initial: Tensor,
+        eigenvalues: Eigenvalues,
+        needs_gradient: bool,
+    ) -> tuple[Tensor, Tensor]:
+        outputs, last = torch.empty_like(values), torch.empty_like(initial)
+        parts = list(_parts(steps.shape[1]))
+        starts = initial.new_empty(len(parts) if needs_gradient else 0, *initial.shape)
+        for rows in _rows(initial):
+            by_time = [_by_time(each[rows]) for each in (steps, values, b, c)]
+            part = _Part(rates, initial[rows], parts[0].stop, eigenvalues)
+            latest, computed = initial[rows], torch.empty_like(by_time[1])
+            for index, places in enumerate(parts):
+                if needs_gradient:
+                    starts[index, rows] = latest
+                part.run(latest, *(each[places] for each in by_time[:3]))
+                for t, state in zip(range(places.start, places.stop), part.states[1:], strict=False):
+                    torch.bmm(by_time[3][t], state, out=computed[t])
+                latest = part.states[places.stop - places.start]
+            outputs[rows], last[rows] = computed.squeeze(2).transpose(0, 1), latest
+        ctx.save_for_backward(steps, rates, values, b, c, starts)
+        ctx.eigenvalues = eigenvalues  # type: ignore[attr-defined]
+        return outputs, last
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, by_outputs: Tensor, by_last: Tensor) -> tuple[Tensor | None, ...]:
+        steps, rates, values, b, c, starts = ctx.saved_tensors  # type: ignore[attr-defined]
+        gradients = [torch.empty_like(each) for each in (steps, values, b, c)]
+        by_rates, by_initial = torch.zeros_like(rates), torch.empty_like(by_last)
+        parts = list(_parts(steps.shape[1]))
+        for rows in _rows(by_last):
+            by_time = [_by_time(each[rows]) for each in (steps, values, b, c, by_outputs)]
+            computed = [torch.empty_like(each) for each in by_time[:4]]
+            part = _Part(rates, by_last[rows], parts[0].stop, ctx.eigenvalues)  # type: ignore[attr-defined]
+            adjoint, total = by_last[rows].clone(), torch.zeros_like(by_last[rows])
+            for index, places in reversed(list(enumerate(parts))):
+                part.run(starts[index, rows], *(each[places] for each in by_time[:3]))
+                _run_back(part, adjoint, total, [each[places] for each in (*by_time, *computed)])
+            by_initial[rows] = adjoint
+            by_rates += total.sum(0)
+            for whole, part_of in zip(gradients, computed, strict=True):
+                whole[rows] = part_of.squeeze(2).transpose(0, 1)
+        by_steps, by_values, by_b, by_c = gradients
+        return by_steps, by_rates, by_values, by_b, by_c, by_initial, None, None
+
+
+def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]) -> None:
+    """From l after a part to l before it, in place, adding dL/dr of each string to `total`."""
+    by_exponent, weighted = torch.empty_like(adjoint), torch.empty_like(adjoint)
+    for t in reversed(range(len(by_time[0]))):
+        steps, values, b, c, by_outputs, by_steps, by_values, by_b, by_c = (each[t] for each in by_time)
+        decays, before, after = part.decays[t], part.states[t], part.states[t + 1]
+        adjoint.addcmul_(c.mT, by_outputs)
+        torch.bmm(by_outputs, after.mT, out=by_c)
+        torch.bmm(values, adjoint.mT, out=by_b)
+        torch.bmm(b, adjoint, out=by_values)
+        torch.mul(adjoint, before, out=by_exponent)
+        adjoint.mul_(decays)
+        # of a = exp(x), da/dx = a; of a = 2 exp(x) - 1, it is a + 1
+        if part.eigenvalues == "positive":
+            by_exponent.mul_(decays)
+        else:
+            by_exponent.addcmul_(by_exponent, decays)
+        total.addcmul_(by_exponent, steps)
+        torch.sum(torch.mul(by_exponent, part.rates, out=weighted), 1, keepdim=True, out=by_steps)
+
+
+def _by_time(rows: Tensor) -> Tensor:
+    """[T, B, 1, .] of [B, T, .], one position's numbers next to one another."""
+    return rows.transpose(0, 1).contiguous()[:, :, None]
+
+
+def _rows(states: Tensor) -> Iterator[slice]:
+    """Strings that are read together."""
+    count = max(1, NUMBERS_PER_STEP // max(1, states[0].numel()))
+    for start in range(0, len(states), count):
+        yield slice(start, min(start + count, len(states)))
+
+
+def _parts(length: int) -> Iterator[slice]:
+    for start in range(0, length, POSITIONS_PER_PART):
+        yield slice(start, min(start + POSITIONS_PER_PART, length))

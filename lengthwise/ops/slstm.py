@@ -1,0 +1,137 @@
+r"""The recurrence of sLSTM: exponential input gates, a normalizer, and the output fed back into all gates.
+
+With (i, f, z, o)_t = g_t + R h_{t-1} for each unit, R block-diagonal over heads,
+
+    c_t = sigmoid(f) c_{t-1} + exp(i) tanh(z),   n_t = sigmoid(f) n_{t-1} + exp(i),   h_t = sigmoid(o) c_t / n_t,
+
+c and n 0 at first. A state is h, r = c / n, which lies in [-1, 1], and l = log n, all of [B, H, E] for H heads of E
+units; `MINIMUM` stands for log 0. Gates g are [B, T, 4, H, E], R is [4, H, E, E], from units to gates.
+
+The definition is that of the source, with a running maximum m, exp(i - m) and exp(log sigmoid(f) + m' - m) in place of
+the gates. `slstm` never leaves the state's own coordinates, where the recurrence is a moving average that cannot
+overflow: with x = log sigmoid(f) + l_{t-1} and w = sigmoid(x - i),
+
+    r_t = w r_{t-1} + (1 - w) tanh(z),     l_t = log(e^x + e^i),     h_t = sigmoid(o) r_t.
+
+Its gradient is written out; there is no second derivative.
+
+Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2 and appendix A.2. Differs from
+the source: in nothing but the coordinates.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from lengthwise.devices import in_full_precision
+
+MINIMUM = -1e30
+"""Stands for log 0; finite, so that the difference of two is too."""
+
+Gates = Float[Tensor, "B T 4 H E"]
+Feedback = Float[Tensor, "4 H E E"]
+Units = Float[Tensor, "B H E"]
+Outputs = Float[Tensor, "B T H E"]
+
+
+def slstm_by_definition(
+    gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units
+) -> tuple[Outputs, Units, Units, Units]:
+    """Outputs at all positions, and the last h, r and l, by the source's equations.
+
+    Example:
+        >>> nothing, no_feedback = torch.zeros(1, 2, 4, 1, 1), torch.zeros(4, 1, 1, 1)
+        >>> empty = torch.zeros(1, 1, 1)
+        >>> _, _, _, log_norm = slstm_by_definition(nothing, no_feedback, empty, empty, empty + MINIMUM)
+        >>> log_norm.exp().item()  # half of 1, and 1
+        1.5
+    """
+    c, n, m, outputs = average, torch.ones_like(average), log_norm, []
+    for g in gates.unbind(1):
+        i, f, z, o = (g + torch.einsum("bhe,khed->bkhd", h, feedback)).unbind(1)
+        kept = F.logsigmoid(f) + m
+        m = torch.maximum(kept, i)
+        c = torch.exp(kept - m) * c + torch.exp(i - m) * torch.tanh(z)
+        n = torch.exp(kept - m) * n + torch.exp(i - m)
+        h = torch.sigmoid(o) * c / n
+        outputs.append(h)
+    return torch.stack(outputs, 1), h, c / n, n.log() + m
+
+
+@in_full_precision
+def slstm(
+    gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units
+) -> tuple[Outputs, Units, Units, Units]:
+    """The same; in a graph that is exported, the definition.
+
+    Example:
+        >>> nothing, no_feedback = torch.zeros(1, 2, 4, 1, 1), torch.zeros(4, 1, 1, 1)
+        >>> empty = torch.zeros(1, 1, 1)
+        >>> _, _, _, log_norm = slstm(nothing, no_feedback, empty, empty, empty + MINIMUM)
+        >>> log_norm.exp().item()
+        1.5
+    """
+    if torch.compiler.is_exporting():
+        return slstm_by_definition(gates, feedback, h, average, log_norm)
+    by_time = gates.permute(1, 2, 3, 0, 4).contiguous()  # one gate's numbers next to one another
+    units = (each.transpose(0, 1).contiguous() for each in (h, average, log_norm))
+    outputs, *last = _SLSTM.apply(by_time, feedback, *units)  # type: ignore[no-untyped-call]
+    h, average, log_norm = (each.transpose(0, 1) for each in last)
+    return outputs.permute(2, 0, 1, 3), h, average, log_norm
+
+
+class _SLSTM(torch.autograd.Function):
+    """Gates are [T, 4, H, B, E], units [H, B, E]."""
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx, gates: Tensor, feedback: Tensor, h: Tensor, average: Tensor, log_norm: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        length, _, heads, size, width = gates.shape
+        matrices = feedback.flatten(0, 1)
+        hidden, averages = (each.new_empty(length + 1, *each.shape) for each in (h, average))
+        hidden[0], averages[0] = h, average
+        computed = torch.empty_like(gates)  # i - x, sigmoid(-f), tanh(z), sigmoid(o)
+        fed = h.new_empty(4, heads, size, width)
+        for t in range(length):
+            fed.copy_(hidden[t].expand_as(fed))
+            total = torch.baddbmm(gates[t].flatten(0, 1), fed.flatten(0, 1), matrices).unflatten(0, (4, heads))
+            weight, closing, new, opening = computed[t]
+            kept = F.logsigmoid(total[1]).add_(log_norm)
+            torch.sub(kept, total[0], out=weight)
+            log_norm = F.softplus(weight, threshold=40.0).add_(total[0])
+            torch.sigmoid(total[1].neg_(), out=closing)
+            torch.tanh(total[2], out=new)
+            torch.sigmoid(total[3], out=opening)
+            torch.lerp(new, averages[t], weight.sigmoid_(), out=averages[t + 1])
+            torch.mul(opening, averages[t + 1], out=hidden[t + 1])
+        ctx.save_for_backward(feedback, computed, hidden, averages)
+        return hidden[1:].clone(), hidden[-1].clone(), averages[-1].clone(), log_norm
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: FunctionCtx, by_outputs: Tensor, by_last: Tensor, by_average: Tensor, by_log_norm: Tensor
+    ) -> tuple[Tensor, ...]:
+        feedback, computed, hidden, averages = ctx.saved_tensors  # type: ignore[attr-defined]
+        weight, closing, new, opening = computed.unbind(1)
+        matrices = feedback.flatten(0, 1).mT.contiguous()
+        of_weight = (averages[:-1] - new) * weight * (1 - weight)
+        of_new, of_opening = (1 - weight) * (1 - new.square()), averages[1:] * opening * (1 - opening)
+        by_gates = torch.empty_like(computed)
+        for t in reversed(range(len(computed))):
+            by_h = by_outputs[t] + by_last
+            by_average = torch.addcmul(by_average, by_h, opening[t])
+            by_difference = torch.mul(by_log_norm, weight[t]).addcmul_(by_average, of_weight[t])
+            i, f, z, o = by_gates[t]
+            torch.sub(by_log_norm, by_difference, out=i)
+            torch.mul(by_difference, closing[t], out=f)
+            torch.mul(by_average, of_new[t], out=z)
+            torch.mul(by_h, of_opening[t], out=o)
+            by_average.mul_(weight[t])
+            by_log_norm = by_difference
+            by_last = torch.bmm(by_gates[t].flatten(0, 1), matrices).unflatten(0, (4, -1)).sum(0)
+        by_feedback = torch.einsum("thbe,tkhbd->khed", hidden[:-1], by_gates)
+        return by_gates, by_feedback, by_last, by_average, by_log_norm

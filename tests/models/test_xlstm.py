@@ -1,0 +1,103 @@
+"""xLSTM: any finite machine as weights of sLSTM, what mLSTM cannot tell apart, and sizes."""
+
+import pytest
+import torch
+from torch.nn.functional import layer_norm
+
+from lengthwise.layers.xlstm import MLSTMLayer, SLSTMLayer
+from lengthwise.models.base import make_model
+from lengthwise.models.xlstm import XLSTM, XLSTMConfig
+from lengthwise.tasks import RegularTask, make_task
+
+GAIN = 200.0
+"""Of what is at least 1/2 away from a threshold: sigmoid(100) is 1 in float32, and sigmoid(-100) no more than 4e-44."""
+
+
+def one_hot_levels(width: int) -> tuple[float, float]:
+    """What a norm makes of the 1 and of the 0s of a one-hot vector."""
+    normed = layer_norm(torch.eye(width)[0], (width,))
+    return float(normed[0]), float(normed[-1])
+
+
+def machine_by_hand(task: RegularTask) -> XLSTM:
+    """Unit (q, a) is 1 if the last symbol is a, read in state q, and all others are 0: their output gates decide.
+
+    Averages are 1, for z is large, and forget gates are shut. Before the first symbol no unit is 1, so that the start
+    state is the one that is on where no unit says otherwise.
+    """
+    delta, start = task.transducer.semiautomaton.table, task.transducer.start
+    num_states, num_symbols = delta.shape
+    width = num_symbols + num_states * num_symbols
+    model = XLSTM(XLSTMConfig(d_model=width, num_heads=1), vocab_size=num_symbols, num_classes=len(task.classes))
+    layer, (high, low) = model.layers[0], one_hot_levels(width)
+    units = [(q, a) for q in range(num_states) for a in range(num_symbols)]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.embedding.weight.copy_(torch.eye(num_symbols, width))
+        model.norms[0].weight.fill_(1)
+        weight, bias = (each.unflatten(0, (4, width)) for each in (layer.input_map.weight, layer.input_map.bias))
+        bias[1], bias[2], bias[3] = -GAIN, GAIN, -GAIN
+        for unit, (q, a) in enumerate(units, num_symbols):
+            weight[3, unit, a] = GAIN / (high - low)  # 1 if the symbol is a
+            bias[3, unit] = GAIN * (-low / (high - low) - 1.5 + (q == start))
+            for earlier, (p, b) in enumerate(units, num_symbols):
+                leads_here = delta[p, b] == q
+                layer.feedback[3, 0, earlier, unit] = GAIN * (float(leads_here) - (q == start))
+        layer.norm.weight.fill_(1)
+        model.readout[1].weight.fill_(1)
+        model.readout[2].weight.copy_(torch.eye(width))
+        for unit, (q, a) in enumerate(units, num_symbols):
+            model.readout[4].weight[int(task.transducer.outputs[delta[q, a]]), unit] = 1
+    return model
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize(("name", "length"), [("parity", 10_000), ("cycle-navigation", 2_000)])
+def test_slstm_can_be_a_finite_machine(name: str, length: int) -> None:
+    task = make_task(name)
+    inputs = task.sample(2, length, torch.Generator().manual_seed(0)).inputs
+    inputs[0] = 1
+    with torch.no_grad():
+        model = machine_by_hand(task)
+        answers = model(inputs).argmax(-1)
+    assert torch.equal(answers, task.solve(inputs))
+
+
+def test_mlstm_tells_no_long_runs_of_a_symbol_apart() -> None:
+    """Whatever the weights: decays are positive, and a state that is not monotone grows old."""
+    model = make_model("xlstm", make_task("parity"), d_model=8, cells="m", num_heads=2).double()
+    with torch.no_grad():
+        logits = model(torch.ones(1, 10_000, dtype=torch.long))
+    assert float(logits[0].diff(dim=0)[-1].abs().max()) < 1e-6
+
+
+def test_parameters_are_as_many_as_the_equations_have() -> None:
+    d, heads = 8, 2
+    slstm = SLSTMLayer(d_model=d, num_heads=heads)
+    assert sum(each.numel() for each in slstm.parameters()) == 4 * (d * d + d + d * d // heads) + 2 * d
+    assert slstm.state_size == 3 * d
+    mlstm, e = MLSTMLayer(d_model=d, num_heads=heads), 2 * d
+    expected = d * 2 * e + 3 * 4 * e + (3 * e + 1) * 2 * heads + 2 * e + e + e * d
+    assert sum(each.numel() for each in mlstm.parameters()) == expected
+    assert mlstm.state_size == heads * ((e // heads) ** 2 + e // heads + 1)
+
+
+def test_cells_are_layers_in_turn() -> None:
+    model = make_model("xlstm", make_task("parity"), d_model=8, num_layers=2, cells="sm")
+    assert [type(layer) for layer in model.layers] == [SLSTMLayer, MLSTMLayer] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"num_heads": 3}, r"num_heads: expected a divisor of d_model=64, got 3; choose from \[1, 2"),
+        ({"cells": "m", "d_model": 7, "num_heads": 1}, "d_model: expected an even number for cells m, got 7; choose 8"),
+        ({"cells": "sx"}, "cells: expected a word of the letters s and m, got 'sx'; choose sm"),
+        ({"cells": ""}, "cells: expected a word of the letters s and m, got ''; choose sm"),
+    ],
+)
+def test_wrong_settings_are_one_sentence(settings: dict, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence) as raised:
+        make_model("xlstm", make_task("parity"), **settings)
+    assert len(str(raised.value).splitlines()) == 1
