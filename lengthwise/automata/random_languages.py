@@ -1,0 +1,113 @@
+"""Random regular languages: minimal automata drawn by number of states and of symbols, the same on every machine."""
+
+from functools import lru_cache
+from hashlib import shake_256
+from string import ascii_lowercase
+
+import numpy as np
+
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.semiautomaton import Semiautomaton
+
+MEMORY_LENGTH = 40
+"""Random symbols after which states have to be apart."""
+
+MAX_ATTEMPTS = 20_000
+"""Automata drawn before a family is said to have no more; a few dozen are usual."""
+
+
+@lru_cache(maxsize=256)
+def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
+    """A random minimal automaton of exactly this many states, over the first letters of the alphabet.
+
+    The next states are independent and uniform, accepting states are fair coins, and the start is state 0. It is drawn
+    again, attempt after attempt, until
+
+    - all states can be reached and no two of them behave alike, so that it is minimal as it was drawn;
+    - from length Q on every length has strings inside and outside (`is_always_mixed`);
+    - of all pairs of states at least half are still apart after 40 random symbols (`num_apart`). Most random automata
+      forget: what they answer is settled by the last dozen symbols, and a window of these solves the language.
+
+    All decisions are made in integers, and the draws are the digest SHAKE-256 of the sizes, the seed and the attempt:
+    no generator of a library takes part, so the language is the same on every machine and with every version.
+
+    Raises:
+        ValueError: of 20,000 automata none is taken; the family has hardly any of that size.
+
+    Example:
+        >>> language = random_language(4, 2, seed=0)
+        >>> language.num_states, language.minimize().num_states, "".join(language.symbols)
+        (4, 4, 'ab')
+
+    Source: ours. Differs from the random machines of the Abbadingo competition (Lang, Pearlmutter and Price, 1998),
+        which fix the depth: here the number of states is fixed.
+    """
+    for attempt in range(MAX_ATTEMPTS):
+        drawn = _draw(num_states, num_symbols, seed, attempt)
+        if is_worth_learning(drawn):
+            return drawn.minimize()
+    raise ValueError(
+        f"num_states: expected a size of which there are languages to draw, got {num_states} states that read "
+        f"{num_symbols} symbols, of which {MAX_ATTEMPTS:,} were all trivial; give other sizes"
+    )
+
+
+def is_worth_learning(language: DFA) -> bool:
+    """Whether an automaton is minimal, mixed at every length from Q on, and remembers (`random_language`)."""
+    num_states, num_symbols = language.semiautomaton.table.shape
+    pairs = num_states * (num_states - 1)
+    return (
+        language.minimize().num_states == num_states
+        and is_always_mixed(language)
+        and 2 * num_apart(language.semiautomaton, MEMORY_LENGTH) >= pairs * num_symbols**MEMORY_LENGTH
+    )
+
+
+def is_always_mixed(language: DFA) -> bool:
+    """Whether every length from Q on, however long, has strings inside and strings outside.
+
+    The set of states that strings of length T lead to decides that of length T + 1, so the sets repeat sooner or later.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> is_always_mixed(library.tomita(6)), is_always_mixed(library.tomita(2))
+        (True, False)
+    """
+    table, reached = language.semiautomaton.table, {language.start}
+    seen: set[frozenset[int]] = set()
+    length = 0
+    while length < language.num_states or frozenset(reached) not in seen:
+        if length >= language.num_states:
+            seen.add(frozenset(reached))
+            if len({bool(language.accepting[state]) for state in reached}) == 1:
+                return False
+        reached = set(table[list(reached)].ravel().tolist())
+        length += 1
+    return True
+
+
+def num_apart(machine: Semiautomaton, length: int) -> int:
+    """How many combinations of a string and of two states, in order, lead to different states: an exact integer.
+
+    Divided by V^T Q (Q - 1), it is the probability that two random states are still apart after a random string.
+
+    Example:
+        >>> from lengthwise.automata import library
+        >>> num_apart(library.tomita(6).semiautomaton, 3) == 2**3 * 3 * 2  # counting modulo 3 forgets nothing
+        True
+    """
+    first, second = machine.table[:, None], machine.table[None, :]
+    apart = 1 - np.eye(machine.num_states, dtype=np.int64).astype(object)
+    for _ in range(length):
+        apart = apart[first, second].sum(axis=-1)
+    return int(apart.sum())
+
+
+def _draw(num_states: int, num_symbols: int, seed: int, attempt: int) -> DFA:
+    """Next states are remainders of 64 bits of the digest, uniform but for 2^-59; accepting states are their parity."""
+    size = num_states * num_symbols
+    text = f"random regular language: {num_states} states, {num_symbols} symbols, seed {seed}, attempt {attempt}"
+    words = np.frombuffer(shake_256(text.encode()).digest(8 * (size + num_states)), dtype="<u8")
+    table = (words[:size] % np.uint64(num_states)).astype(np.int64).reshape(num_states, num_symbols)
+    accepting = (words[size:] % np.uint64(2)).astype(bool)
+    return DFA(Semiautomaton(table, tuple(ascii_lowercase[:num_symbols])), 0, accepting)

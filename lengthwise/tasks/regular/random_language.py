@@ -1,0 +1,40 @@
+"""Recognition of a random regular language."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from lengthwise.automata import DFA
+from lengthwise.automata.random_languages import random_language
+from lengthwise.tasks.base import TASKS
+from lengthwise.tasks.regular.recognition import RecognitionTask
+
+
+@TASKS.register("random-language")
+class RandomLanguage(RecognitionTask):
+    """Recognition of a random regular language, whose minimal automaton has `num_states` states and `num_symbols`.
+
+    `seed` numbers the languages of a size. `lengthwise.automata.random_languages.random_language` says how they are
+    drawn, the same on every machine, and which are rejected as trivial: every length from `num_states` on has strings
+    of both classes, and of two random states half are still apart after 40 random symbols. Strings are drawn as for
+    every recognition task: uniform or in long runs inside, uniform and near misses outside.
+
+    Raises:
+        ValueError: a size is out of its range, or there are hardly any languages of that size.
+
+    Example:
+        >>> task = RandomLanguage(num_states=4, seed=3)
+        >>> task.language.num_states, task.symbols
+        (4, ('a', 'b'))
+
+    Source: ours.
+    """
+
+    num_states: Annotated[int, Field(ge=2, le=30)] = 6
+    num_symbols: Annotated[int, Field(ge=2, le=26)] = 2
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    @property
+    def language(self) -> DFA:
+        """The minimal automaton that was drawn."""
+        return random_language(self.num_states, self.num_symbols, self.seed)

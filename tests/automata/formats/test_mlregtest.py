@@ -1,0 +1,55 @@
+"""Automata of MLRegTest's text, in small files written here."""
+
+import re
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lengthwise.automata.formats.mlregtest import parse_mlregtest, read_mlregtest
+from lengthwise.tasks import make_task
+
+NO_AA = "1\t0\tb\tb\n1\t2\ta\ta\n0\t2\ta\ta\n0\t0\tb\tb\n2\t0\tb\tb\n0\n1\n2\n"
+"""No aa over a and b, with states numbered and edges ordered as a tool leaves them: 1 is the start."""
+
+
+def test_a_file_is_a_task(tmp_path: Path) -> None:
+    path = tmp_path / "04.04.SL.2.1.0.att"
+    path.write_text(NO_AA)
+    language = read_mlregtest(path, "abc")
+    assert language.symbols == ("a", "b", "c")
+    for length in range(6):
+        strings = list(product("abc", repeat=length))
+        ids = np.array([["abc".index(symbol) for symbol in string] for string in strings], dtype=np.int64)
+        expected = [re.fullmatch("a?(b+a?)*", "".join(string)) is not None for string in strings]
+        assert language.accepts(ids.reshape(len(strings), length)).tolist() == expected
+    task = make_task("dfa", **language.to_json())
+    assert task.is_balanced_length(40)
+    assert read_mlregtest(path).symbols == ("a", "b"), "sorted, though the file has b first"
+
+
+def test_weights_of_zero_are_read() -> None:
+    assert parse_mlregtest("0 0 a a 0\n0 1 b b 0.0\n1 1 a a\n1 0\n").equivalent(
+        parse_mlregtest("0 0 a a\n0 1 b b\n1 1 a a\n1\n")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "alphabet", "message"),
+    [
+        ("0 1 a b\n1\n", "", r"^line 1: expected an edge that writes the symbol it reads, got 'a' and 'b'; read tr"),
+        ("0 1 a a 0.5\n1\n", "", r"^line 1: expected no weight but 0, got 0\.5; leave weights out$"),
+        ("0 1 a a\n0 0 a a\n1\n", "", r"^expected one edge of each symbol, got two of 'a' from state '0'; make the m"),
+        (NO_AA, "a", r"^alphabet: expected every symbol of the edges, got none for 'b'; add it$"),
+        ("", "", r"^expected lines of 3 words each"),
+    ],
+)
+def test_other_texts_are_rejected(text: str, alphabet: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_mlregtest(text, alphabet)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"none\.att: expected a file of MLRegTest: No such file or directory; ch"):
+        read_mlregtest(tmp_path / "none.att")
