@@ -32,23 +32,44 @@ class Row(NamedTuple):
     fields: Settings
 
 
+_ONE_BLOCK: Settings = {"d_model": 64, "block_dim": 64, "hidden": 0}
+
 ENTRANTS = (
     Entrant("RNN", "rnn", {}, 1e-3),
     Entrant("GRU", "gru", {}, 1e-2),
     Entrant("LSTM", "lstm", {}, 1e-2),
+    Entrant("sLSTM", "xlstm", {"cells": "s"}, 1e-2),
+    Entrant("mLSTM", "xlstm", {"cells": "m"}, 1e-2),
     Entrant("Transformer", "transformer", {}, 1e-3),
     Entrant("Transformer, rotary", "transformer", {"positions": "rotary"}, 1e-3),
-    Entrant("RegularGPT", "regular-gpt", {}, 3e-3),
+    Entrant("Mamba [0, 1]", "mamba", {"eigenvalues": "positive"}, 1e-2),
+    Entrant("Mamba [-1, 1]", "mamba", {"eigenvalues": "signed"}, 1e-2),
     Entrant("diagonal", "diagonal-linear-rnn", {"transitions": "input-dependent"}, 1e-3),
-    Entrant("block-diagonal", "block-linear-rnn", {}, 3e-3),
+    Entrant("linear CDE", "linear-cde", {}, 1e-2),
+    Entrant("linear CDE, low rank", "linear-cde", {"structure": "low-rank"}, 1e-2),
+    Entrant("PD-SSM", "pd-ssm", {}, 1e-2),
+    Entrant("PD-SSM, machine", "pd-ssm", {"diagonal": "none", "driven": False}, 1e-2),
     Entrant(
-        "finite machine", "block-linear-rnn", {"d_model": 64, "block_dim": 64, "hidden": 0, "read": "mixture"}, 1e-1
+        "SD-SSM",
+        "block-linear-rnn",
+        {**_ONE_BLOCK, "columns": "unit", "input_map": "linear", "first_state": "zero", "read": "last"},
+        1e-2,
     ),
+    Entrant("RegularGPT", "regular-gpt", {}, 3e-3),
+    Entrant("block-diagonal", "block-linear-rnn", {}, 3e-3),
+    Entrant("finite machine", "block-linear-rnn", {**_ONE_BLOCK, "read": "mixture"}, 1e-1),
 )
+
+NUM_RANDOM = 10
+"""Random languages of six states and two symbols."""
 
 ROWS = (
     *(Row(language.row, language.task, language.fields) for language in LANGUAGES),
     *(Row(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
+    *(
+        Row(f"random {seed}", "random-language", {"num_states": 6, "num_symbols": 2, "seed": seed})
+        for seed in range(NUM_RANDOM)
+    ),
 )
 
 HELD_OUT = Row("Sum(5)", "sum", {"modulus": 5})
