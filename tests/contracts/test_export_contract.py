@@ -63,6 +63,9 @@ STEPS = [
 ]
 """Stacks, of which there are many, are translated to ONNX among the slow tests only."""
 
+GROWING = {"linear-cde"}
+"""Models whose states may grow with every symbol, and overflow after a thousand."""
+
 LOOPS = [
     pytest.param(name, marks=[pytest.mark.slow] * issubclass(MODELS[name], (StackedRNN, FollowsTraining)))
     for name in RECURRENT
@@ -75,7 +78,7 @@ def test_a_step_is_that_of_the_model(name: str, runtime: str) -> None:
     model = make(name)
     if runtime == "onnx":
         run = onnx_runner(onnx_model(model, {}), "step", model)
-        check(model, run, 1, 5_000)
+        check(model, run, 1, 500 if name in GROWING else 5_000)
     else:
         run = torch_runner(trace(model), model)
     check(model, run, 1, 1)
