@@ -1,0 +1,47 @@
+"""Evidence of a recurrence whose state is one of finitely many, chosen by the largest numbers of columns."""
+
+from typing import Literal
+
+from lengthwise.certification.certificate import (
+    EVIDENCE,
+    Certificate,
+    Count,
+    Evidence,
+    PositiveCount,
+    describe_lead,
+    leads,
+)
+
+
+@EVIDENCE.register("choices")
+class ChoiceEvidence(Evidence):
+    """All states that a recurrence with one 1 in every column may reach, and all steps to them.
+
+    `num_undecided`: in how many columns of these rounding may decide; each choice is among the steps. `logit_margin`:
+    by how much the logit of the answer leads (None: there is one answer only).
+    """
+
+    method: Literal["choices"] = "choices"
+    num_states: PositiveCount
+    num_steps: PositiveCount
+    num_undecided: Count
+    logit_margin: float | None
+
+    def describe(self) -> str:
+        undecided = f"in {self.num_undecided} columns rounding may decide; " if self.num_undecided else ""
+        return (
+            f"{self.num_states:,}, all {self.num_steps:,} steps enumerated; {undecided}"
+            f"{describe_lead(self.logit_margin)}"
+        )
+
+    def check(self, certificate: Certificate) -> str:
+        model = certificate.model
+        settings = {"name": "pd-ssm", "diagonal": "none", "driven": False, "form": "scatter", "num_layers": 1}
+        if certificate.is_of_tree or not settings.items() <= model.items():
+            raise ValueError(
+                "evidence: expected states of a PDSSM of one layer, not driven and with no diagonal, got those of "
+                f"{model['name']}; certify again"
+            )
+        if not leads(self.logit_margin, certificate):
+            raise ValueError("evidence: expected a positive logit margin, got none; certify again")
+        return "the model's states and steps are those enumerated"
