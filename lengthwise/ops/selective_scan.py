@@ -147,13 +147,13 @@ class _SelectiveScan(torch.autograd.Function):
             by_time = [_by_time(each[rows]) for each in (steps, values, b, c)]
             part = _Part(rates, initial[rows], parts[0].stop, eigenvalues)
             latest, computed = initial[rows], torch.empty_like(by_time[1])
-            for index, places in enumerate(parts):
+            for index, span in enumerate(parts):
                 if needs_gradient:
                     starts[index, rows] = latest
-                part.run(latest, *(each[places] for each in by_time[:3]))
-                for t, state in zip(range(places.start, places.stop), part.states[1:], strict=False):
+                part.run(latest, *(each[span] for each in by_time[:3]))
+                for t, state in zip(range(span.start, span.stop), part.states[1:], strict=False):
                     torch.bmm(by_time[3][t], state, out=computed[t])
-                latest = part.states[places.stop - places.start]
+                latest = part.states[span.stop - span.start]
             outputs[rows], last[rows] = computed.squeeze(2).transpose(0, 1), latest
         ctx.save_for_backward(steps, rates, values, b, c, starts)
         ctx.eigenvalues = eigenvalues  # type: ignore[attr-defined]
@@ -171,9 +171,9 @@ class _SelectiveScan(torch.autograd.Function):
             computed = [torch.empty_like(each) for each in by_time[:4]]
             part = _Part(rates, by_last[rows], parts[0].stop, ctx.eigenvalues)  # type: ignore[attr-defined]
             adjoint, total = by_last[rows].clone(), torch.zeros_like(by_last[rows])
-            for index, places in reversed(list(enumerate(parts))):
-                part.run(starts[index, rows], *(each[places] for each in by_time[:3]))
-                _run_back(part, adjoint, total, [each[places] for each in (*by_time, *computed)])
+            for index, span in reversed(list(enumerate(parts))):
+                part.run(starts[index, rows], *(each[span] for each in by_time[:3]))
+                _run_back(part, adjoint, total, [each[span] for each in (*by_time, *computed)])
             by_initial[rows] = adjoint
             by_rates += total.sum(0)
             for whole, part_of in zip(gradients, computed, strict=True):

@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from torch.nn.functional import layer_norm
+from torch.nn.functional import layer_norm, silu
 
+from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.xlstm import MLSTMLayer, SLSTMLayer
 from lengthwise.models.base import make_model
 from lengthwise.models.xlstm import XLSTM, XLSTMConfig
@@ -62,6 +63,56 @@ def test_slstm_can_be_a_finite_machine(name: str, length: int) -> None:
         model = machine_by_hand(task)
         answers = model(inputs).argmax(-1)
     assert torch.equal(answers, task.solve(inputs))
+
+
+def drawn(layer: RecurrentLayer) -> RecurrentLayer:
+    """With all weights normal, those that start as 0 included."""
+    layer = layer.double()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.normal_(0, 0.5, generator=generator)
+    return layer
+
+
+def normed(h: torch.Tensor, layer: RecurrentLayer, heads: int) -> torch.Tensor:
+    """Head by head, 0 on average and of variance 1, then the weights and biases of all units."""
+    parts = [(part - part.mean()) / (part.var(correction=0) + 1e-5).sqrt() for part in h.chunk(heads)]
+    return torch.cat(parts) * layer.norm.weight + layer.norm.bias
+
+
+def test_slstm_is_the_layer_of_the_equations() -> None:
+    layer = drawn(SLSTMLayer(d_model=6, num_heads=2))
+    features = torch.randn(1, 20, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    feedback = [torch.block_diag(*blocks) for blocks in layer.feedback]
+    h, c, n, expected = *(torch.zeros(6, dtype=torch.float64) for _ in range(3)), []
+    for u in features[0]:
+        i, f, z, o = (g + h @ r for g, r in zip(layer.input_map(u).chunk(4), feedback, strict=True))
+        c, n = f.sigmoid() * c + i.exp() * z.tanh(), f.sigmoid() * n + i.exp()
+        h = o.sigmoid() * c / n
+        expected.append(normed(h, layer, heads=2))
+    outputs, _ = layer(features, layer.initial_state(features[:, 0]))
+    torch.testing.assert_close(outputs[0], torch.stack(expected))
+
+
+def test_mlstm_is_the_layer_of_the_equations() -> None:
+    layer = drawn(MLSTMLayer(d_model=4, num_heads=2))
+    features = torch.randn(1, 40, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    maps = [torch.block_diag(*blocks) for blocks in layer.maps]
+    sums, counts, expected = [torch.zeros(4, 4)] * 2, [torch.zeros(4)] * 2, []
+    for u in features[0]:
+        x, z = layer.input_map(u).chunk(2)
+        skipped, h = silu(x), []
+        q, k, v = skipped @ maps[0], skipped @ maps[1], x @ maps[2]
+        gates = layer.gates(torch.cat([q, k, v])).unflatten(0, (2, 2))
+        for head, (of_q, of_k, of_v) in enumerate(zip(q.chunk(2), k.chunk(2), v.chunk(2), strict=True)):
+            enters, stays = gates[0, head].exp(), gates[1, head].sigmoid()
+            sums[head] = stays * sums[head] + enters * torch.outer(of_k, of_v) / 2
+            counts[head] = stays * counts[head] + enters * of_k / 2
+            h.append(of_q @ sums[head] / max(1.0, float((counts[head] @ of_q).abs().detach())))
+        expected.append(layer.output_map((normed(torch.cat(h), layer, heads=2) + layer.skip * skipped) * silu(z)))
+    outputs, _ = layer(features, layer.initial_state(features[:, 0]))
+    torch.testing.assert_close(outputs[0], torch.stack(expected))
 
 
 def test_mlstm_tells_no_long_runs_of_a_symbol_apart() -> None:
