@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
@@ -15,6 +16,8 @@ from lengthwise.runs.pools.outcome import Outcome
 
 COLUMNS = {
     "mean": "mean over runs and lengths of the accuracy of the final answer",
+    "interval": "a 95 % interval for the mean over all tasks of the kind that the cell's were drawn from",
+    "proved": "runs whose net is proved right at every length",
     "lowest": "the lowest accuracy of any run at any length",
     "best run": "the highest mean over lengths of any run",
     "solved": "runs without a single error at the lengths scored",
@@ -52,7 +55,7 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
     header = (
         *("row", "column", "runs", "lengths", "mean", "best run", "lowest", "solved", "at step", "after CPU s"),
         *long,
-        *("structured", "chance", "steps", "CPU s", "attempts", *fits, *best, "paper"),
+        *("structured", "chance", "interval", "proved", "steps", "CPU s", "attempts", *fits, *best, "paper"),
     )
     lines = [_cell_line(cell, results_of(cell, outcomes), experiment) for cell in experiment.cells]
     return Table(header, tuple(lines))
@@ -83,7 +86,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
     low, high = cell.window or experiment.plan.dense
     start = (cell.row, cell.column, runs_text(cell, results), span([low, high]))
     if not results:
-        blanks = 11 + len(experiment.plan.long) + 2 * experiment.best_test + (experiment.fit is not None)
+        blanks = 13 + len(experiment.plan.long) + 2 * experiment.best_test + (experiment.fit is not None)
         return (*start, *[NOTHING] * blanks, cell.published)
     rows = run_rows(results)
     curves = [accuracies_scored(result, cell, experiment) for result in results]
@@ -102,6 +105,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         *(_lowest([row.long[n] for row in rows if n in row.long]) for n, _ in experiment.plan.long),
         _lowest_and_chance([point for row in rows for point in row.structured]),
         percent(max(_chance(curve) for curve in curves)),
+        *_over_tasks(cell, results, means),
         span([row.steps for row in rows]),
         span([round(result.training.cpu_seconds) for result in results]),
         span([len(result.training.attempts) for result in results if result.training.attempts]),
@@ -109,6 +113,16 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         *(_best_tests(results) if experiment.best_test else ()),
         cell.published,
     )
+
+
+def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]) -> tuple[str, str]:
+    """The interval of the mean and the share proved, where a cell's runs are of tasks drawn at random; else nothing."""
+    if len({spec.task for spec in cell.specs}) == 1 or len(means) < 2:
+        return NOTHING, NOTHING
+    low, high = mean_interval(means)
+    interval = f"{percent(max(0.0, low))} to {percent(min(1.0, high))}"
+    levels = [result.certificate.level for result in results if result.certificate]
+    return interval, f"{levels.count('proved')} of {len(levels)}" if levels else NOTHING
 
 
 def _best_tests(results: Sequence[RunResult]) -> tuple[str, str]:

@@ -1,0 +1,44 @@
+"""How a model does on regular languages on average: languages drawn at random, not chosen."""
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.runs.spec import Settings
+
+NUM_STATES, NUM_SYMBOLS, BLOCK = 6, 2, 64
+"""The size of the languages, and the states of the net: 128 as in preset `machine` take several times as long."""
+
+
+@EXPERIMENTS.register("linear-rnn/random-languages")
+def random_languages(scale: Scale = "small") -> Experiment:
+    """A linear RNN of one dense block on 50 random languages: the mean with its interval, and the share proved."""
+    specs = ScaledSpecs(scale, seeds=(0,), model="block-linear-rnn")
+    count = 3 if scale == "smoke" else 50
+    size: Settings = {"d_model": BLOCK, "block_dim": BLOCK}
+    language: Settings = {"num_states": NUM_STATES, "num_symbols": NUM_SYMBOLS}
+    runs = [
+        run
+        for seed in range(count)
+        for run in specs("random-language", {"task": {**language, "seed": seed}, "model": size}, preset="machine")
+    ]
+    plan = EvaluationPlan(dense_strings=64, long=((1_000, 256),), structured=((500, 32),))
+    return Experiment(
+        title="A linear RNN of one dense block on random regular languages",
+        about=(
+            f"Preset `machine` of `block-linear-rnn` with {BLOCK} states, on {count} languages drawn at random, final "
+            "weights; no language, seed, step or setting selected. The other pages have languages that papers chose: "
+            "this one estimates what to expect of the next regular language of this size."
+        ),
+        notes=(
+            f"The languages: task `random-language` with {NUM_STATES} states, {NUM_SYMBOLS} symbols and the seeds 0 to "
+            f"{count - 1}; minimal automata, uniform but for those that are trivial or forget (see the page on random "
+            "languages). One net a language, from seed 0.",
+            "*Interval*: Student's, over languages. It holds for this family, of which each language is a fair draw, "
+            "and for one training seed; that a score cannot exceed 1 makes it approximate.",
+            f"Training: 2,000 steps on strings of 39 or 40 symbols with the answers to all prefixes. The net: one "
+            f"block of {BLOCK} x {BLOCK} for each symbol, whose columns end as one-hot vectors; ten times as many "
+            "states as the languages have.",
+        ),
+        cells=[Cell(f"{NUM_STATES} states, {NUM_SYMBOLS} symbols", "", tuple(runs))],
+        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        main=("row", "runs", "mean", "interval", "lowest", "solved", "proved", "chance"),
+    )
