@@ -92,10 +92,13 @@ def test_requests_that_cannot_be_met_are_one_sentence(compiled, tmp_path: Path, 
     assert capsys.readouterr().err.startswith("lengthwise: --out: expected a name that ends in .html")
 
 
-def test_a_certificate_of_other_weights_is_refused(tmp_path: Path) -> None:
+def test_a_certificate_of_other_weights_is_refused(tmp_path: Path, capsys) -> None:
     task, folder = make_task("parity"), tmp_path / "net"
     construction = construct("block-linear-rnn", task)
     save_compiled(construction, folder)
+    (blocked := tmp_path / "file").touch()
+    assert exit_code("certify", str(folder), "--draw", str(blocked / "machine.svg")) == 1
+    assert capsys.readouterr() == ("", f"lengthwise: {blocked}: File exists\n"), "said before the work"
     assert exit_code("certify", str(folder), "--draw", str(tmp_path / "machine.svg")) == 0
     assert (tmp_path / "machine.svg").read_text().startswith("<svg")
     with torch.no_grad():
