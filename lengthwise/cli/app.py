@@ -92,6 +92,8 @@ def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
         return say("stopped", 1)
     except MemoryError:
         return say("out of memory; ask for fewer or shorter strings", 1)
-    except (RuntimeError, OSError) as error:
+    except OSError as error:
+        return say(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error), 1)
+    except RuntimeError as error:
         return say(str(error), 1)
     return code if isinstance(code, int) else 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.cli.machines import Source
+from lengthwise.cli.measuring import check_writable
 from lengthwise.cli.streams import say
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def certify(
         )
     if draw is not None and draw.suffix != ".svg":
         raise ValueError(f"draw: expected a name that ends in .svg, got {draw.name!r}")
+    if draw is not None:
+        check_writable(draw)
     if check is not None:
         certificate = Certificate.read(check)
         _verify(certificate, check, run, proof)

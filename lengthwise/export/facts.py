@@ -8,6 +8,7 @@ from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.examination import weights_digest
 from lengthwise.files import digest_of
+from lengthwise.models.base import SequenceModel
 from lengthwise.runs.folder import certificate_file
 from lengthwise.runs.machines import is_certificate
 from lengthwise.runs.stored import StoredModel
@@ -33,10 +34,18 @@ def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
     path = Path(source)
     if path.is_dir() or path.suffix == ".toml":
         path = certificate_file(path)
-    if not path.exists() or not is_certificate(path):
+        if not path.exists():
+            return None
+    elif not path.exists() or not is_certificate(path):
         return None
     certificate = Certificate.read(path)
     return CertificateFacts(certificate.level, digest_of(certificate.to_text())), certificate
+
+
+def check_about(source: str, certificate: Certificate, model: SequenceModel) -> None:
+    """Raise a ValueError where the certificate next to a model is about other weights."""
+    if certificate.weights != weights_digest(model):
+        raise ValueError(f"{source}: its certificate is about other weights; certify {source} again")
 
 
 def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
@@ -57,7 +66,6 @@ def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
     }
     certified = certificate_of(source)
     if certified is not None:
-        if certified[1].weights != weights_digest(stored.model):
-            raise ValueError(f"{source}: its certificate is about other weights; certify {source} again")
+        check_about(source, certified[1], stored.model)
         facts |= {"certificate_level": certified[0].level, "certificate_digest": certified[0].digest}
     return facts

@@ -141,8 +141,17 @@ function startPage(content) {
   function showTree(step) {
     at("tree").replaceChildren(...(step ? [treePicture(state.player, state.analysis, step)] : []));
     const more = step > MAX_LEAVES_SHOWN ? ` Only the newest ${MAX_LEAVES_SHOWN} symbols are drawn.` : "";
-    at("tree-note").textContent = `A circle is a state of the net, its number and color the class that the machine ` +
-      `gives its window.${more}`;
+    const color = state.player.run.machine ? "its number and color the class that the machine gives its window"
+      : "its color the answer that the net gives to its window";
+    at("tree-note").textContent = `A circle is a state of the net, ${color}.${more}`;
+  }
+
+  // Scrolls a drawing that is wider than its column, and nothing else, until the state is in its middle.
+  function bringIntoView(node, scroll) {
+    const [inner, outer] = [node.getBoundingClientRect(), scroll.getBoundingClientRect()];
+    if (inner.left < outer.left || inner.right > outer.right) {
+      scroll.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2;
+    }
   }
 
   function light(which, machine) {
@@ -151,7 +160,9 @@ function startPage(content) {
       if (!machine) continue;
       const states = statesOf(machine, state.analysis.symbols.slice(0, state.step));
       const now = states[states.length - 1];
-      svg.querySelector(`[data-state="${now}"]`).classList.add("lit");
+      const node = svg.querySelector(`[data-state="${now}"]`);
+      node.classList.add("lit");
+      bringIntoView(node, svg.parentElement);
       if (state.step) {
         const ends = `[data-from="${states[states.length - 2]}"][data-to="${now}"]`;
         svg.querySelectorAll(ends).forEach((node) => node.classList.add("lit"));

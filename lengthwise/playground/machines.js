@@ -7,6 +7,13 @@ function statesOf(machine, symbols) {
   return states;
 }
 
+// Whether all that follows a state is answered as the state itself.
+function isDecided(machine, state) {
+  const reached = new Set([state]);
+  for (const one of reached) machine.table[one].forEach((next) => reached.add(next));
+  return [...reached].every((one) => machine.outputs[one] === machine.outputs[state]);
+}
+
 // A tree machine merges classes as RegularGPT merges states; undefined where its table has no entry.
 class TreeMachine {
   constructor(machine) {

@@ -57,7 +57,8 @@ function reasons(player, analysis, step) {
     sentences.push(`The task's own machine is in state ${prefix.taskState} after ${read}, which answers ` +
       `${answerName(run, prefix.taskAnswer)}: ${run.question}`);
     const first = analysis.prefixes.findIndex((other) => other.isWrong);
-    const before = first ? `was right up to ${first} of these symbols` : "is wrong from the first symbol on";
+    const before = first === step - 1 ? `errs here first, after ${step} ${step === 1 ? "symbol" : "symbols"}`
+      : first ? `erred first after ${first + 1} symbols` : "is wrong from the first symbol on";
     sentences.push(`The net ${before}; the curve shows how sure it was of the right answer.`);
   }
   return sentences;
@@ -71,6 +72,12 @@ function machineReasons(run, analysis, step, said) {
     `Reading ${symbol} takes the machine from state ${before} to state ${machineClass}, where it answers ` +
       `${answerName(run, machineAnswer)}; all strings that lead to this state have the same answer.`,
   ];
+  const shortest = run.machine.names[machineClass];
+  // The empty string, which no net answers, also leads to the start.
+  if (machineClass !== run.machine.start && /^[^#(]/.test(shortest) && shortest !== quoted(run, analysis.symbols.slice(0, step))) {
+    sentences.push(`The shortest of them is ${shortest}.`);
+  }
+  if (isDecided(run.machine, machineClass)) sentences.push("Whatever follows, the answer stays the same.");
   if (stateClass === null || stateClass === machineClass) {
     const where = stateClass === null ? "The net" : "The net's state lies in the class of that state, so it";
     sentences.push(`${where} says ${said}.`);

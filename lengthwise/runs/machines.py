@@ -98,10 +98,10 @@ def _of_certificate(path: Path) -> Given:
     content = certificate.transducer if certificate.reaches("extracted") else certificate.machine
     machine = None if content is None else machine_from_json(content)
     if not isinstance(machine, Transducer):
-        what = "none" if machine is None else "another kind"
+        what = "none" if machine is None else "another kind of machine"
         raise ValueError(
-            f"{path}: expected the machine of a recurrent model, or level extracted, got {what} and level "
-            f"{certificate.level}; compare another"
+            f"{path}: expected a machine with states, which recurrent models have and all from level extracted, got "
+            f"{what} at level {certificate.level}; train the model further and certify it again, or name another"
         )
     return Given(LabeledMachine(machine, certificate.classes), False)
 

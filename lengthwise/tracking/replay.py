@@ -61,6 +61,7 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
     Raises:
         ValueError: there is no such tracker, its package is not installed, the folder is no run's or damaged, or
             nothing was recorded in it.
+        RuntimeError: the tracker failed, as one does that has no account.
     """
     run_folder, kind = RunFolder(run), TRACKERS[tracker]
     spec, metrics = run_folder.read_spec(), run_folder.read_metrics()
@@ -68,9 +69,15 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
         raise ValueError(
             f"{run}: expected a run with metrics, got one that has trained no step here; train it, or track another"
         )
-    opened = kind(about(spec, project, folder))
-    replay = Replay(run_folder, opened)
-    replay.finish()
+    try:
+        opened = kind(about(spec, project, folder))
+        replay = Replay(run_folder, opened)
+        replay.finish()
+    except (ValueError, OSError):
+        raise
+    except Exception as error:  # each tracker has its own
+        sentence = " ".join(str(error).split())
+        raise RuntimeError(f"{run}: {tracker} takes no runs ({type(error).__name__}: {sentence}); set it up") from error
     return replay.num_steps, opened.location
 
 

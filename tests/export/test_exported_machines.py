@@ -219,3 +219,20 @@ def test_the_extra_is_named_where_it_is_missing(certified: Path, tmp_path: Path,
     monkeypatch.setattr("lengthwise.export.onnx.find_spec", lambda name: None)
     assert exit_code("export", str(certified), "--to", "onnx", "--out", str(tmp_path / "m.onnx")) == 2
     assert "got no onnx; install them with `pip install 'lengthwise[onnx]'`" in capsys.readouterr().err
+
+
+def test_a_text_that_is_no_path_is_said_to_be_read_as_an_expression(tmp_path: Path, capsys) -> None:
+    out = str(tmp_path / "m.json")
+    assert exit_code("export", "tost", "--to", "json", "--out", out) == 0
+    assert "read as: a regular expression, tost\n" in capsys.readouterr().out
+    assert exit_code("export", out, "--to", "js", "--out", str(tmp_path / "m.js")) == 0
+    assert "read as" not in capsys.readouterr().out
+
+
+def test_a_proof_about_other_weights_is_never_written_into_a_machine(certified: Path, tmp_path: Path, capsys) -> None:
+    other, out = tmp_path / "other", tmp_path / "m.js"
+    save_compiled(construct("rnn", make_task("parity")), other)
+    shutil.copy(certified / "certificate.json", other)
+    assert exit_code("export", str(other), "--to", "js", "--out", str(out)) == 2
+    assert f"{other}: its certificate is about other weights; certify {other} again" in capsys.readouterr().err
+    assert not out.exists()

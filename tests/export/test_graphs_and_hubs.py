@@ -117,6 +117,14 @@ def test_a_net_of_ones_own_keeps_its_certificate(tmp_path: Path, monkeypatch, ca
     assert "net.toml: its certificate is about other weights; certify net.toml again" in capsys.readouterr().err
 
 
+def test_a_damaged_certificate_is_never_left_out(net: Path, capsys) -> None:
+    (net / "certificate.json").write_text('{"level": "proved", "tra', encoding="utf-8")
+    for to, out in (("onnx", "net.onnx"), ("hub-folder", "hub"), ("c", "net.h")):
+        assert exit_code("export", "net", "--to", to, "--out", out) == 2
+        assert "certificate.json: certificate: expected JSON" in capsys.readouterr().err
+        assert not Path(out).exists()
+
+
 def test_folders_with_other_files_are_left_alone(net: Path, capsys) -> None:
     Path("other").mkdir()
     Path("other/notes.txt").write_text("mine", encoding="utf-8")

@@ -14,7 +14,7 @@ from scripts import needs_node, run_script
 from lengthwise.automata.tree_machine import tree_machine
 from lengthwise.constructions import construct
 from lengthwise.playground.contents import run_contents
-from lengthwise.playground.page import content_source, playground_page, write_playground
+from lengthwise.playground.page import content_source, part, playground_page, write_playground
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.tasks import make_task
 
@@ -55,6 +55,31 @@ def test_net_machine_and_task_agree_under_node_and_with_python(contents) -> None
             assert [prefix["stateClass"] for prefix in prefixes] == [prefix["machineClass"] for prefix in prefixes]
 
 
+EXPLAINED = (
+    part("words.js")
+    + """
+const result = given.strings.map((text) => {
+  const symbols = Array.from(text, Number);
+  const classes = statesOf(given.run.machine, symbols).slice(1);
+  const prefixes = classes.map((state) => ({ machineClass: state, stateClass: state, machineAnswer: state % 2 }));
+  return machineReasons(given.run, { symbols, prefixes }, symbols.length, "no").join(" ");
+});
+"""
+)
+
+
+@needs_node
+def test_reasons_name_the_shortest_string_alike_and_say_when_nothing_can_change() -> None:
+    # Strings of a alone are answered no, those with one b yes, those with more no for good.
+    machine = {"start": 0, "table": [[0, 1], [1, 2], [2, 2]], "outputs": [0, 1, 0], "names": ["a", "b", "bb"]}
+    run = {"machine": machine, "symbols": ["a", "b"], "classes": ["no", "yes"], "separator": ""}
+    at_start, at_b, later, for_good = run_script(EXPLAINED, {"run": run, "strings": ["00", "1", "01", "0110"]})
+    assert "shortest" not in at_start + at_b, "the empty string is shorter, and b is itself"
+    assert "The shortest of them is b." in later
+    assert "The shortest of them is bb. Whatever follows, the answer stays the same." in for_good
+    assert "Whatever" not in at_start + at_b + later
+
+
 @needs_node
 def test_tree_machines_are_those_of_python() -> None:
     machine = tree_machine(make_task("word-problem", group="S3").transducer, chunk_size=3)
@@ -92,10 +117,13 @@ def test_requests_that_cannot_be_met_are_one_sentence(compiled, tmp_path: Path, 
     assert capsys.readouterr().err.startswith("lengthwise: --out: expected a name that ends in .html")
 
 
-def test_a_certificate_of_other_weights_is_refused(tmp_path: Path) -> None:
+def test_a_certificate_of_other_weights_is_refused(tmp_path: Path, capsys) -> None:
     task, folder = make_task("parity"), tmp_path / "net"
     construction = construct("block-linear-rnn", task)
     save_compiled(construction, folder)
+    (blocked := tmp_path / "file").touch()
+    assert exit_code("certify", str(folder), "--draw", str(blocked / "machine.svg")) == 1
+    assert capsys.readouterr() == ("", f"lengthwise: {blocked}: File exists\n"), "said before the work"
     assert exit_code("certify", str(folder), "--draw", str(tmp_path / "machine.svg")) == 0
     assert (tmp_path / "machine.svg").read_text().startswith("<svg")
     with torch.no_grad():
@@ -129,6 +157,7 @@ def test_the_counterexample_is_a_button(refuted: Path, tmp_path: Path) -> None:
         assert browser.evaluate("document.getElementById('string').value") == "b"
         assert browser.text("verdict").startswith("The net is wrong")
         assert (browser.text("net-answer")[:1], browser.text("task-answer")[:1]) == ("0", "1")
+        assert "The net errs here first, after 1 symbol;" in browser.text("why")
         assert browser.evaluate("document.querySelectorAll('#strip li.apart').length") == 1
         assert not browser.problems
     finally:

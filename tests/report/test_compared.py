@@ -20,6 +20,7 @@ from lengthwise.report.tables.compared import (
     model_differences,
     model_table,
 )
+from lengthwise.report.tables.differences import multiplicity, paired_differences
 from lengthwise.runs.folder import RunResult
 
 
@@ -87,7 +88,7 @@ def test_settings_tell_models_of_one_name_apart() -> None:
         ([{"task": "even-pairs"}], "expected runs of one task, got .* of parity and .* of even-pairs; compare"),
         (
             [{"plan": PLAN.model_copy(update={"dense": (41, 50)})}],
-            r"measured by one plan, .* \(41, 60\) and \(41, 50\)",
+            r"measured by one plan, got parity-\S+ with dense \(41, 60\) and \S+ with \(41, 50\); `lengthwise resume",
         ),
         ([{"model": "rnn"}], "expected each run once, got parity-rnn-seed0-.* twice"),
         ([{"model": "rnn", "seed": 1}], "expected two models or more, or two settings of one, got rnn alone"),
@@ -95,9 +96,14 @@ def test_settings_tell_models_of_one_name_apart() -> None:
     ],
 )
 def test_what_cannot_be_compared_is_one_sentence(others, message: str) -> None:
-    with pytest.raises(ValueError, match=f"^runs: .*{message}") as raised:
+    with pytest.raises(ValueError, match=f"^results: .*{message}") as raised:
         compare_models([result(), *(result(**{"model": "gru", **other}) for other in others)])
     assert "\n" not in str(raised.value)
+
+
+def test_one_difference_is_counted_in_the_singular() -> None:
+    (sentence,) = multiplicity(paired_differences([("a", "x", "y", [0.3, 0.1])]))
+    assert sentence.startswith("Of 1 difference of 2 seeds, none would be decided")
 
 
 def test_a_certificate_changes_no_plan_and_errors_are_another_experiments() -> None:

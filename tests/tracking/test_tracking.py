@@ -193,6 +193,16 @@ SPEC = make_spec(
 PLAN = EvaluationPlan(dense=(9, 12), dense_strings=8, long=(), structured=())
 
 
+def test_a_tracker_without_an_account_fails_in_a_sentence(finished: RunFolder, monkeypatch, capsys) -> None:
+    def init(**_: Any) -> None:
+        raise type("UsageError", (Exception,), {})("No API key.\nLog in.")
+
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))
+    assert exit_code("track", str(finished.path), "--to", "wandb", "--out", str(finished.path.parent)) == 1
+    expected = f"{finished.path}: wandb takes no runs (UsageError: No API key. Log in.); set it up"
+    assert capsys.readouterr().err == f"lengthwise: {expected}\n"
+
+
 def test_a_run_is_tracked_while_it_trains(tmp_path: Path, monkeypatch) -> None:
     """What it left when it was stopped is a run of the tracker; what it did afterwards, with all steps, another."""
     monkeypatch.setattr("lengthwise.tracking.replay.SECONDS_APART", 0.0)

@@ -66,12 +66,12 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
         specification = {key: value for key, value in identity(result.spec).items() if key != "seed"}
         by_seed = groups.setdefault(json.dumps(specification, sort_keys=True), {})
         if result.spec["seed"] in by_seed:
-            raise ValueError(f"runs: expected each run once, got {result.run_id} twice; leave one of the two out")
+            raise ValueError(f"results: expected each run once, got {result.run_id} twice; leave one of the two out")
         by_seed[result.spec["seed"]] = result
     names = _names([next(iter(group.values())) for group in groups.values()])
     if len(groups) < 2:
         raise ValueError(
-            f"runs: expected two models or more, or two settings of one, got {names[0]} alone; add runs of another"
+            f"results: expected two models or more, or two settings of one, got {names[0]} alone; add runs of another"
         )
     seeds = sorted(set.intersection(*(set(group) for group in groups.values())))
     if not seeds:
@@ -79,8 +79,8 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
             f"{name} {', '.join(map(str, sorted(group)))}" for name, group in zip(names, groups.values(), strict=True)
         )
         raise ValueError(
-            f"runs: expected a seed that all models have, as differences are paired by seed, got {having}; train the "
-            "seeds that are missing"
+            f"results: expected a seed that all models have, as differences are paired by seed, got {having}; train "
+            "the seeds that are missing"
         )
     models = []
     for name, group in zip(names, groups.values(), strict=True):
@@ -92,22 +92,22 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
 
 def _check_comparable(results: Sequence[RunResult]) -> None:
     if len(results) < 2:
-        raise ValueError(f"runs: expected two runs or more to compare, got {len(results)}; add another model's")
+        raise ValueError(f"results: expected two runs or more to compare, got {len(results)}; add another model's")
     first = results[0]
     for other in results:
         if other.errors is not None:
             raise ValueError(
-                f"runs: expected answers that are classes, got {other.run_id}, whose answers are numbers; reproduce an "
-                "experiment about them"
+                f"results: expected answers that are classes, got {other.run_id}, whose answers are numbers; reproduce "
+                "an experiment about them"
             )
         if other.perplexity is not None:
             raise ValueError(
-                f"runs: expected accuracies to compare, got {other.run_id}, which has perplexities; reproduce an "
+                f"results: expected accuracies to compare, got {other.run_id}, which has perplexities; reproduce an "
                 "experiment about them"
             )
         if other.spec["task"] != first.spec["task"]:
             raise ValueError(
-                f"runs: expected runs of one task, got {first.run_id} of {task_of(first)} and {other.run_id} of "
+                f"results: expected runs of one task, got {first.run_id} of {task_of(first)} and {other.run_id} of "
                 f"{task_of(other)}; compare runs of one"
             )
         if (one := first.plan.model_copy(update={"certificate": False})) != (
@@ -115,8 +115,9 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
         ):
             differing = next(name for name, value in one if value != getattr(two, name))
             raise ValueError(
-                f"runs: expected runs measured by one plan, got {first.run_id} and {other.run_id}, whose {differing} "
-                f"are {getattr(one, differing)} and {getattr(two, differing)}; `lengthwise resume` measures a run again"
+                f"results: expected runs measured by one plan, got {first.run_id} with {differing} "
+                f"{getattr(one, differing)} and {other.run_id} with {getattr(two, differing)}; `lengthwise resume "
+                "--longest N` measures a run again"
             )
 
 

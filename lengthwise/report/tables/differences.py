@@ -94,8 +94,9 @@ def multiplicity(compared: Sequence[Difference]) -> list[str]:
     alone = sum(difference.p_value <= LEVEL for difference in tested)
     together = sum(difference.corrected <= LEVEL for difference in tested)
     seeds = span([difference.num_seeds for difference in tested])
+    count = "1 difference" if len(tested) == 1 else f"{len(tested)} differences, each"
     return [
-        f"Of {len(tested)} differences, each of {seeds} seeds, {alone or 'none'} would be decided if taken alone, and "
+        f"Of {count} of {seeds} seeds, {alone or 'none'} would be decided if taken alone, and "
         f"{together or 'none'} after the correction (p at most {LEVEL})."
     ]
 
