@@ -10,10 +10,12 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
 from lengthwise.cli.app import main
+from lengthwise.runs.signals import STOP_SIGNALS
 
 
 def exit_code(*arguments: str) -> int:
@@ -77,9 +79,20 @@ def _run(
         for stream in (sys.stdout, sys.stderr):
             os.dup2(file.fileno(), stream.fileno())
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the server may have been started while signals were blocked
+    handle_signals()
     if max_file_size is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_size, max_file_size))
     main(arguments)
+
+
+def handle_signals() -> dict[signal.Signals, Any]:
+    """Handle signals as a process that a terminal starts does, and return how they were handled before.
+
+    In what a shell starts in the background SIGINT is ignored, after `nohup` SIGHUP, and so it is in all that starts
+    from there.
+    """
+    default = dict.fromkeys(STOP_SIGNALS, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
+    return {number: signal.signal(number, handler) for number, handler in default.items()}
 
 
 def environment_of(rank: int, size: int, port: int) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 import gc
 import os
+import signal
 import subprocess
 from collections.abc import Generator
 
 import pytest
 import torch
 from checked_types import begin
+from command import handle_signals
 from cost import LIMIT, LONG, NOT_QUICK, cpu_seconds, deal, name_of, stop_fork_server
 from hypothesis import settings
 from one_renderer import OneRenderer
@@ -106,6 +108,15 @@ def one_renderer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         return request.getfixturevalue("renderer")(requests)
 
     monkeypatch.setattr(pictures_module, "_run_renderer", render)
+
+
+@pytest.fixture
+def handled_signals() -> Generator[None]:
+    """For tests of signals, which are ignored where the tests run in the background."""
+    before = handle_signals()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

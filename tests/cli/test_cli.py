@@ -329,6 +329,7 @@ def test_a_typo_in_a_config_file_is_found(tmp_path: Path, capsys) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.usefixtures("handled_signals")
 def test_ctrl_c_keeps_the_checkpoint(tmp_path: Path) -> None:
     """A real process, a real SIGINT, and then the run goes on where it stopped."""
     import signal

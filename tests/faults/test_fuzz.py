@@ -1,4 +1,4 @@
-"""Sixty of the requests of `fuzz.py`, in a process of its own: it forks, which processes with threads should not."""
+"""Requests of `fuzz.py`, in a process of its own: it forks, which processes with threads should not."""
 
 import multiprocessing
 from contextlib import chdir
@@ -12,21 +12,22 @@ from lengthwise.runs.pools.local import PRELOADED
 pytestmark = pytest.mark.unchecked
 
 
-def run(folder: Path) -> None:
+def run(folder: Path, count: int) -> None:
     with chdir(folder), (folder / "printed").open("w", encoding="utf-8") as file:
-        fuzz(60, seed=0, say=lambda line: file.write(f"{line}\n"))
+        fuzz(count, seed=0, say=lambda line: file.write(f"{line}\n"))
 
 
-def test_requests_made_up_at_random_end_with_a_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_requests_made_up_at_random_end_with_a_sentence(count: int, tmp_path: Path) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)  # there is one server
-    process = context.Process(target=run, args=(tmp_path,))
+    process = context.Process(target=run, args=(tmp_path, count))
     process.start()
     process.join()
     printed = (tmp_path / "printed").read_text(encoding="utf-8")
     assert process.exitcode == 0
     assert printed.startswith("kind"), printed
-    assert printed.splitlines()[-1].split()[:2] == ["all", "60"]
+    assert printed.splitlines()[-1].split()[:2] == ["all", str(count)]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,8 @@ def test_a_run_killed_often_equals_an_undisturbed_one(num_kills: int, tmp_path: 
     assert {path.name for path in one.iterdir()} - {path.name for path in other.iterdir()} <= drafts(one)
 
 
-@pytest.mark.parametrize("num_kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("num_kills", [10])
 def test_a_run_with_a_goal_killed_often_makes_the_same_attempts(num_kills: int, tmp_path: Path) -> None:
     one, other = killed_and_undisturbed(GOAL, "even-pairs-*", num_kills, random.Random(2), tmp_path)
     assert contents(one) == contents(other)

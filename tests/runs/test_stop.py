@@ -6,6 +6,8 @@ import pytest
 
 from lengthwise.runs.signals import stop_on_interrupt
 
+pytestmark = pytest.mark.usefixtures("handled_signals")
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_requests_and_the_second_insists(number: signal.Signals) -> None:

@@ -8,9 +8,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from lost_sweep import check_lost_node_costs_nothing
+from lost_sweep import PLAN, SETTINGS, check_lost_node_costs_nothing
 
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.pools.base import POOLS, PoolOptions
+from lengthwise.runs.pools.sweep import execute_all
+from lengthwise.runs.spec import make_spec
 
 
 @contextmanager
@@ -40,9 +43,22 @@ def address_in(found_by: str) -> str:
         return str(client.scheduler.address)
 
 
-@pytest.mark.parametrize(
-    ("num_runs", "num_workers"), [(2, 2), pytest.param(12, 3, marks=pytest.mark.slow)], ids=["small", "whole"]
-)
+def test_runs_are_done_by_a_worker_that_the_scheduler_knows(tmp_path: Path) -> None:
+    """A thread of this process is the worker."""
+    from distributed import LocalCluster
+
+    specs = [make_spec("parity", "rnn", SETTINGS, seed=seed) for seed in range(2)]
+    with (
+        LocalCluster(n_workers=1, processes=False, protocol="tcp", host="127.0.0.1", dashboard_address=None) as cluster,
+        POOLS["dask"](PoolOptions(scheduler=cluster.scheduler_address)) as pool,
+    ):
+        outcomes = execute_all(specs, tmp_path, [PLAN] * 2, lambda _: None, pool=pool.executor, held=pool.held)
+    assert all(outcome.result for outcome in outcomes), [outcome.reason for outcome in outcomes]
+    assert [len(RunFolder(tmp_path / spec.id).read_beginnings()) for spec in specs] == [1, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("num_runs", "num_workers"), [(2, 2), (12, 3)], ids=["small", "whole"])
 def test_a_lost_node_costs_no_run_and_no_bit(num_runs: int, num_workers: int, tmp_path: Path) -> None:
     with (
         cluster(tmp_path, num_workers) as found_by,
