@@ -1,0 +1,35 @@
+"""The feed-forward layer of a stack of recurrent layers, which remembers nothing."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.initialization import draw_linears
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+
+
+class FeedForwardLayer(RecurrentLayer):
+    """y_t = W_o (SiLU(W_g z_t) * W_v z_t), position by position, with no state: SwiGLU.
+
+    `hidden` is the number of rows of W_g and of W_v, [hidden, D] each; W_o is [D, hidden]. No map has a bias. A model
+    whose published block has such a layer after its recurrence gives both from `make_layers`.
+
+    Source: Shazeer, "GLU variants improve Transformer" (2020), eq. (6), FFN_SwiGLU. Differs from the source: in nothing.
+    """
+
+    def __init__(self, *, d_model: int, hidden: int) -> None:
+        super().__init__()
+        self.state_size = 0
+        self.gate = nn.Linear(d_model, hidden, bias=False)
+        self.value = nn.Linear(d_model, hidden, bias=False)
+        self.output = nn.Linear(hidden, d_model, bias=False)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Matrices uniform up to 1 / sqrt(inputs)."""
+        draw_linears(self, generator)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        return self.output(F.silu(self.gate(features)) * self.value(features)), state

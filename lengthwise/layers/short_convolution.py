@@ -1,0 +1,43 @@
+"""A convolution over the last few inputs, one kernel for each channel."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.initialization import draw_uniformly
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+
+
+class ShortConvolution(RecurrentLayer):
+    """y_t = sum_{i<width} w_i * u_{t-i} for each channel, over inputs that are 0 before the first: causal, depthwise.
+
+    The state is the last `width - 1` inputs, [width - 1, channels], oldest first. For kernels as long as the string,
+    `ops.causal_convolution` is faster.
+
+    Source: the convolution before the recurrence of Gu and Dao, "Mamba" (2023), of width 4. Differs from the source: no
+        bias, and no nonlinearity after it, which is for the layer that uses it to add.
+    """
+
+    def __init__(self, *, channels: int, width: int) -> None:
+        super().__init__()
+        if width < 1:
+            raise ValueError(
+                f"width: expected at least 1 input under the kernel, got {width}; leave the convolution out"
+            )
+        self.channels, self.width = channels, width
+        self.state_size = (width - 1) * channels
+        self.weight = nn.Parameter(torch.empty(channels, width))
+        """Of each channel, oldest input first: the last column is of the present one."""
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Kernels uniform up to 1 / sqrt(width)."""
+        draw_uniformly([self.weight], self.width, generator)
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        earlier = state.reshape(len(state), self.width - 1, self.channels)
+        inputs = torch.cat([earlier, features], 1)
+        outputs = F.conv1d(inputs.mT, self.weight[:, None], groups=self.channels).mT
+        return outputs, inputs[:, features.shape[1] :].flatten(1)
