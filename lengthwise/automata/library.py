@@ -116,6 +116,34 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
 
 
 @cache
+def left_to_right_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
+    """Value modulo `modulus` of an expression of digits and the operators + - *, each applied to the value so far.
+
+    After an operand the state is the value, which is the answer; after an operator it is the value and the operator.
+    What is malformed leads to a sink, as in `modular_arithmetic`.
+
+    Raises:
+        ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
+    """
+    _check_digits("modulus", modulus)
+    digits = tuple("0123456789"[:modulus])
+    malformed = ("malformed", 0)
+
+    def step(state: tuple[str, int], symbol: str) -> tuple[str, int]:
+        due, value = state
+        if (due == "operator" and symbol in "+-*") or (due == "leading +" and symbol == "+"):
+            return symbol, value
+        if due in ("+", "-", "*") and symbol in digits:
+            operand = int(symbol)
+            return "operator", {"+": value + operand, "-": value - operand, "*": value * operand}[due] % modulus
+        return malformed
+
+    machine, states = explore((*digits, "+", "-", "*"), ("leading +" if leading_plus else "+", 0), step)
+    answers = [value if due == "operator" else IGNORE for due, value in states]
+    return Transducer(machine, 0, np.array(answers))
+
+
+@cache
 def bounded_dyck(depth: int) -> DFA:
     """D_n, balanced strings of one kind of bracket nested at most n = `depth` deep.
 

@@ -65,6 +65,8 @@ NUM_RANDOM = 10
 
 ROWS = (
     *(Row(language.row, language.task, language.fields) for language in LANGUAGES),
+    Row("Arithmetic, leading +", "modular-arithmetic", {"leading_plus": True}),
+    Row("Arithmetic, left to right", "left-to-right-arithmetic", {}),
     *(Row(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
     *(
         Row(f"random {seed}", "random-language", {"num_states": 6, "num_symbols": 2, "seed": seed})
@@ -110,8 +112,10 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             f"{HELD_OUT.name}, which is not in the table.",
             "Published numbers of these models come from a hundred to a thousand times as many symbols, and are often "
             "the best of several checkpoints, rates or seeds.",
-            "Modular Arithmetic has the usual precedence and odd lengths. D_n and Tomita n draw near misses, and count "
-            "at lengths at which both answers occur.",
+            "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
+            "Delétang et al., Fan et al.), with a + in front (Chi et al.), and from left to right (Butoi et al.). "
+            "Others (Grazzi et al., PD-SSM, SLiCE) write an = at the end, which asks the same question a symbol later.",
+            "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",
         ),
         cells=[cell for entrant in entrants for cell in entrant_cells(entrant, scale)],
         plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,

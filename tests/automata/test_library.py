@@ -57,9 +57,18 @@ def test_exact_depth_is_the_difference_of_two_bounded_languages() -> None:
         assert total == library.bounded_dyck(3).count(length) - (length == 0)
 
 
+def fully_bracketed(text: str) -> str:
+    """The expression with brackets around everything that stands before an operator: ((1)+2)*3 for 1+2*3."""
+    whole = text[0]
+    for position in range(1, len(text), 2):
+        whole = f"({whole}){text[position : position + 2]}"
+    return whole
+
+
 @pytest.mark.parametrize("modulus", [1, 2, 3, 5, 10])
-def test_modular_arithmetic_agrees_with_pythons_evaluator(modulus: int) -> None:
-    machine = library.modular_arithmetic(modulus)
+@pytest.mark.parametrize("kind", ["modular_arithmetic", "left_to_right_arithmetic"])
+def test_modular_arithmetic_agrees_with_pythons_evaluator(kind: str, modulus: int) -> None:
+    machine = getattr(library, kind)(modulus)
     random = np.random.default_rng(modulus)
     strings = np.empty((50, 9), dtype=np.int64)
     strings[:, 0::2] = random.integers(modulus, size=(50, 5))
@@ -67,7 +76,10 @@ def test_modular_arithmetic_agrees_with_pythons_evaluator(modulus: int) -> None:
     for string, answers in zip(strings, machine.run(strings), strict=True):
         text = "".join(machine.symbols[symbol] for symbol in string)
         assert answers[1::2].tolist() == [IGNORE] * 4
-        assert answers[0::2].tolist() == [eval(text[:end]) % modulus for end in range(1, 10, 2)]
+        expressions = [text[:end] for end in range(1, 10, 2)]
+        if kind == "left_to_right_arithmetic":
+            expressions = [fully_bracketed(expression) for expression in expressions]
+        assert answers[0::2].tolist() == [eval(expression) % modulus for expression in expressions]
 
 
 @pytest.mark.parametrize("text", ["+", "12", "1+-2", "1++2", "*3", "-1", "2*31"])
