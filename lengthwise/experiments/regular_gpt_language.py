@@ -1,32 +1,24 @@
 """Language modeling beyond the training length: RegularGPT and transformers, as in Table 3 of Chi et al. (2023)."""
 
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiments.text import (
+    AS_GPT2,
+    LENGTHS,
+    TRAINED_AT,
+    VOCAB_SIZE,
+    about_text,
+    given_text,
+    lacking,
+    training,
+)
 from lengthwise.runs.spec import Settings
-from lengthwise.tasks.base import make_task
-from lengthwise.tasks.text.task import Text
-
-FOLDER = "LENGTHWISE_TEXT"
-"""The environment variable that names the folder of the text: train.txt, valid.txt and test.txt."""
-
-VOCAB_SIZE = 2_048
-TRAINED_AT = 128
-LENGTHS = (128, 256, 512, 1_024, 2_048)
-FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
-"""The files of the task `text`, and the splits that they have."""
 
 SIZES: Settings = {"d_model": 192, "num_heads": 6}
 NUM_LAYERS = 6
-TRAIN: Settings = {
-    "steps": 2_000,
-    "batch_size": 16,
-    "optimizer": {"learning_rate": 1e-3, "warmup_steps": 100},
-    "checkpoint_every": 100,
-}
+TRAIN = training(2_000)
 
 
 class Column(NamedTuple):
@@ -40,8 +32,7 @@ class Column(NamedTuple):
 
 def _transformer(positions: str) -> Settings:
     """GPT-2's layers with this encoding."""
-    as_gpt2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
-    return {**as_gpt2, "num_layers": NUM_LAYERS, "positions": positions}
+    return {**AS_GPT2, "num_layers": NUM_LAYERS, "positions": positions}
 
 
 COLUMNS = (
@@ -78,17 +69,10 @@ COMPARED = (
 @EXPERIMENTS.register("regular-gpt/table-3")
 def table_3(scale: Scale = "small") -> Experiment:
     """Perplexity of language models up to 16 times their training length, on a text that is given."""
-    if scale == "paper":
-        raise ValueError(
-            "scale: the paper's nets have 81 to 124 million parameters and read 0.8 billion tokens, weeks of a core; "
-            "use small, the real thing, or smoke"
-        )
-    is_smoke = scale == "smoke"
-    folder = None if is_smoke else os.environ.get(FOLDER)
-    task = _text(folder)
+    task = given_text(scale)
     fields = task.model_dump(mode="json")
     cells = [_cell(column, scale, fields) for column in COLUMNS]
-    lengths, num_chunks = ((16, 64), 4) if is_smoke else (LENGTHS, 1_000)
+    lengths, num_chunks = ((16, 64), 4) if scale == "smoke" else (LENGTHS, 1_000)
     return Experiment(
         title="RegularGPT: Table 3 of Chi et al., language, at a small size",
         about=(
@@ -98,7 +82,7 @@ def table_3(scale: Scale = "small") -> Experiment:
             "position encoding."
         ),
         notes=(
-            f"The text: {_about(task)}",
+            f"The text: {about_text(task)}",
             f"Ours: D=192, 6 heads, byte-level BPE of {VOCAB_SIZE:,} tokens, {TRAIN['steps']:,} steps of "
             f"{TRAIN['batch_size']} windows, one seed. The paper: D=768, 12 heads, 512 tokens, 50,000 steps of 32 "
             "windows of OpenWebText2, three seeds. Perplexities of different texts and tokenizers do not compare; what "
@@ -115,31 +99,8 @@ def table_3(scale: Scale = "small") -> Experiment:
         plan=EvaluationPlan(chunk_lengths=lengths, num_chunks=num_chunks),
         scored="perplexity",
         compared=COMPARED,
-        lacks=""
-        if is_smoke or folder
-        else f"{FOLDER}: expected the folder of a text with train.txt, valid.txt and test.txt, got none; set this "
-        "environment variable, or use scale smoke",
+        lacks=lacking(scale),
     )
-
-
-def _text(folder: str | None) -> Text:
-    """The text in a folder, or the one that needs no file."""
-    if folder is None:
-        built_in = make_task("text")
-        assert isinstance(built_in, Text)
-        return built_in
-    files = {field: [Path(folder) / f"{split}.txt"] for field, split in FIELDS.items()}
-    given = make_task("text", **files, vocab_size=VOCAB_SIZE)
-    assert isinstance(given, Text)
-    return given
-
-
-def _about(task: Text) -> str:
-    """What a text is: where it comes from, its hashes, and its size."""
-    sizes = ", ".join(f"{len(task.tokens(split)):,} {split}" for split in ("train", "valid", "test"))
-    source = f"{', '.join(task.header.sources)} (hash {task.header.source})"
-    corpus = f", corpus {task.corpus}" if task.corpus else ""
-    return f"{source}{corpus}; tokens: {sizes}; {len(task.symbols):,} different ones."
 
 
 def _thin(column: Column) -> Settings:

@@ -1,0 +1,67 @@
+"""What the experiments on language share: the text that they are given, and how nets are trained on it."""
+
+import os
+from pathlib import Path
+
+from lengthwise.experiments.base import Scale
+from lengthwise.runs.spec import Settings
+from lengthwise.tasks.base import make_task
+from lengthwise.tasks.text.task import Text
+
+FOLDER = "LENGTHWISE_TEXT"
+"""The environment variable that names the folder of the text: train.txt, valid.txt and test.txt."""
+
+VOCAB_SIZE = 2_048
+TRAINED_AT = 128
+LENGTHS = (128, 256, 512, 1_024, 2_048)
+FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
+"""The files of the task `text`, and the splits that they have."""
+
+AS_GPT2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
+"""A transformer that begins, reads in and reads out as GPT-2 does."""
+
+
+def training(steps: int) -> Settings:
+    """Windows of the training length, 16 a step, by AdamW."""
+    return {
+        "steps": steps,
+        "batch_size": 16,
+        "optimizer": {"learning_rate": 1e-3, "warmup_steps": 100},
+        "checkpoint_every": 100,
+    }
+
+
+def given_text(scale: Scale) -> Text:
+    """The text in the folder that is named, or the one that needs no file; at `smoke` always the latter.
+
+    Raises:
+        ValueError: scale `paper`.
+    """
+    if scale == "paper":
+        raise ValueError(
+            "scale: the paper's nets have 81 to 124 million parameters and read 0.8 billion tokens, weeks of a core; "
+            "use small, the real thing, or smoke"
+        )
+    folder = None if scale == "smoke" else os.environ.get(FOLDER)
+    files = {field: [Path(folder) / f"{split}.txt"] for field, split in FIELDS.items()} if folder else {}
+    text = make_task("text", **files, vocab_size=VOCAB_SIZE) if folder else make_task("text")
+    assert isinstance(text, Text)
+    return text
+
+
+def lacking(scale: Scale) -> str:
+    """What has to be given before runs can be run, if anything has."""
+    if scale == "smoke" or os.environ.get(FOLDER):
+        return ""
+    return (
+        f"{FOLDER}: expected the folder of a text with train.txt, valid.txt and test.txt, got none; set this "
+        "environment variable, or use scale smoke"
+    )
+
+
+def about_text(task: Text) -> str:
+    """What a text is: where it comes from, its hashes, and its size."""
+    sizes = ", ".join(f"{len(task.tokens(split)):,} {split}" for split in ("train", "valid", "test"))
+    source = f"{', '.join(task.header.sources)} (hash {task.header.source})"
+    corpus = f", corpus {task.corpus}" if task.corpus else ""
+    return f"{source}{corpus}; tokens: {sizes}; {len(task.symbols):,} different ones."
