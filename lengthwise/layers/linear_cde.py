@@ -64,7 +64,8 @@ class LinearCDELayer(TabledLayer):
             summands = (self.left @ self.right.mT + torch.diag_embed(self.diagonal))[:, None]
         constant, *_ = summands = TIME_STEP * summands
         mixed: Tensor = (features @ summands[1:].flatten(1)).unflatten(-1, constant.shape)
-        return mixed + (constant + torch.eye(size, dtype=mixed.dtype, device=mixed.device))
+        transitions: Tensor = mixed + (constant + torch.eye(size, dtype=mixed.dtype, device=mixed.device))
+        return transitions
 
     def through_rows(
         self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
