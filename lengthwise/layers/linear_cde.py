@@ -62,10 +62,9 @@ class LinearCDELayer(TabledLayer):
             summands = self.blocks.unflatten(1, (-1, size))
         else:
             summands = (self.left @ self.right.mT + torch.diag_embed(self.diagonal))[:, None]
-        summands = TIME_STEP * summands
-        constant = summands[0]
-        mixed: Tensor = (features @ summands[1:].flatten(1)).unflatten(-1, constant.shape)
-        transitions: Tensor = mixed + constant + torch.eye(size, dtype=mixed.dtype, device=mixed.device)
+        constant, others = TIME_STEP * summands[0], TIME_STEP * summands[1:]
+        mixed: Tensor = (features @ others.flatten(1)).unflatten(-1, constant.shape)
+        transitions: Tensor = mixed + (constant + torch.eye(size, dtype=mixed.dtype, device=mixed.device))
         return transitions
 
     def through_rows(

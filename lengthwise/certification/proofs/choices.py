@@ -95,7 +95,8 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
     table = machine.semiautomaton.table.tolist()
     targets = [[column.nonzero().flatten().tolist() for column in columns] for columns in choices.mT]
     pairs = [(0, machine.start)]
-    seen, steps = set(pairs), []
+    seen = set(pairs)
+    steps: list[tuple[int, int, int]] = []
     for state, in_machine in pairs:
         for symbol, columns in enumerate(targets):
             reached = [(target, table[in_machine][symbol]) for target in columns[state]]
