@@ -1,5 +1,7 @@
 """What a page knows of a run: net, machine, task, certificate and drawings, as plain data."""
 
+import inspect
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -46,7 +48,7 @@ def run_contents(path: Path) -> dict[str, Any]:
     return {
         "name": f"{_task_name(task.name, settings)}: {model.name}{seed}",
         "about": _about(stored),
-        "question": (type(task).__doc__ or "").partition("\n\n")[0].replace("\n", " ").replace("`", ""),
+        "question": _question(task),
         "symbols": list(task.symbols),
         "separator": task.separator,
         "classes": list(task.classes),
@@ -56,6 +58,13 @@ def run_contents(path: Path) -> dict[str, Any]:
         **_task(task),
         "drawings": _drawings(certificate, task),
     }
+
+
+def _question(task: SymbolTask) -> str:
+    """What the task asks, from its definition: the first paragraph, and the lists that say what its settings mean."""
+    first, *others = inspect.cleandoc(type(task).__doc__ or "").split("\n\n")
+    lists = [paragraph for paragraph in others if re.match(r"1\. |- ", paragraph)]
+    return "\n".join([first.replace("\n", " "), *lists]).replace("`", "")
 
 
 def _task_name(name: str, settings: Mapping[str, Any]) -> str:

@@ -90,6 +90,15 @@ def test_tree_machines_are_those_of_python() -> None:
     assert [of_string[-1] for of_string in levels] == machine.final_classes(strings).tolist()
 
 
+def test_the_question_says_what_the_settings_mean(tmp_path: Path) -> None:
+    folder = tmp_path / "net"
+    save_compiled(construct("block-linear-rnn", make_task("tomita", index=3)), folder)
+    question, *languages = run_contents(folder)["question"].splitlines()
+    assert question == "Recognition of Tomita's language of the given index, over the symbols 0 and 1."
+    assert languages[2].startswith("3. no run of 1s of odd length is immediately followed by")
+    assert len(languages) == 7
+
+
 def test_the_page_loads_nothing_and_its_policy_names_its_only_script_and_style(contents) -> None:
     page = playground_page(list(contents.values()), "<Title>", "lengthwise play x")
     assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/)", page), "nothing is loaded"
