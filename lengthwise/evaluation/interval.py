@@ -74,6 +74,8 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
 def difference_from_zero(values: Sequence[float]) -> float:
     """p of Student's two-sided test that the mean which 2 values or more were drawn around is 0; NaN for fewer.
 
+    It is NaN, too, for values that are all the same and not 0: they do not say how far apart others would be.
+
     Example:
         >>> f"{difference_from_zero([1.0, 3.0]):.4f}", difference_from_zero([0.0, 0.0])
         ('0.2952', 1.0)
@@ -82,7 +84,7 @@ def difference_from_zero(values: Sequence[float]) -> float:
         return math.nan
     mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
     if error == 0:
-        return 1.0 if mean == 0 else 0.0
+        return 1.0 if mean == 0 else math.nan
     from scipy.special import stdtr
 
     return 2 * float(stdtr(len(values) - 1, -abs(mean) / error))

@@ -57,9 +57,15 @@ def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -
         '-0.048 0.448 0.074 0.074'
     """
     p_values = [difference_from_zero(gaps) for *_, gaps in pairs]
+    nothing = math.nan, math.nan
+    intervals = [
+        nothing if math.isnan(p) else mean_interval(gaps) for (*_, gaps), p in zip(pairs, p_values, strict=True)
+    ]
     return [
-        Difference(row, one, other, len(gaps), fmean(gaps) if gaps else math.nan, *mean_interval(gaps), p, corrected)
-        for (row, one, other, gaps), p, corrected in zip(pairs, p_values, holm(p_values), strict=True)
+        Difference(row, one, other, len(gaps), fmean(gaps) if gaps else math.nan, *interval, p, corrected)
+        for (row, one, other, gaps), interval, p, corrected in zip(
+            pairs, intervals, p_values, holm(p_values), strict=True
+        )
     ]
 
 
@@ -75,7 +81,8 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
         f"*First* less *second*, of {what}: the mean over seeds, each of which gave both the same problems to learn "
         "from. *95 % interval*: Student's, for other seeds, on the same test problems; not corrected for the number "
         f"of intervals. *Better*: the column for which all of the interval speaks ({NOTHING}: it holds 0, or there are "
-        "too few seeds for one). *p, Holm*: of Student's test, corrected for the number of differences.",
+        "too few seeds for one, or gaps that are all the same). *p, Holm*: of Student's test, corrected for the number "
+        "of differences.",
         *multiplicity(compared),
         markdown_table(HEADER, difference_lines(compared, errors=errors)),
     ]
