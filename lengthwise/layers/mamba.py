@@ -80,7 +80,7 @@ class SelectiveLayer(RecurrentLayer):
         self, x: Float[Tensor, "B T X"], recent: Float[Tensor, "B _"]
     ) -> tuple[Float[Tensor, "B T X"], Float[Tensor, "B _"]]:
         """SiLU of x, or of its convolution, and the inputs that the next position needs."""
-        if self.convolution is not None:
+        if self.convolution is not None and self.convolution_bias is not None:
             x, recent = self.convolution(x, recent)
             x = x + self.convolution_bias
         return F.silu(x), recent

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch.nn.functional import layer_norm, silu
 
+from lengthwise.export.graphs import trace
+from lengthwise.export.torch_program import runner
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.xlstm import MLSTMLayer, SLSTMLayer
 from lengthwise.models.base import make_model
@@ -164,3 +166,13 @@ def test_wrong_settings_are_one_sentence(settings: dict, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence) as raised:
         make_model("xlstm", make_task("parity"), **settings)
     assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.unchecked
+def test_convolutions_and_feed_forward_layers_are_part_of_a_graph_for_any_number_of_strings() -> None:
+    config = XLSTMConfig(d_model=8, num_heads=2, cells="sm", conv=3, mlp=5)
+    model = XLSTM(config, vocab_size=3, num_classes=4, generator=torch.Generator().manual_seed(0)).eval()
+    inputs = torch.randint(3, (3, 9), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        answers = torch.tensor(runner(trace(model), model)(inputs.numpy()))
+        torch.testing.assert_close(answers, model(inputs))
