@@ -168,6 +168,7 @@ def test_wrong_settings_are_one_sentence(settings: dict, sentence: str) -> None:
     assert len(str(raised.value).splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.unchecked
 def test_convolutions_and_feed_forward_layers_are_part_of_a_graph_for_any_number_of_strings() -> None:
     config = XLSTMConfig(d_model=8, num_heads=2, cells="sm", conv=3, mlp=5)
