@@ -16,6 +16,7 @@ class FeedForwardLayer(RecurrentLayer):
     whose published block has such a layer after its recurrence gives both from `make_layers`.
 
     Source: Shazeer, "GLU variants improve Transformer" (2020), eq. (6), FFN_SwiGLU.
+    Differs from the source: in nothing.
     """
 
     def __init__(self, *, d_model: int, hidden: int) -> None:

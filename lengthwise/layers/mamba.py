@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.initialization import draw_linears
+from lengthwise.layers.initialization import draw_linears, draw_uniformly
 from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
 
@@ -21,18 +22,30 @@ class SelectiveLayer(RecurrentLayer):
     """Twice as wide as features, with a recurrence of real decays, a skip and a gate: W_out(y * SiLU(z)).
 
     Decays are exp(s r) in [0, 1], or 2 exp(s r) - 1 in [-1, 1] if `eigenvalues` is `"signed"`: s > 0 is made from the
-    input, the rate r < 0 is learned. The state before the first symbol is 0, or learned.
+    input, the rate r < 0 is learned. The state before the first symbol is 0, or learned. With `conv` above 0 what the
+    recurrence is made of goes through a convolution of that width, with biases.
 
     Source: Grazzi, Siems, Zela, Franke, Hutter and Pontil, "Unlocking state-tracking in linear RNNs through negative
         eigenvalues" (ICLR 2025), section 4, for signed decays. Differs from the source: in the learned start.
     """
 
     def __init__(
-        self, *, d_model: int, d_state: int, state_shape: tuple[int, ...], eigenvalues: Eigenvalues, learned_start: bool
+        self,
+        *,
+        d_model: int,
+        d_state: int,
+        state_shape: tuple[int, ...],
+        num_convolved: int,
+        conv: int,
+        eigenvalues: Eigenvalues,
+        learned_start: bool,
     ) -> None:
         super().__init__()
         self.width, self.d_state, self.eigenvalues = 2 * d_model, d_state, eigenvalues
-        self.state_size = math.prod(state_shape)
+        self.convolution = ShortConvolution(channels=num_convolved, width=conv) if conv else None
+        self.convolution_bias = nn.Parameter(torch.empty(num_convolved)) if conv else None
+        self.sizes = [math.prod(state_shape), self.convolution.state_size if self.convolution else 0]
+        self.state_size = sum(self.sizes)
         self.start = nn.Parameter(torch.empty(state_shape)) if learned_start else None
         self.state_shape = state_shape
         self.output_map = nn.Linear(self.width, d_model, bias=False)
@@ -54,30 +67,50 @@ class SelectiveLayer(RecurrentLayer):
             bias.copy_(steps + (-torch.expm1(-steps)).log())  # the inverse of softplus
         if self.start is not None:
             nn.init.normal_(self.start, generator=generator)
+        if self.convolution is not None and self.convolution_bias is not None:
+            self.convolution.reset_parameters(generator)
+            draw_uniformly([self.convolution_bias], self.convolution.width, generator)
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
         if self.start is None:
             return super().initial_state(like)
-        return self.start.flatten().expand(len(like), -1)
+        return torch.cat([self.start.flatten().expand(len(like), -1), like.new_zeros(len(like), self.sizes[1])], 1)
+
+    def convolved(
+        self, x: Float[Tensor, "B T X"], recent: Float[Tensor, "B _"]
+    ) -> tuple[Float[Tensor, "B T X"], Float[Tensor, "B _"]]:
+        """SiLU of x, or of its convolution, and the inputs that the next position needs."""
+        if self.convolution is not None and self.convolution_bias is not None:
+            x, recent = self.convolution(x, recent)
+            x = x + self.convolution_bias
+        return F.silu(x), recent
 
 
 class MambaLayer(SelectiveLayer):
     r"""P decays of its own for each of 2 D channels: h_t = a_t h_{t-1} + s_t b_t x_t, y_t = <c_t, h_t> + d x_t.
 
-    (x, z) = W_in u, x becomes SiLU(x); steps s = softplus(W_s W x + bias) through ceil(D / 16) numbers, b and c are
-    W x, of P numbers that all channels share. Signed decays leave the input term as it is.
+    (x, z) = W_in u, x becomes SiLU(conv(x)); steps s = softplus(W_s W x + bias) through ceil(D / 16) numbers, b and c
+    are W x, of P numbers that all channels share. Signed decays leave the input term as it is.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), section 3, and its
-        code. Differs from the source: as `SelectiveLayer`; x goes through no convolution.
+        code. Differs from the source: as `SelectiveLayer`.
     """
 
     def __init__(
-        self, *, d_model: int, d_state: int, eigenvalues: Eigenvalues = "positive", learned_start: bool = False
+        self,
+        *,
+        d_model: int,
+        d_state: int,
+        conv: int = 0,
+        eigenvalues: Eigenvalues = "positive",
+        learned_start: bool = False,
     ) -> None:
         super().__init__(
             d_model=d_model,
             d_state=d_state,
             state_shape=(d_state, 2 * d_model),
+            num_convolved=2 * d_model,
+            conv=conv,
             eigenvalues=eigenvalues,
             learned_start=learned_start,
         )
@@ -99,32 +132,35 @@ class MambaLayer(SelectiveLayer):
         nn.init.ones_(self.skip)
 
     def selected(
-        self, features: Float[Tensor, "B T D"]
-    ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T E"], Float[Tensor, "B T E"], Tensor, Tensor]:
-        """x, z, s, b and c."""
-        x, gate = self.input_map(features).chunk(2, -1)
-        x = F.silu(x)
+        self, x: Float[Tensor, "B T E"]
+    ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T P"], Float[Tensor, "B T P"]]:
+        """s, b and c."""
         low, b, c = self.selection(x).split([self.rank, self.d_state, self.d_state], -1)
-        return x, gate, F.softplus(self.step_map(low)), b, c
+        return F.softplus(self.step_map(low)), b, c
 
     def decays(self, features: Float[Tensor, "B T D"]) -> Float[Tensor, "B T P E"]:
-        _, _, steps, _, _ = self.selected(features)
+        x, _ = self.input_map(features).chunk(2, -1)
+        x, _ = self.convolved(x, x.new_zeros(len(x), self.sizes[1]))
+        steps, _, _ = self.selected(x)
         return decays_of(-steps[:, :, None] * self.log_rate.exp(), self.eigenvalues)
 
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        x, gate, steps, b, c = self.selected(features)
-        before = state.unflatten(1, self.state_shape)
+        before, recent = state.split(self.sizes, 1)
+        x, gate = self.input_map(features).chunk(2, -1)
+        x, recent = self.convolved(x, recent)
+        steps, b, c = self.selected(x)
+        before = before.unflatten(1, self.state_shape)
         y, after = selective_scan(steps, -self.log_rate.exp(), steps * x, b, c, before, eigenvalues=self.eigenvalues)
-        return self.output_map((y + self.skip * x) * F.silu(gate)), after.flatten(1)
+        return self.output_map((y + self.skip * x) * F.silu(gate)), torch.cat([after.flatten(1), recent], 1)
 
 
 class Mamba2Layer(SelectiveLayer):
     r"""One decay for each of H heads of 2 D / H channels: S_t = a_t S_{t-1} + s_t b_t x_t^T, y_t = S_t^T c_t + d x_t.
 
-    (z, x, b, c, s) = W_in u, of which x, b and c become SiLU(.), and s becomes softplus(s + bias); all heads share b
-    and c, of P numbers. The gate comes before the norm: W_out RMSNorm(y * SiLU(z)).
+    (z, x, b, c, s) = W_in u, of which x, b and c become SiLU(conv(.)), and s softplus(s + bias); all heads share
+    b and c, of P numbers. The gate comes before the norm: W_out RMSNorm(y * SiLU(z)).
 
     Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 7, and its code. Differs from the source: as
         `MambaLayer`; the number of heads is given, and not that of a head's channels.
@@ -136,6 +172,7 @@ class Mamba2Layer(SelectiveLayer):
         d_model: int,
         d_state: int,
         num_heads: int,
+        conv: int = 0,
         eigenvalues: Eigenvalues = "positive",
         learned_start: bool = False,
     ) -> None:
@@ -143,6 +180,8 @@ class Mamba2Layer(SelectiveLayer):
             d_model=d_model,
             d_state=d_state,
             state_shape=(num_heads, d_state, 2 * d_model // num_heads),
+            num_convolved=2 * d_model + 2 * d_state,
+            conv=conv,
             eigenvalues=eigenvalues,
             learned_start=learned_start,
         )
@@ -177,15 +216,17 @@ class Mamba2Layer(SelectiveLayer):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        before, recent = state.split(self.sizes, 1)
         gate, mixed, steps = self.selected(features)
-        x, b, c = F.silu(mixed).split([self.width, self.d_state, self.d_state], -1)
+        mixed, recent = self.convolved(mixed, recent)
+        x, b, c = mixed.split([self.width, self.d_state, self.d_state], -1)
         x = x.unflatten(-1, (self.num_heads, -1))
         y, after = outer_products(
             decays_of(-steps * self.log_rate.exp(), self.eigenvalues),
             b[:, :, None],
             steps[..., None] * x,
             c[:, :, None],
-            state.unflatten(1, self.state_shape),
+            before.unflatten(1, self.state_shape),
         )
         y = (y + self.skip[:, None] * x).flatten(2)
-        return self.output_map(self.norm(y * F.silu(gate))), after.flatten(1)
+        return self.output_map(self.norm(y * F.silu(gate))), torch.cat([after.flatten(1), recent], 1)

@@ -37,7 +37,7 @@ class ShortConvolution(RecurrentLayer):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        earlier = state.reshape(len(state), self.width - 1, self.channels)
+        earlier = state.unflatten(1, (self.width - 1, self.channels))
         inputs = torch.cat([earlier, features], 1)
         outputs = F.conv1d(inputs.mT, self.weight[:, None], groups=self.channels).mT
         return outputs, inputs[:, features.shape[1] :].flatten(1)

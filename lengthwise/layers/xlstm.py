@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.mlstm import mlstm
 from lengthwise.ops.slstm import MINIMUM, slstm
 
@@ -20,16 +21,19 @@ class SLSTMLayer(RecurrentLayer):
 
     c = sigmoid(f) c' + e^i tanh(z), n = sigmoid(f) n' + e^i, h = sigmoid(o) c / n; the output is a group norm of h, one
     group a head. R is block-diagonal, a block for each head. A state is h, c / n and log n (`lengthwise.ops.slstm`).
+    With `conv` above 0, i and f are made of SiLU(conv(u)) in place of u.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2, and its code. Differs
         from the source: W is dense, where the code has a block for each head; the norm has a bias; every layer starts
-        with the biases of the first one; there is no convolution.
+        with the biases of the first one; the convolution has no bias.
     """
 
-    def __init__(self, *, d_model: int, num_heads: int) -> None:
+    def __init__(self, *, d_model: int, num_heads: int, conv: int = 0) -> None:
         super().__init__()
         self.num_heads, self.width = num_heads, d_model // num_heads
-        self.state_size = 3 * d_model
+        self.convolution = ShortConvolution(channels=d_model, width=conv) if conv else None
+        self.sizes = [3 * d_model, self.convolution.state_size if self.convolution else 0]
+        self.state_size = sum(self.sizes)
         self.input_map = nn.Linear(d_model, 4 * d_model)
         self.feedback = nn.Parameter(torch.empty(4, num_heads, self.width, self.width))
         self.norm = nn.GroupNorm(num_heads, d_model)
@@ -43,39 +47,53 @@ class SLSTMLayer(RecurrentLayer):
         with torch.no_grad():
             self.input_map.bias.unflatten(0, (4, self.num_heads, self.width))[1] = 5 - 12 * share**0.3
         self.norm.reset_parameters()
+        if self.convolution is not None:
+            self.convolution.reset_parameters(generator)
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
         """No output, no average, and the logarithm of no norm."""
         nothing = torch.zeros_like(like)
-        return torch.cat([nothing, nothing, nothing + MINIMUM], 1)
+        return torch.cat([nothing, nothing, nothing + MINIMUM, like.new_zeros(len(like), self.sizes[1])], 1)
 
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        gates = self.input_map(features).unflatten(-1, (4, self.num_heads, self.width))
-        before = state.unflatten(1, (3, self.num_heads, self.width)).unbind(1)
-        outputs, *after = slstm(gates, self.feedback, *before)
+        before, recent = state.split(self.sizes, 1)
+        if self.convolution is None:
+            gates = self.input_map(features)
+        else:
+            smoothed, recent = self.convolution(features, recent)
+            parts = zip(
+                (F.silu(smoothed), features), self.input_map.weight.chunk(2), self.input_map.bias.chunk(2), strict=True
+            )
+            gates = torch.cat([F.linear(made_of, weight, bias) for made_of, weight, bias in parts], -1)
+        gates = gates.unflatten(-1, (4, self.num_heads, self.width))
+        units = before.unflatten(1, (3, self.num_heads, self.width)).unbind(1)
+        outputs, *after = slstm(gates, self.feedback, *units)
         normed = self.norm(outputs.flatten(2).flatten(0, 1)).unflatten(0, outputs.shape[:2])
-        return normed, torch.stack(after, 1).flatten(1)
+        return normed, torch.cat([torch.stack(after, 1).flatten(1), recent], 1)
 
 
 class MLSTMLayer(RecurrentLayer):
     r"""A matrix memory for each of H heads, twice as wide as features, with a skip and a gate.
 
-    (x, z) = W u and c = SiLU(x); queries and keys are made of c, values of x, by maps of 4 numbers to 4; the two gates
-    of a head are linear in queries, keys and values. `lengthwise.ops.mlstm` makes h of them, with keys divided by the
-    root of a head's width, and the output is W_out ((norm(h) + skip * c) * SiLU(z)), the norm head by head.
+    (x, z) = W u and c = SiLU(conv(x)); queries and keys are made of c, values of x, by maps of 4 numbers to 4; the two
+    gates of a head are linear in queries, keys and values. `lengthwise.ops.mlstm` makes h of them, with keys divided by
+    the root of a head's width, and the output is W_out ((norm(h) + skip * c) * SiLU(z)), the norm head by head.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3, and its code. Differs
-        from the source: as `lengthwise.ops.mlstm`; no convolution makes c; the norm has a bias; matrices are all drawn
-        alike.
+        from the source: as `lengthwise.ops.mlstm`; the convolution has no bias, the norm has one; matrices are all
+        drawn alike.
     """
 
-    def __init__(self, *, d_model: int, num_heads: int) -> None:
+    def __init__(self, *, d_model: int, num_heads: int, conv: int = 0) -> None:
         super().__init__()
         inner = 2 * d_model
         self.num_heads, self.width = num_heads, inner // num_heads
-        self.state_size = num_heads * (self.width * (self.width + 1) + 1)
+        self.convolution = ShortConvolution(channels=inner, width=conv) if conv else None
+        recent = self.convolution.state_size if self.convolution else 0
+        self.sizes = [num_heads * self.width * (self.width + 1), num_heads, recent]
+        self.state_size = sum(self.sizes)
         self.input_map = nn.Linear(d_model, 2 * inner, bias=False)
         self.maps = nn.Parameter(torch.empty(3, inner // MAP_WIDTH, MAP_WIDTH, MAP_WIDTH))
         self.gates = nn.Linear(3 * inner, 2 * num_heads)
@@ -95,23 +113,29 @@ class MLSTMLayer(RecurrentLayer):
             f.copy_(torch.linspace(3, 6, self.num_heads))
         self.norm.reset_parameters()
         nn.init.ones_(self.skip)
+        if self.convolution is not None:
+            self.convolution.reset_parameters(generator)
 
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         x, z = self.input_map(features).chunk(2, -1)
-        c = F.silu(x)
+        sums, stabilizer, recent = state.split(self.sizes, 1)
+        c = x
+        if self.convolution is not None:
+            c, recent = self.convolution(x, recent)
+        c = F.silu(c)
         q, k, v = (
             torch.einsum("btgi,gij->btgj", made_of.unflatten(-1, (-1, MAP_WIDTH)), maps).flatten(2)
             for made_of, maps in zip((c, c, x), self.maps, strict=True)
         )
         i, f = self.gates(torch.cat([q, k, v], -1)).chunk(2, -1)
         q, k, v = (each.unflatten(-1, (self.num_heads, self.width)) for each in (q, k, v))
-        sums, stabilizer = state[:, : -self.num_heads], state[:, -self.num_heads :]
         sums = sums.unflatten(1, (self.num_heads, self.width, self.width + 1))
         h, sums, stabilizer = mlstm(i, f, k * self.width**-0.5, v, q, sums, stabilizer)
         normed = self.norm(h.flatten(2).flatten(0, 1)).unflatten(0, h.shape[:2])
-        return self.output_map((normed + self.skip * c) * F.silu(z)), torch.cat([sums.flatten(1), stabilizer], 1)
+        outputs = self.output_map((normed + self.skip * c) * F.silu(z))
+        return outputs, torch.cat([sums.flatten(1), stabilizer, recent], 1)
 
 
 def draw_small(weight: Tensor, num_inputs: int, generator: torch.Generator) -> None:

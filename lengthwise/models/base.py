@@ -25,6 +25,9 @@ Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 
 MAX_WIDTH = 1 << 18
 MAX_LAYERS = 128
+MAX_CONVOLUTION = 64
+"""The maximal width of a short convolution, whose state is all inputs under it but one."""
+
 MAX_PARAMETERS = 200_000_000
 """Training keeps five numbers a parameter (its gradient, two moments, an average): 4 GB in float32."""
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from lengthwise.layers.mamba import Mamba2Layer, MambaLayer
 from lengthwise.layers.recurrent_layer import RecurrentLayer
-from lengthwise.models.base import MODELS, Width
+from lengthwise.models.base import MAX_CONVOLUTION, MODELS, Width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 from lengthwise.ops.selective_scan import Eigenvalues
 
@@ -16,13 +16,15 @@ class MambaConfig(StackedConfig):
     """As `StackedConfig`; `version` 1 has decays of its own for each channel, 2 one for each of `num_heads` heads.
 
     `d_state` is how many numbers a channel keeps; `eigenvalues` are decays in [0, 1] (`"positive"`) or [-1, 1]
-    (`"signed"`); with `learned_start` the state before the first symbol is learned instead of 0.
+    (`"signed"`); `conv` is the width of the convolution before the recurrence, 0 for none, 4 as published; with
+    `learned_start` the state before the first symbol is learned instead of 0.
     """
 
     version: Literal[1, 2] = 1
     d_state: Width = 16
     num_heads: Width = 4
     eigenvalues: Eigenvalues = "positive"
+    conv: int = Field(0, ge=0, le=MAX_CONVOLUTION)
     learned_start: bool = False
 
     @model_validator(mode="after")
@@ -61,6 +63,7 @@ class Mamba(StackedRNN):
                     d_model=config.d_model,
                     d_state=config.d_state,
                     num_heads=config.num_heads,
+                    conv=config.conv,
                     eigenvalues=config.eigenvalues,
                     learned_start=config.learned_start,
                 )
@@ -69,6 +72,7 @@ class Mamba(StackedRNN):
             MambaLayer(
                 d_model=config.d_model,
                 d_state=config.d_state,
+                conv=config.conv,
                 eigenvalues=config.eigenvalues,
                 learned_start=config.learned_start,
             )

@@ -4,19 +4,26 @@ from collections.abc import Sequence
 
 from pydantic import Field, model_validator
 
+from lengthwise.layers.feed_forward_layer import FeedForwardLayer
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.xlstm import MLSTMLayer, SLSTMLayer
-from lengthwise.models.base import MAX_LAYERS, MODELS, Width, check_divides_width
+from lengthwise.models.base import MAX_CONVOLUTION, MAX_LAYERS, MAX_WIDTH, MODELS, Width, check_divides_width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 CELLS = {"s": SLSTMLayer, "m": MLSTMLayer}
 
 
 class XLSTMConfig(StackedConfig):
-    """As `StackedConfig`; `cells` are the kinds of the layers that count as one, s for sLSTM and m for mLSTM."""
+    """As `StackedConfig`; `cells` are the kinds of the layers that count as one, s for sLSTM and m for mLSTM.
+
+    `conv` is the width of the convolution within each, 0 for none, 4 as published; `mlp` is the number of hidden units
+    of a feed-forward layer behind each, 0 for none.
+    """
 
     cells: str = Field("s", max_length=MAX_LAYERS)
     num_heads: Width = 4
+    conv: int = Field(0, ge=0, le=MAX_CONVOLUTION)
+    mlp: int = Field(0, ge=0, le=MAX_WIDTH)
 
     @model_validator(mode="after")
     def _cells_are_known(self) -> "XLSTMConfig":
@@ -41,8 +48,8 @@ class XLSTM(StackedRNN):
     """Layers of sLSTM, which can be any finite machine, and of mLSTM, whose decays are positive and tell no parity.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024).
-    Differs from the source: see `SLSTMLayer` and `MLSTMLayer`; there are neither convolutions nor feed-forward layers;
-        embedding, norms and read-out are those of `StackedRNN`.
+    Differs from the source: see `SLSTMLayer` and `MLSTMLayer`; feed-forward layers, which stand behind both where there
+        are any, are `FeedForwardLayer`, with SiLU for GELU; embedding, norms and read-out are those of `StackedRNN`.
     """
 
     Config = XLSTMConfig
@@ -50,4 +57,9 @@ class XLSTM(StackedRNN):
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
         config = self.config
-        return [CELLS[cell](d_model=config.d_model, num_heads=config.num_heads) for cell in config.cells]
+        layers: list[RecurrentLayer] = []
+        for cell in config.cells:
+            layers.append(CELLS[cell](d_model=config.d_model, num_heads=config.num_heads, conv=config.conv))
+            if config.mlp:
+                layers.append(FeedForwardLayer(d_model=config.d_model, hidden=config.mlp))
+        return layers

@@ -114,9 +114,11 @@ def test_parameters_are_as_many_as_the_equations_have(version: int) -> None:
         1: d * 2 * e + e * (math.ceil(d / 16) + 2 * p) + (math.ceil(d / 16) + 1) * e + p * e + e + e * d,
         2: d * (2 * e + 2 * p + heads) + 3 * heads + e + e * d,
     }[version]
-    counts = [sum(each.numel() for each in made(version, learned_start=start).parameters()) for start in (False, True)]
-    assert counts == [expected, expected + e * p]
-    assert made(version).state_size == e * p
+    convolved = {1: e, 2: e + 2 * p}[version]
+    layers = [made(version), made(version, learned_start=True), made(version, conv=4)]
+    counts = [sum(each.numel() for each in layer.parameters()) for layer in layers]
+    assert counts == [expected, expected + e * p, expected + 5 * convolved]
+    assert [layer.state_size for layer in layers] == [e * p, e * p, e * p + 3 * convolved]
 
 
 @pytest.mark.parametrize("version", LAYERS)
@@ -140,21 +142,22 @@ def published(version: int) -> torch.nn.Module:
     return Mamba2Mixer(settings, 0).double()
 
 
+@pytest.mark.parametrize("conv", [0, 4])
 @pytest.mark.parametrize("version", LAYERS)
-def test_the_library_transformers_computes_the_same(version: int) -> None:
-    """Its mixers, which have positive decays, with our weights."""
-    layer, theirs = made(version), published(version)
+def test_the_library_transformers_computes_the_same(version: int, conv: int) -> None:
+    """Its mixers, which have positive decays, with our weights; without a convolution theirs is the identity."""
+    layer, theirs = made(version, conv=conv), published(version)
     ours = dict(layer.named_parameters())
     names = {"in_proj.weight": "input_map.weight", "out_proj.weight": "output_map.weight", "D": "skip"}
     names |= {"x_proj.weight": "selection.weight", "dt_proj.weight": "step_map.weight", "dt_proj.bias": "step_map.bias"}
-    names |= {"dt_bias": "bias", "norm.weight": "norm.weight"}
+    names |= {"dt_bias": "bias", "norm.weight": "norm.weight", "conv1d.bias": "convolution_bias"}
     with torch.no_grad():
         for name, parameter in theirs.named_parameters():
             if name == "A_log":
                 parameter.copy_(layer.log_rate.mT if version == 1 else layer.log_rate)
             elif name == "conv1d.weight":
-                parameter.copy_(torch.tensor([0.0, 0.0, 0.0, 1.0]).expand_as(parameter))
-            elif name == "conv1d.bias":
+                parameter.copy_(layer.convolution.weight[:, None] if conv else torch.eye(4)[3].expand_as(parameter))
+            elif name == "conv1d.bias" and not conv:
                 parameter.zero_()
             else:
                 parameter.copy_(ours[names[name]])

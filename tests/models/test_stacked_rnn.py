@@ -9,8 +9,8 @@ from lengthwise.models.stacked_rnn import StackedRNN
 
 MEMBERS = [(name, {}) for name in MODELS if issubclass(MODELS[name], StackedRNN)]
 MEMBERS += [("diagonal-linear-rnn", {"transitions": "input-dependent"}), ("s4d", {"start": "lin"})]
-MEMBERS += [("s4d", {"start": "inv"}), ("mamba", {"version": 2, "learned_start": True}), ("xlstm", {"cells": "sm"})]
-MEMBERS += [("mamba", {"eigenvalues": "signed", "learned_start": True})]
+MEMBERS += [("s4d", {"start": "inv"}), ("xlstm", {"cells": "sm", "conv": 3, "mlp": 5})]
+MEMBERS += [("mamba", {"version": version, "learned_start": True, "conv": 4}) for version in (1, 2)]
 
 
 def make(name: str, settings: dict) -> StackedRNN:

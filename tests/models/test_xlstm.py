@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch.nn.functional import layer_norm, silu
 
+from lengthwise.export.graphs import trace
+from lengthwise.export.torch_program import runner
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.xlstm import MLSTMLayer, SLSTMLayer
 from lengthwise.models.base import make_model
@@ -81,13 +83,22 @@ def normed(h: torch.Tensor, layer: RecurrentLayer, heads: int) -> torch.Tensor:
     return torch.cat(parts) * layer.norm.weight + layer.norm.bias
 
 
-def test_slstm_is_the_layer_of_the_equations() -> None:
-    layer = drawn(SLSTMLayer(d_model=6, num_heads=2))
+def convolved(layer: RecurrentLayer, u: torch.Tensor) -> torch.Tensor:
+    """SiLU of the sum over the last three inputs, those before the first being 0."""
+    recent = torch.stack([torch.cat([torch.zeros_like(u[:i]), u[: len(u) - i]]) for i in (2, 1, 0)], -1)
+    return silu((recent * layer.convolution.weight).sum(-1))
+
+
+@pytest.mark.parametrize("conv", [0, 3])
+def test_slstm_is_the_layer_of_the_equations(conv: int) -> None:
+    layer = drawn(SLSTMLayer(d_model=6, num_heads=2, conv=conv))
     features = torch.randn(1, 20, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     feedback = [torch.block_diag(*blocks) for blocks in layer.feedback]
     h, c, n, expected = *(torch.zeros(6, dtype=torch.float64) for _ in range(3)), []
-    for u in features[0]:
-        i, f, z, o = (g + h @ r for g, r in zip(layer.input_map(u).chunk(4), feedback, strict=True))
+    smoothed = convolved(layer, features[0]) if conv else features[0]
+    for u, of_i_and_f in zip(features[0], smoothed, strict=True):
+        gates = [*layer.input_map(of_i_and_f).chunk(4)[:2], *layer.input_map(u).chunk(4)[2:]]
+        i, f, z, o = (g + h @ r for g, r in zip(gates, feedback, strict=True))
         c, n = f.sigmoid() * c + i.exp() * z.tanh(), f.sigmoid() * n + i.exp()
         h = o.sigmoid() * c / n
         expected.append(normed(h, layer, heads=2))
@@ -95,14 +106,15 @@ def test_slstm_is_the_layer_of_the_equations() -> None:
     torch.testing.assert_close(outputs[0], torch.stack(expected))
 
 
-def test_mlstm_is_the_layer_of_the_equations() -> None:
-    layer = drawn(MLSTMLayer(d_model=4, num_heads=2))
+@pytest.mark.parametrize("conv", [0, 3])
+def test_mlstm_is_the_layer_of_the_equations(conv: int) -> None:
+    layer = drawn(MLSTMLayer(d_model=4, num_heads=2, conv=conv))
     features = torch.randn(1, 40, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     maps = [torch.block_diag(*blocks) for blocks in layer.maps]
     sums, counts, expected = [torch.zeros(4, 4)] * 2, [torch.zeros(4)] * 2, []
-    for u in features[0]:
-        x, z = layer.input_map(u).chunk(2)
-        skipped, h = silu(x), []
+    xs, zs = layer.input_map(features[0]).chunk(2, -1)
+    for x, z, skipped in zip(xs, zs, convolved(layer, xs) if conv else silu(xs), strict=True):
+        h = []
         q, k, v = skipped @ maps[0], skipped @ maps[1], x @ maps[2]
         gates = layer.gates(torch.cat([q, k, v])).unflatten(0, (2, 2))
         for head, (of_q, of_k, of_v) in enumerate(zip(q.chunk(2), k.chunk(2), v.chunk(2), strict=True)):
@@ -132,6 +144,8 @@ def test_parameters_are_as_many_as_the_equations_have() -> None:
     expected = d * 2 * e + 3 * 4 * e + (3 * e + 1) * 2 * heads + 2 * e + e + e * d
     assert sum(each.numel() for each in mlstm.parameters()) == expected
     assert mlstm.state_size == heads * ((e // heads) ** 2 + e // heads + 1)
+    assert SLSTMLayer(d_model=d, num_heads=heads, conv=4).state_size == 3 * d + 3 * d
+    assert MLSTMLayer(d_model=d, num_heads=heads, conv=4).state_size == mlstm.state_size + 3 * e
 
 
 def test_cells_are_layers_in_turn() -> None:
@@ -152,3 +166,14 @@ def test_wrong_settings_are_one_sentence(settings: dict, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence) as raised:
         make_model("xlstm", make_task("parity"), **settings)
     assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.unchecked
+def test_convolutions_and_feed_forward_layers_are_part_of_a_graph_for_any_number_of_strings() -> None:
+    config = XLSTMConfig(d_model=8, num_heads=2, cells="sm", conv=3, mlp=5)
+    model = XLSTM(config, vocab_size=3, num_classes=4, generator=torch.Generator().manual_seed(0)).eval()
+    inputs = torch.randint(3, (3, 9), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        answers = torch.tensor(runner(trace(model), model)(inputs.numpy()))
+        torch.testing.assert_close(answers, model(inputs))
