@@ -9,7 +9,7 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import wraps
-from typing import Any, Literal, ParamSpec, cast, get_args
+from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ Precision = Literal["float32", "bfloat16"]
 """What products of matrices are computed in; `bfloat16` is torch's autocast, weights and sums stay float32."""
 
 Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 AUTOCAST = ("cpu", "cuda", "mps")
 """Kinds of devices on which torch can lower the precision of products."""
@@ -98,14 +99,14 @@ def lowers_precision() -> bool:
     return any(torch.is_autocast_enabled(kind) for kind in AUTOCAST)
 
 
-def in_full_precision(function: Callable[Given, Tensor]) -> Callable[Given, Tensor]:
+def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """A function of tensors that is computed in float32 also within `computing_in("bfloat16", ...)`.
 
     Recurrences are: what a step rounds, all later ones go on from.
     """
 
     @wraps(function)
-    def run(*given: Given.args, **named: Given.kwargs) -> Tensor:
+    def run(*given: Given.args, **named: Given.kwargs) -> Result:
         if not lowers_precision():
             return function(*given, **named)
         with ExitStack() as stack:

@@ -15,7 +15,8 @@ class FeedForwardLayer(RecurrentLayer):
     `hidden` is the number of rows of W_g and of W_v, [hidden, D] each; W_o is [D, hidden]. No map has a bias. A model
     whose published block has such a layer after its recurrence gives both from `make_layers`.
 
-    Source: Shazeer, "GLU variants improve Transformer" (2020), eq. (6), FFN_SwiGLU. Differs from the source: in nothing.
+    Source: Shazeer, "GLU variants improve Transformer" (2020), eq. (6), FFN_SwiGLU.
+    Differs from the source: in nothing.
     """
 
     def __init__(self, *, d_model: int, hidden: int) -> None:
