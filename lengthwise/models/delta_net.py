@@ -44,7 +44,7 @@ class DeltaNetConfig(StackedConfig):
 
 @MODELS.register("delta-net")
 class DeltaNet(StackedRNN):
-    """Memories that reflections and erasures along keys move: `DeltaNetLayer`, and a `FeedForwardLayer` if asked for.
+    """Memories that reflections and erasures along keys move: `DeltaNetLayer`, and maybe a `FeedForwardLayer`.
 
     With one layer and no convolution, what a symbol does to a state depends on the symbol alone.
 

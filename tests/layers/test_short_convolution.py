@@ -36,8 +36,8 @@ def test_a_short_convolution_goes_on_where_it_stopped(width: int) -> None:
     whole, last = layer(features, state)
     outputs = []
     for part in features.split([1, 2, 6], 1):
-        some, state = layer(part, state)
-        outputs.append(some)
+        answers, state = layer(part, state)
+        outputs.append(answers)
     torch.testing.assert_close(torch.cat(outputs, 1), whole)
     assert torch.equal(state, last)
 
