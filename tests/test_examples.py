@@ -49,6 +49,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         ("transformer", "torch.nn.TransformerEncoder"),
         ("language_model", "the same, a dense mask"),
         ("language", "drawing a batch takes at most"),
+        ("other_recurrences", "x GRU"),
     ],
 )
 def test_benchmarks_run(script: str, expected: str, tmp_path: Path) -> None:

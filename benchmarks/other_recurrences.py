@@ -1,0 +1,173 @@
+"""The cost of a training step of recurrences of other papers on one core, next to torch's GRU.
+
+    python benchmarks/other_recurrences.py            prints the table
+    python benchmarks/other_recurrences.py --save     also writes docs/results/other-recurrences-speed.md and numbers
+    python benchmarks/other_recurrences.py --quick    takes seconds: a test that it runs, without meaningful numbers
+
+CPU milliseconds of forward and backward together, one thread, everything in one process. All have an embedding, a
+recurrence of the same width, and the same read-out with one hidden layer. Before anything is timed, what each answers
+about whole strings is compared with what it answers symbol by symbol. To measure another model, add a line to `WAYS`.
+"""
+
+import gc
+import json
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from speed_page import ROOT, environment, parse_options, provenance, write_files
+from torch import Tensor, nn
+
+from lengthwise.layers.recurrent_layer import hidden_layer_readout
+from lengthwise.models import MODELS, RecurrentModel
+from lengthwise.report.tables.markdown import markdown_table
+
+NUM_SYMBOLS, NUM_CLASSES = 5, 5
+
+BASELINE = "torch.nn.GRU"
+
+
+class Way(NamedTuple):
+    """A model by its registered name, with settings next to the width, and how it is called in the table."""
+
+    title: str
+    model: str
+    settings: Mapping[str, Any] = {}
+
+
+WAYS = (
+    Way("DeltaNet", "delta-net"),
+    Way("Gated DeltaNet", "delta-net", {"gated": True}),
+    Way("DeltaProduct, 2 Householder matrices", "delta-net", {"householders": 2}),
+    Way("DeltaNet, convolution and feed-forward layer", "delta-net", {"conv": 4, "mlp": 128}),
+    Way("PD-SSM", "pd-ssm"),
+    Way("linear CDE, blocks of 4", "linear-cde"),
+    Way("linear CDE, rank 4", "linear-cde", {"structure": "low-rank"}),
+    Way("Mamba", "mamba"),
+    Way("Mamba, signed decays", "mamba", {"eigenvalues": "signed"}),
+    Way("Mamba-2", "mamba", {"version": 2}),
+    Way("sLSTM", "xlstm"),
+    Way("mLSTM", "xlstm", {"cells": "m"}),
+)
+
+
+class Measurement(NamedTuple):
+    """Median CPU milliseconds of a training step."""
+
+    title: str
+    batch: int
+    length: int
+    width: int
+    milliseconds: float
+    times_gru: float
+
+
+class GRU(nn.Module):
+    """torch's GRU between an embedding and the read-out that the other models have."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(NUM_SYMBOLS, width)
+        self.recurrence = nn.GRU(width, width, batch_first=True)
+        self.readout = hidden_layer_readout(width, width, NUM_CLASSES)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        answers: Tensor = self.readout(self.recurrence(self.embedding(inputs))[0])
+        return answers
+
+
+def make(way: Way, width: int) -> RecurrentModel:
+    """The model of this width, of one layer unless its settings say otherwise."""
+    kind = MODELS[way.model]
+    config = kind.Config(**{"d_model": width, **way.settings})
+    model = kind(config, vocab_size=NUM_SYMBOLS, num_classes=NUM_CLASSES, generator=torch.Generator().manual_seed(0))
+    assert isinstance(model, RecurrentModel)
+    return model
+
+
+def draw(batch: int, length: int) -> Tensor:
+    return torch.randint(NUM_SYMBOLS, (batch, length), generator=torch.Generator().manual_seed(length))
+
+
+@torch.no_grad()
+def check_that_steps_agree() -> None:
+    """Raise unless every model answers all prefixes of strings as it does symbol by symbol, in float64."""
+    for way in WAYS:
+        model, inputs = make(way, 16).double(), draw(2, 45)
+        state, answers = model.initial_state(len(inputs)), []
+        for token in inputs.unbind(1):
+            logits, state = model.step(token, state)
+            answers.append(logits)
+        torch.testing.assert_close(model(inputs), torch.stack(answers, 1), msg=lambda text, w=way: f"{w.title}: {text}")
+
+
+def step_ms(model: nn.Module, inputs: Tensor, repeats: int) -> float:
+    """Median CPU milliseconds of the loss of all prefixes and its gradients, after one step that warms up."""
+    parameters, targets, times = list(model.parameters()), inputs.flatten() % NUM_CLASSES, []
+    for _ in range(repeats + 1):
+        gc.collect()
+        start = time.process_time()
+        torch.autograd.grad(F.cross_entropy(model(inputs).flatten(0, 1), targets), parameters)
+        times.append(1000 * (time.process_time() - start))
+    return statistics.median(times[1:])
+
+
+def measure(batch: int, length: int, width: int, repeats: int) -> list[Measurement]:
+    """All ways at one length, the GRU first."""
+    inputs = draw(batch, length)
+    gru = step_ms(GRU(width), inputs, repeats)
+    times = {BASELINE: gru} | {way.title: step_ms(make(way, width), inputs, repeats) for way in WAYS}
+    measurements = [Measurement(title, batch, length, width, ms, ms / gru) for title, ms in times.items()]
+    for m in measurements:
+        print(
+            f"{m.title:46s} B={batch} T={length} D={width} {m.milliseconds:10,.1f} ms {m.times_gru:6.2f} x GRU",
+            flush=True,
+        )
+    return measurements
+
+
+def save(measurements: Sequence[Measurement]) -> list[Path]:
+    """Write the page and the dated numbers; return their paths."""
+    where = environment()
+    lengths = sorted({m.length for m in measurements})
+    titles = list(dict.fromkeys(m.title for m in measurements))
+    by_key = {(m.title, m.length): m for m in measurements}
+    rows = [
+        [title, *(f"{by_key[title, n].milliseconds:,.0f} ({by_key[title, n].times_gru:.1f})" for n in lengths)]
+        for title in titles
+    ]
+    first = measurements[0]
+    page = [
+        "# Speed of recurrences of other papers\n",
+        "CPU milliseconds of a training step, forward and backward, and in brackets how many times that of torch's "
+        f"GRU: batch {first.batch}, D = {first.width}, one thread.\n",
+        markdown_table(["model", *(f"T = {length}" for length in lengths)], rows),
+        provenance(where),
+        "- command: `python benchmarks/other_recurrences.py --save`\n",
+    ]
+    record = {"environment": where, "cpu_milliseconds": [m._asdict() for m in measurements]}
+    files = {
+        ROOT / "benchmarks" / "results" / f"other_recurrences-{where['date']}.json": json.dumps(record, indent=1)
+        + "\n",
+        ROOT / "docs" / "results" / "other-recurrences-speed.md": "\n".join(page),
+    }
+    return write_files(files)
+
+
+def main() -> None:
+    options = parse_options(__doc__)
+    torch.set_num_threads(1)
+    check_that_steps_agree()
+    sizes = [(2, 5, 8, 1)] if options.quick else [(128, 40, 64, 9), (128, 500, 64, 3)]
+    measurements = [m for size in sizes for m in measure(*size)]
+    if options.save:
+        for path in save(measurements):
+            print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

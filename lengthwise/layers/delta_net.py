@@ -1,0 +1,120 @@
+"""The layer of DeltaNet and of its kin with gates and with products of Householder matrices."""
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lengthwise.layers.initialization import draw_linears
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.short_convolution import ShortConvolution
+from lengthwise.ops.delta_rule import delta_rule
+
+Eigenvalues = Literal["signed", "positive"]
+
+MAX_STRENGTH: dict[Eigenvalues, float] = {"signed": 2.0, "positive": 1.0}
+"""The largest b of I - b k k^T, whose eigenvalues are 1 and 1 - b."""
+
+MAX_DECAY_RATE = 16.0
+MIN_STEP, MAX_STEP = 1e-3, 1e-1
+"""Decays exp(-rate step) at the start of training: rates uniform up to the first, steps log-uniform between these."""
+
+NORM_FLOOR = 1e-12
+"""The smallest length that keys are divided by; others are exact, so that reflections do not shrink states."""
+
+RMS_EPSILON = 1e-5
+
+
+class DeltaNetLayer(RecurrentLayer):
+    r"""A memory of values by keys, [K, K] numbers for each of H heads, K = D / H, that products of reflections move.
+
+    Of each head, with z the features and n = `householders` sub-steps j,
+
+    k_j = normalize(SiLU(W_kj z)),  q = normalize(SiLU(W_q z)) / sqrt(K),  v_j = SiLU(W_vj z),
+    b_j = s sigmoid(w_bj z + c_j),  s = 1 (`"positive"` eigenvalues, [0, 1]) or 2 (`"signed"`, [-1, 1]),
+    S <- a S, then S <- (I - b_j k_j k_j^T) S + b_j k_j v_j^T for j = 1..n,   o = S^T q,   y = W_o RMSNorm(o),
+
+    a = 1, or, if `gated`, exp(-e^A softplus(w_a z + d)) with A and d of each head. One key and no gate: DeltaNet; with
+    a gate: Gated DeltaNet; more keys: DeltaProduct. With `conv` > 0, W_q z, W_k z and W_v z pass a `ShortConvolution`
+    of that width before their SiLU. The state is all S [H, K, K], and what these convolutions remember.
+
+    Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024);
+        Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), for s = 2;
+        Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for a; Siems et al., "DeltaProduct" (2025).
+    Differs from the source: keys of length 1 exactly, where the published code adds 1e-6 to a sum of squares, by which
+        reflections shrink; a bias c in b, 0 at first; matrices uniform up to 1 / sqrt(inputs); no output gate.
+    """
+
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        num_heads: int,
+        householders: int = 1,
+        eigenvalues: Eigenvalues = "signed",
+        gated: bool = False,
+        conv: int = 0,
+    ) -> None:
+        super().__init__()
+        self.num_heads, self.householders = num_heads, householders
+        self.max_strength = MAX_STRENGTH[eigenvalues]
+        self.d_key = d_model // num_heads
+        width = (1 + 2 * householders) * d_model
+        self.maps = nn.Linear(d_model, width, bias=False)  # of queries, of all keys and of all values
+        self.strength = nn.Linear(d_model, householders * num_heads)
+        self.output = nn.Linear(d_model, d_model, bias=False)
+        self.gain = nn.Parameter(torch.empty(self.d_key))
+        self.convolution = ShortConvolution(channels=width, width=conv) if conv else None
+        self.decay = nn.Linear(d_model, num_heads) if gated else None
+        self.log_rate = nn.Parameter(torch.empty(num_heads)) if gated else None
+        self.memory_size = d_model * self.d_key
+        self.state_size = self.memory_size + (self.convolution.state_size if self.convolution else 0)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Matrices uniform up to 1 / sqrt(inputs), strengths in the middle of their range, gains 1; decays as above."""
+        draw_linears(self, generator)
+        nn.init.zeros_(self.strength.bias)
+        nn.init.ones_(self.gain)
+        if self.convolution is not None:
+            self.convolution.reset_parameters(generator)
+        if self.decay is not None and self.log_rate is not None:
+            nn.init.uniform_(self.log_rate, 1e-3, MAX_DECAY_RATE, generator=generator)
+            nn.init.uniform_(self.decay.bias, math.log(MIN_STEP), math.log(MAX_STEP), generator=generator)
+            with torch.no_grad():
+                self.log_rate.log_()
+                self.decay.bias.exp_().expm1_().log_()  # softplus of it is the step
+
+    def strengths(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M J H"]:
+        """How far each sub-step moves what is held for its key: 1 replaces it, 2 reflects it."""
+        strengths = self.max_strength * torch.sigmoid(self.strength(features))
+        return strengths.unflatten(-1, (self.householders, self.num_heads))
+
+    def log_decays(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M H"] | None:
+        """The logarithms of the decays of all heads; None without a gate."""
+        if self.decay is None or self.log_rate is None:
+            return None
+        return -self.log_rate.exp() * F.softplus(self.decay(features))
+
+    def forward(
+        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        memory, earlier = state.tensor_split([self.memory_size], 1)
+        mapped = self.maps(features)
+        if self.convolution is not None:
+            mapped, earlier = self.convolution(mapped, earlier)
+        vectors = F.silu(mapped).unflatten(-1, (1 + 2 * self.householders, self.num_heads, self.d_key))
+        query, keys, values = vectors.tensor_split([1, 1 + self.householders], 2)
+        query, keys = (F.normalize(tensor, dim=-1, eps=NORM_FLOOR) for tensor in (query, keys))
+        read, memory = delta_rule(
+            query.squeeze(2) * self.d_key**-0.5,
+            keys,
+            values,
+            self.strengths(features),
+            self.log_decays(features),
+            memory.unflatten(1, (self.num_heads, self.d_key, self.d_key)),
+        )
+        outputs = self.output(F.rms_norm(read, (self.d_key,), self.gain, RMS_EPSILON).flatten(2))
+        return outputs, torch.cat([memory.flatten(1), earlier], 1)

@@ -1,0 +1,68 @@
+"""DeltaNet, Gated DeltaNet and DeltaProduct."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from lengthwise.layers.delta_net import DeltaNetLayer
+from lengthwise.layers.feed_forward_layer import FeedForwardLayer
+from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.models.base import MAX_CONVOLUTION, MAX_WIDTH, MODELS, Width, check_divides_width
+from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+
+
+class DeltaNetConfig(StackedConfig):
+    """As `StackedConfig`; heads H (a divisor of D), Householder matrices of a symbol, the range of their eigenvalues.
+
+    `householders`, `eigenvalues` and `gated` as in `DeltaNetLayer`: DeltaNet is the default with `"positive"`
+    eigenvalues, Gated DeltaNet is that with `gated`, and DeltaProduct has more than one Householder matrix. `conv` is
+    the width of a short convolution before the recurrence, `mlp` the hidden units of a `FeedForwardLayer` after it;
+    0 of either: there is none.
+    """
+
+    num_heads: Width = 4
+    householders: int = Field(1, ge=1)
+    eigenvalues: Literal["signed", "positive"] = "signed"
+    gated: bool = False
+    conv: int = Field(0, ge=0, le=MAX_CONVOLUTION)
+    mlp: int = Field(0, ge=0, le=MAX_WIDTH)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "DeltaNetConfig":
+        check_divides_width("num_heads", self.num_heads, self.d_model)
+        d_key = self.d_model // self.num_heads
+        if self.householders > d_key:
+            raise ValueError(
+                f"householders: expected at most {d_key}, the dimension of a key (d_model / num_heads), of which as "
+                f"many reach every orthogonal matrix, got {self.householders}; take fewer, or fewer heads"
+            )
+        return self
+
+
+@MODELS.register("delta-net")
+class DeltaNet(StackedRNN):
+    """Memories that reflections and erasures along keys move: `DeltaNetLayer`, and maybe a `FeedForwardLayer`.
+
+    With one layer and no convolution, what a symbol does to a state depends on the symbol alone.
+
+    Source: Yang et al. (NeurIPS 2024), Grazzi et al. (ICLR 2025), Yang, Kautz and Hatamizadeh (ICLR 2025), Siems et al.
+        (2025): see the layer.
+    Differs from the source: see the layer; embedding and read-out are those of `StackedRNN`, whose norms are
+        LayerNorms, where the published blocks have RMSNorms.
+    """
+
+    Config = DeltaNetConfig
+    config: DeltaNetConfig
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        config = self.config
+        mixer = DeltaNetLayer(
+            d_model=config.d_model,
+            num_heads=config.num_heads,
+            householders=config.householders,
+            eigenvalues=config.eigenvalues,
+            gated=config.gated,
+            conv=config.conv,
+        )
+        return [mixer, FeedForwardLayer(d_model=config.d_model, hidden=config.mlp)] if config.mlp else [mixer]

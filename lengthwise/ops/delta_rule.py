@@ -1,0 +1,156 @@
+r"""The delta rule with gates and products of Householder matrices, for any number of steps T >= 1: two forms.
+
+Of each string and head, the state S is a matrix [K, M]. At symbol t it decays by a_t, and n sub-steps j follow, each of
+which moves the value that S holds for a key k of length 1 towards another one, v, by a strength b:
+
+S <- a_t S,   then for j = 1..n:   S <- S - b k (S^T k - v)^T = (I - b k k^T) S + b k v^T,   then   o_t = S^T q_t.
+
+`delta_rule_by_definition` is this loop. `delta_rule` cuts the sub-steps into chunks; with G the products of decays from
+sub-step i to j <= i of a chunk, c those from its start, d those to its end, and B the strengths,
+
+(I + strictly_lower(B K K^T * G)) [U W] = B [V  c K],
+S <- (c_last I - (d K)^T W) S + (d K)^T U,   o = c q S + (lower(q K^T) * G) (U - W S),
+
+of which only the line of S goes chunk by chunk. Both give the same to rounding, and gradients by all arguments.
+
+Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024), for
+the chunks; Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for the decay; Siems et al., "DeltaProduct"
+(2025), for the products. Differs from the source: the map of a chunk is one matrix, so that its states take one product
+each.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lengthwise.devices import in_full_precision
+
+CHUNK_STEPS = 16
+"""Sub-steps of a chunk: the work grows with it, the number of steps in sequence falls."""
+
+Vectors = Float[Tensor, "B T J H _"]
+Numbers = Float[Tensor, "B T J H"]
+Matrices = Float[Tensor, "B H K M"]
+
+
+def delta_rule_by_definition(
+    queries: Float[Tensor, "B T H K"],
+    keys: Vectors,
+    values: Vectors,
+    strengths: Numbers,
+    log_decays: Float[Tensor, "B T H"] | None,
+    initial: Matrices,
+) -> tuple[Float[Tensor, "B T H M"], Matrices]:
+    """What all queries read, and the last state, one sub-step after another.
+
+    Example:
+        >>> key, flips = torch.ones(1, 3, 1, 1, 1), torch.tensor([2.0, 0.0, 2.0]).view(1, 3, 1, 1)
+        >>> read, _ = delta_rule_by_definition(key[:, :, 0], key, 0 * key, flips, None, torch.ones(1, 1, 1, 1))
+        >>> read.flatten().tolist()
+        [-1.0, -1.0, 1.0]
+    """
+    state, outputs = initial, []
+    for t in range(queries.shape[1]):
+        if log_decays is not None:
+            state = log_decays[:, t, :, None, None].exp() * state
+        for j in range(keys.shape[2]):
+            key, value = keys[:, t, j, :, :, None], values[:, t, j, :, None]
+            held = key.mT @ state
+            state = state - strengths[:, t, j, :, None, None] * key * (held - value)
+        outputs.append((queries[:, t, :, None] @ state).squeeze(-2))
+    return torch.stack(outputs, 1), state
+
+
+@in_full_precision
+def delta_rule(
+    queries: Float[Tensor, "B T H K"],
+    keys: Vectors,
+    values: Vectors,
+    strengths: Numbers,
+    log_decays: Float[Tensor, "B T H"] | None,
+    initial: Matrices,
+    *,
+    chunk_steps: int = CHUNK_STEPS,
+) -> tuple[Float[Tensor, "B T H M"], Matrices]:
+    """What all queries read [B, T, H, M], and the last state [B, H, K, M], chunk by chunk.
+
+    Keys are [B, T, n, H, K], values [B, T, n, H, M], strengths [B, T, n, H]. In a graph that is exported, and of one
+    symbol, it is the definition's loop.
+
+    Raises:
+        ValueError: T = 0, or there is no sub-step.
+
+    Example:
+        >>> key, flips = torch.ones(1, 3, 1, 1, 1), torch.tensor([2.0, 0.0, 2.0]).view(1, 3, 1, 1)
+        >>> delta_rule(key[:, :, 0], key, 0 * key, flips, None, torch.ones(1, 1, 1, 1))[0].flatten().tolist()
+        [-1.0, -1.0, 1.0]
+    """
+    length, products = keys.shape[1:3]
+    if not length or not products:
+        raise ValueError(
+            f"keys: expected at least 1 symbol and 1 sub-step of each, got {length} and {products}; "
+            "a string must not be empty"
+        )
+    if length == 1 or torch.compiler.is_exporting():
+        return delta_rule_by_definition(queries, keys, values, strengths, log_decays, initial)
+    size = min(length, max(1, chunk_steps // products))
+    q = _in_chunks(queries, size)
+    k, v, b = (_in_chunks(tensor, size).flatten(3, 4) for tensor in _heads_last(keys, values, strengths[..., None]))
+    decays = None if log_decays is None else _Decays(_in_chunks(log_decays[..., None], size)[..., 0], products)
+    symbol = torch.arange(size, device=k.device)
+    step = symbol.repeat_interleave(products)
+    overlaps = b * (k @ k.mT)
+    reads = (q @ k.mT).masked_fill(step > symbol[:, None], 0.0)
+    from_start, to_end, last = k, k, torch.ones_like(b[..., :1, :])
+    if decays is not None:
+        overlaps, reads = overlaps * decays.between_steps, reads * decays.to_symbols
+        from_start, to_end, last = decays.step * k, decays.to_end * k, decays.last
+        q = decays.symbol * q
+    # The solver looks at what is below the diagonal alone, and takes the diagonal for ones.
+    driven = torch.linalg.solve_triangular(
+        overlaps, b * torch.cat([v, from_start], -1), upper=False, unitriangular=True
+    )
+    u, w = driven.split([v.shape[-1], k.shape[-1]], -1)
+    identity = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
+    starts, final = _states(last * identity - to_end.mT @ w, to_end.mT @ u, initial)
+    outputs = q @ starts + reads @ (u - w @ starts)
+    return outputs.permute(0, 2, 3, 1, 4).flatten(1, 2)[:, :length], final
+
+
+class _Decays:
+    """Products of decays within chunks, from the logarithms of those of symbols; no exponent is above 0."""
+
+    def __init__(self, logarithms: Float[Tensor, "B H N C"], products: int) -> None:
+        symbols = logarithms.cumsum(-1)
+        steps = symbols.repeat_interleave(products, -1)
+        later = torch.ones(steps.shape[-1], steps.shape[-1], dtype=torch.bool, device=steps.device).triu(1)
+        between = (steps[..., :, None] - steps[..., None, :]).masked_fill(later, 0.0)
+        self.between_steps = between.exp()
+        self.to_symbols = self.between_steps[..., products - 1 :: products, :]
+        self.symbol, self.step = symbols[..., None].exp(), steps[..., None].exp()
+        self.last = self.symbol[..., -1:, :]
+        self.to_end = (steps[..., -1:] - steps)[..., None].exp()
+
+
+def _heads_last(*tensors: Tensor) -> list[Tensor]:
+    """Sub-steps behind heads, so that `_in_chunks` leaves them next to symbols: [B, T, J, H, X] to [B, T, H, J, X]."""
+    return [tensor.transpose(2, 3) for tensor in tensors]
+
+
+def _in_chunks(tensor: Tensor, size: int) -> Tensor:
+    """[B, T, H, *X] as [B, H, N, C, *X], filled up with zeros, which change no state and are read by nobody."""
+    missing = -tensor.shape[1] % size
+    if missing:
+        tensor = torch.cat([tensor, tensor.new_zeros(len(tensor), missing, *tensor.shape[2:])], 1)
+    return tensor.unflatten(1, (-1, size)).movedim(3, 1)
+
+
+def _states(
+    maps: Float[Tensor, "B H N K K"], added: Float[Tensor, "B H N K M"], initial: Matrices
+) -> tuple[Float[Tensor, "B H N K M"], Matrices]:
+    """The states before all chunks, and after the last."""
+    state, starts = initial.flatten(0, 1), []
+    for a, v in zip(maps.flatten(0, 1).unbind(1), added.flatten(0, 1).unbind(1), strict=True):
+        starts.append(state)
+        state = torch.baddbmm(v, a, state)
+    return torch.stack(starts, 1).unflatten(0, initial.shape[:2]), state.view_as(initial)

@@ -1,0 +1,175 @@
+"""DeltaNet and its kin: its equations, weights that are set by hand and stay right, spectra, sizes, settings."""
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from lengthwise.layers.delta_net import DeltaNetLayer
+from lengthwise.models.delta_net import DeltaNet, DeltaNetConfig
+from lengthwise.tasks import make_task
+
+LONG = 10_000
+NEVER, ALWAYS = -100.0, 100.0
+"""Logits of strengths that float32 takes for 0 and for 2."""
+
+
+def make(num_symbols: int = 3, num_classes: int = 2, **settings) -> DeltaNet:
+    generator = torch.Generator().manual_seed(0)
+    return DeltaNet(DeltaNetConfig(**settings), vocab_size=num_symbols, num_classes=num_classes, generator=generator)
+
+
+def before_silu(vectors: torch.Tensor) -> torch.Tensor:
+    """x with SiLU(x) = these, all of them above SiLU's minimum of -0.278, by Newton's method."""
+    x = vectors.clone()
+    for _ in range(60):
+        gate = torch.sigmoid(x)
+        x = x - (x * gate - vectors) / (gate * (1 + x * (1 - gate)))
+    return x
+
+
+def set_symbols(model: DeltaNet, keys: torch.Tensor, logits: torch.Tensor, query: torch.Tensor) -> None:
+    """One head whose keys [V, n, K'] and strengths [V, n] are those of symbols; values X^T k for X = the identity.
+
+    Queries are the same for all symbols. The layer's outputs are added to the embeddings a hundred times enlarged.
+    """
+    layer, width = model.layers[0], model.config.d_model
+    padded = torch.nn.functional.pad(torch.nn.functional.normalize(keys, dim=-1), (0, width - keys.shape[-1]))
+    one_query = torch.nn.functional.pad(query, (0, width - len(query))).expand(len(keys), 1, -1)
+    scale = 0.1  # SiLU reaches all small numbers; keys and queries are normalized, and values may have any size
+    expected = before_silu(scale * torch.cat([one_query, padded, padded], 1).double()).flatten(1)
+    with torch.no_grad():
+        # Most of an embedding is what all have, so that a layer's output of 0 is told from others whatever the symbol.
+        model.embedding.weight.mul_(0.3)[:, -1] += 3
+        features = model.norms[0](model.embedding.weight).double()
+        layer.maps.weight.copy_((torch.linalg.pinv(features) @ expected).T)
+        layer.strength.weight.copy_((torch.linalg.pinv(features) @ logits.double()).T)
+        layer.output.weight.copy_(100 * torch.eye(width))
+
+
+def read_by_prototypes(model: DeltaNet, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+    """The read-out becomes the scalar product with the mean of each class's normed features; its ReLU does nothing."""
+    with torch.no_grad():
+        norm, hidden, _, last = model.readout[1:]
+        norm.reset_parameters()
+        hidden.weight.copy_(torch.eye(model.config.d_model))
+        hidden.bias.fill_(10.0)
+        features = torch.cat(list(model.states(inputs)), 1)
+        normed = norm(features[..., -model.config.d_model :])
+        prototypes = torch.stack([normed[targets == y].mean(0) for y in range(len(last.weight))])
+        last.weight.copy_(prototypes)
+        last.bias.copy_(-10 * prototypes.sum(1))
+
+
+def errors(model: DeltaNet, task, length: int = LONG) -> int:
+    """Wrong answers to prefixes of four random strings."""
+    inputs = torch.randint(len(task.symbols), (4, length), generator=torch.Generator().manual_seed(7))
+    with torch.no_grad():
+        return int((model(inputs).argmax(-1) != task.solve(inputs)).sum())
+
+
+def short_strings(task, count: int = 64, length: int = 12) -> tuple[torch.Tensor, torch.Tensor]:
+    inputs = torch.randint(len(task.symbols), (count, length), generator=torch.Generator().manual_seed(1))
+    return inputs, task.solve(inputs)
+
+
+def test_one_reflection_holds_parity() -> None:
+    task = make_task("parity")
+    assert task.solve(torch.tensor([[0], [1]])).flatten().tolist() == [0, 1]
+    model = make(2, len(task.classes), d_model=8, num_heads=1)
+    set_symbols(model, torch.ones(2, 1, 1), torch.tensor([[NEVER], [ALWAYS]]), torch.ones(1))
+    read_by_prototypes(model, *short_strings(task))
+    assert errors(model, task) == 0
+
+
+def test_positive_eigenvalues_forget_the_same_parity() -> None:
+    """The same weights erase instead: a state that never moves again answers half of all prefixes wrongly."""
+    task = make_task("parity")
+    model = make(2, len(task.classes), d_model=8, num_heads=1, eigenvalues="positive")
+    set_symbols(model, torch.ones(2, 1, 1), torch.tensor([[NEVER], [ALWAYS]]), torch.ones(1))
+    read_by_prototypes(model, *short_strings(task))
+    assert errors(model, task) > LONG
+
+
+def test_two_reflections_hold_the_symmetric_group_of_three_points() -> None:
+    """A permutation of the corners of a triangle is a product of at most two reflections of the plane."""
+    task = make_task("word-problem", group="S3")
+    corners = torch.tensor([[0.0, 1.0], [3**0.5 / 2, -0.5], [-(3**0.5) / 2, -0.5]]).double()
+    keys, logits = torch.zeros(len(task.symbols), 2, 2), torch.zeros(len(task.symbols), 2)
+    for symbol, permutation in enumerate(task.action.generators):
+        # points are moved from x to permutation[x]: the corners' matrix, split into reflections
+        matrix = corners[list(permutation)].T @ torch.linalg.pinv(corners.T)
+        keys[symbol], logits[symbol] = reflections(matrix)
+    model = make(len(task.symbols), len(task.classes), d_model=8, num_heads=1, householders=2)
+    set_symbols(model, keys, logits, torch.tensor([0.3, 1.0]))
+    read_by_prototypes(model, *short_strings(task, 512))
+    assert errors(model, task) == 0
+
+
+def reflections(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two keys and logits of strengths whose reflections, one after another, make this orthogonal map of the plane."""
+    if torch.linalg.det(matrix) < 0:
+        values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
+        return vectors[:, values.argmin()].repeat(2, 1).float(), torch.tensor([ALWAYS, NEVER])
+    half = torch.atan2(matrix[1, 0], matrix[0, 0]) / 2
+    keys = torch.stack([torch.tensor([1.0, 0.0]).double(), torch.stack([half.cos(), half.sin()])])
+    return keys.float(), torch.full((2,), ALWAYS)
+
+
+@pytest.mark.parametrize(("eigenvalues", "low"), [("signed", -1.0), ("positive", 0.0)])
+def test_eigenvalues_are_in_their_range(eigenvalues: str, low: float) -> None:
+    """Of the matrix of one sub-step, from random weights and large features: from `low` to 1, and near both ends."""
+    layer = DeltaNetLayer(d_model=8, num_heads=2, householders=1, eigenvalues=eigenvalues)
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    features = 50 * torch.randn(200, 8, generator=torch.Generator().manual_seed(1))
+    strengths = layer.strengths(features).detach()
+    keys = torch.nn.functional.normalize(torch.randn(200, 1, 2, 4, generator=torch.Generator().manual_seed(2)), dim=-1)
+    matrices = torch.eye(4) - strengths[..., None, None] * keys[..., :, None] * keys[..., None, :]
+    spectrum = torch.linalg.eigvalsh(matrices)
+    assert low - 1e-5 <= float(spectrum.min()) <= low + 1e-2
+    assert abs(float(spectrum.max()) - 1) <= 1e-5
+
+
+def test_decays_are_below_one_and_start_as_published() -> None:
+    layer = DeltaNetLayer(d_model=64, num_heads=64, gated=True)
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    decays = layer.log_decays(torch.zeros(1, 64)).detach().exp()
+    assert bool((decays > 0).all() and (decays <= 1).all())
+    assert float(decays.min()) >= torch.tensor(-1.6).exp() - 1e-6  # the fastest rate times the longest step
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"householders": 3}, {"gated": True, "num_heads": 2}, {"conv": 4}, {"mlp": 24, "num_layers": 2}]
+)
+def test_numbers_of_parameters_and_of_states(settings: dict) -> None:
+    config = DeltaNetConfig(d_model=16, **settings)
+    d, n, h = 16, config.householders, config.num_heads
+    each = d * d + n * (2 * d * d + d * h + h) + d * d + d // h
+    each += (d * h + 2 * h) * config.gated + config.conv * (1 + 2 * n) * d + 3 * d * config.mlp
+    model = make(d_model=16, **settings)
+    assert sum(p.numel() for layer in model.layers for p in layer.parameters()) == config.num_layers * each
+    state = d * d // h + max(0, config.conv - 1) * (1 + 2 * n) * d
+    assert model.initial_state(2).shape == (2, config.num_layers * state + d)
+
+
+def test_steps_go_on_where_forward_stopped() -> None:
+    model = make(num_layers=2, d_model=8, num_heads=2, householders=2, gated=True, conv=3, mlp=8).double()
+    inputs = torch.randint(3, (2, 45), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        expected, state = model(inputs), model.last_state(inputs[:, :20])
+        for t in range(20, 45):
+            answer, state = model.step(inputs[:, t], state)
+            torch.testing.assert_close(answer, expected[:, t])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_heads": 3}, "num_heads: expected a divisor of d_model=64, got 3"),
+        ({"eigenvalues": "complex"}, "'signed' or 'positive'"),
+        ({"num_heads": 32, "householders": 3}, "householders: expected at most 2, the dimension of a key"),
+        ({"conv": -1}, "greater than or equal to 0"),
+    ],
+)
+def test_settings_that_do_not_fit_are_rejected(settings: dict, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        DeltaNetConfig(**settings)
