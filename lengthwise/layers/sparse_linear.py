@@ -12,9 +12,6 @@ from lengthwise.ops.sparse_recurrence import Form, sparse_recurrence
 
 Diagonal = Literal["full", "phase", "none"]
 
-FIRST_SIZE_LOGIT = 4.0
-"""Sizes of D are near 0.98 at first; where they are about 1/2, as without it, parity is not learned in 2,000 steps."""
-
 
 class PDSSMLayer(TabledLayer):
     """x_t = P(u_t) D(u_t) x_{t-1} + B u_t from x_0 = e_1, y_t = W x_t + b + d * u_t; N complex numbers are a state.
@@ -29,7 +26,7 @@ class PDSSMLayer(TabledLayer):
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025), and its code for x_0, the initialization, and `"gather"`.
     Differs from the source: hidden units are N, which gives the paper's number of parameters, the code has 2 N;
-        sizes of D start near 1, not near 1/2; no dropout; D = 1, phases alone, and B = 0 are ours.
+        no dropout; D = 1, phases alone, and B = 0 are ours.
     """
 
     def __init__(
@@ -50,19 +47,12 @@ class PDSSMLayer(TabledLayer):
         self.d = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """M_k normal / sqrt(N), B normal / sqrt(2 N), d normal / sqrt(D); linear maps up to 1 / sqrt(inputs).
-
-        The bias of f's second map is 4, so that sizes of D start near 0.98.
-        """
+        """M_k normal / sqrt(N), B normal / sqrt(2 N), d normal / sqrt(D); linear maps up to 1 / sqrt(inputs)."""
         draw_linears(self, generator)
         nn.init.normal_(self.dictionary, std=self.num_states**-0.5, generator=generator)
         nn.init.normal_(self.d, std=len(self.d) ** -0.5, generator=generator)
         if self.b is not None:
             nn.init.normal_(self.b.weight, std=(2 * self.num_states) ** -0.5, generator=generator)
-        if self.size_map is not None:
-            last = self.size_map[2]
-            assert isinstance(last, nn.Linear)
-            nn.init.constant_(last.bias, FIRST_SIZE_LOGIT)
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
         first = like.new_zeros(len(like), self.state_size)
