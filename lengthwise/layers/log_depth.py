@@ -142,7 +142,7 @@ class LogDepthLayer(nn.Module):
     def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]:
         return self.query(normed), normed[..., None, :].expand(*normed.shape[:-1], 2, self.d_model)
 
-    def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+    def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N E"]) -> Float[Tensor, "*N D"]:
         newer, older = attended.chunk(2, -1)
         return self.merge(older, newer)
 
