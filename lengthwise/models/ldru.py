@@ -71,7 +71,7 @@ class LDRU(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
         """The matrices of the operator and of both feed-forward blocks."""
         modules = [*self.layer.modules(), *self.leaf_feed_forward.modules()]
-        return [module.weight for module in modules if isinstance(module, nn.Linear)]
+        return [module.get_parameter("weight") for module in modules if isinstance(module, nn.Linear)]
 
     @property
     def pad_block(self) -> int:
