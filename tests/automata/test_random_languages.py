@@ -15,13 +15,13 @@ SIZES = st.sampled_from([(2, 2), (3, 2), (4, 2), (5, 2), (6, 2), (3, 3)])
 
 def answers(language: DFA, length: int) -> list[bool]:
     """By walking the table, string by string."""
-    found = []
+    accepted = []
     for string in product(range(len(language.symbols)), repeat=length):
         state = language.start
         for symbol in string:
             state = int(language.semiautomaton.table[state, symbol])
-        found.append(bool(language.accepting[state]))
-    return found
+        accepted.append(bool(language.accepting[state]))
+    return accepted
 
 
 @settings(max_examples=12, deadline=None)

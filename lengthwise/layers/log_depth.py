@@ -1,0 +1,162 @@
+"""The layer of the log-depth recurrent unit: an operator on two states, and a feed-forward block."""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.layers.tree_layers import FeedForward
+from lengthwise.ops.tree import Merge
+
+Operator = Literal["mlp", "gated-sum", "linear"]
+
+FEED_FORWARD_STD = 0.02
+
+NOT_THIS_PART = -1e4
+"""A score so low that its weight is exactly 0, and finite: where a window has no other part it takes this one."""
+
+
+class MLPOperator(nn.Module):
+    """op(x, y) = L_3(L_1(w_x * x) + L_2(w_y * y)), with (w_x, w_y) = W_3 ReLU(W_2 ReLU(W_1 [x; y])).
+
+    The widths of W_1 to W_3 are 2 D, 2 D, 4 D, 2 D; all maps have biases, and L_1 to L_3 begin as the identity.
+    """
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.gates = nn.ModuleList(
+            [
+                nn.Linear(2 * d_model, 2 * d_model),
+                nn.Linear(2 * d_model, 4 * d_model),
+                nn.Linear(4 * d_model, 2 * d_model),
+            ]
+        )
+        self.from_older, self.from_newer, self.to_merged = (nn.Linear(d_model, d_model) for _ in range(3))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        for linear in self.gates:
+            _draw(linear, generator)  # type: ignore[arg-type]  # ModuleList forgets the type of its modules
+        for linear in (self.from_older, self.from_newer, self.to_merged):
+            nn.init.eye_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, older: Float[Tensor, "*N D"], newer: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        first, second, third = self.gates
+        gate_older, gate_newer = third(F.relu(second(F.relu(first(torch.cat([older, newer], -1)))))).chunk(2, -1)
+        merged: Tensor = self.to_merged(self.from_older(gate_older * older) + self.from_newer(gate_newer * newer))
+        return merged
+
+
+class GatedSum(nn.Module):
+    """op(x, y) = g * x + (1 - g) * y, with g = sigmoid(W [x; y] + b)."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(2 * d_model, d_model)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        _draw(self.gate, generator)
+
+    def forward(self, older: Float[Tensor, "*N D"], newer: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        gate = torch.sigmoid(self.gate(torch.cat([older, newer], -1)))
+        return gate * older + (1 - gate) * newer
+
+
+class LinearOperator(nn.Module):
+    """op(x, y) = W [x; y] + b."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.map = nn.Linear(2 * d_model, d_model)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        _draw(self.map, generator)
+
+    def forward(self, older: Float[Tensor, "*N D"], newer: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        merged: Tensor = self.map(torch.cat([older, newer], -1))
+        return merged
+
+
+_OPERATORS: dict[Operator, type[MLPOperator | GatedSum | LinearOperator]] = {
+    "mlp": MLPOperator,
+    "gated-sum": GatedSum,
+    "linear": LinearOperator,
+}
+
+
+class LogDepthLayer(nn.Module):
+    """Merges two states: z = op(x, y), then LayerNorm(z + W_2 ReLU(W_1 z)), x the older and y the newer one.
+
+    A state of zeros is "no symbol", and two of them merge to zeros, so that what stands before a string stays zero at
+    every level. It is a tree layer (`lengthwise.ops.tree.TreeLayer`) of two heads whose scores are constant: one takes
+    the newest state, one the other, both unchanged, and `output` merges what they took. `merge` is the equation.
+
+    Source: Pert, Alrajeh and Russo (2026), arXiv 2605.26035, by its code's equations.
+    Differs from the source: in nothing we know of but where a window holds zeros alone, which no answer there reads.
+    """
+
+    def __init__(self, *, d_model: int, operator: Operator) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.operator = _OPERATORS[operator](d_model)
+        self.feed_forward = FeedForward(d_model, 4 * d_model)
+        self.norm = nn.LayerNorm(d_model)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Operators by the mean of their widths, L_1 to L_3 the identity, feed-forward weights of deviation 0.02."""
+        self.operator.reset_parameters(generator)
+        reset_feed_forward(self.feed_forward, generator)
+        self.norm.reset_parameters()
+
+    def merge(self, older: Float[Tensor, "*N D"], newer: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        """The state of a window of two, by the equation."""
+        mixed = self.operator(older, newer)
+        merged = self.norm(mixed + self.feed_forward(mixed, F.relu))
+        has_symbols = ((older != 0) | (newer != 0)).any(-1, keepdim=True)
+        return torch.where(has_symbols, merged, torch.zeros_like(merged))
+
+    def fused(self) -> Merge:
+        """The equation on parts or on indices of states, without the heads."""
+
+        def merge(states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Tensor:
+            if windows is None:
+                return self.merge(states[0], states[1])
+            return self.merge(states.index_select(0, windows[0]), states.index_select(0, windows[1]))
+
+        return merge
+
+    def window_bias(self) -> Float[Tensor, "H C"]:
+        eye = torch.eye(2, dtype=self.norm.weight.dtype, device=self.norm.weight.device)
+        return (1 - eye) * NOT_THIS_PART
+
+    def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        """Nothing: this layer normalizes after its sums."""
+        return states
+
+    def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]:
+        """Zeros: scores do not depend on states."""
+        return torch.zeros_like(normed)[..., None, :].expand(*normed.shape[:-1], 2, self.d_model)
+
+    def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]:
+        return self.query(normed), normed[..., None, :].expand(*normed.shape[:-1], 2, self.d_model)
+
+    def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N E"]) -> Float[Tensor, "*N D"]:
+        newer, older = attended.chunk(2, -1)
+        return self.merge(older, newer)
+
+
+def reset_feed_forward(block: FeedForward, generator: torch.Generator) -> None:
+    """Weights of deviation 0.02, truncated at two, so that a residual block begins near the identity; biases 0."""
+    for linear in (block.widen, block.narrow):
+        std = FEED_FORWARD_STD
+        nn.init.trunc_normal_(linear.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
+        nn.init.zeros_(linear.bias)
+
+
+def _draw(linear: nn.Linear, generator: torch.Generator) -> None:
+    """Variance 2 / (inputs + outputs), truncated at two deviations; bias 0."""
+    std = (2 / (linear.in_features + linear.out_features)) ** 0.5
+    nn.init.trunc_normal_(linear.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
+    nn.init.zeros_(linear.bias)

@@ -1,0 +1,122 @@
+"""The log-depth recurrent unit: a learned operator that merges states two by two, level by level."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.conventions import PAD
+from lengthwise.layers.log_depth import LogDepthLayer, Operator, reset_feed_forward
+from lengthwise.layers.tree_layers import FeedForward
+from lengthwise.models.base import MODELS, ModelConfig, TreeModel, Width
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices, Perturbation, ShowsNodes
+from lengthwise.ops.tree import Tree, num_levels
+from lengthwise.ops.tree_attention import last_state, last_states, prefix_states
+
+
+class LDRUConfig(ModelConfig):
+    """Width D of a log-depth recurrent unit, and its operator on two states (`lengthwise.layers.log_depth`)."""
+
+    d_model: Width = 64
+    operator: Operator = "mlp"
+
+
+@MODELS.register("ldru")
+class LDRU(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
+    """A balanced tree over the symbols whose nodes merge two states by one learned operator.
+
+    With e the embedding of a symbol, its leaf is h + W'_2 ReLU(W'_1 h), h = LayerNorm(e). A node's state is that of
+    `LogDepthLayer` on its two parts; what stands before the string is zeros, at every level. The answer of prefix t is
+    a linear map of the state after max(1, ceil(log_2 t)) levels.
+
+    Source: Pert, Alrajeh and Russo (2026), "Log-Depth Recurrent Unit" (arXiv 2605.26035), by its code's equations.
+    Differs from the source: windows begin at the right end, so that a string is merged alike whatever stands before it
+        (the same where its length is a power of two), and one symbol is merged once with nothing; only nodes that an
+        answer needs are computed, and all prefixes at once; pads may also stand inside strings, which training can use
+        as for RegularGPT; without dropout (0.25 there), stacked trees, the operator GRC, and the penalty on
+        associativity of its list operations.
+    """
+
+    Config = LDRUConfig
+    config: LDRUConfig
+    default_preset: ClassVar[str] = "fast"
+    readout: nn.Linear
+
+    def __init__(
+        self, config: LDRUConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(vocab_size, config.d_model)
+        self.leaf_norm = nn.LayerNorm(config.d_model)
+        self.leaf_feed_forward = FeedForward(config.d_model, 4 * config.d_model)
+        self.layer = LogDepthLayer(d_model=config.d_model, operator=config.operator)
+        self.readout = nn.Linear(config.d_model, num_classes)
+        self.reset_parameters(generator or torch.Generator())
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Embeddings of deviation 0.02, which the norm of leaves scales up; biases 0."""
+        nn.init.trunc_normal_(self.embedding.weight, std=0.02, a=-0.04, b=0.04, generator=generator)
+        self.leaf_norm.reset_parameters()
+        reset_feed_forward(self.leaf_feed_forward, generator)
+        self.layer.reset_parameters(generator)
+        std = self.config.d_model**-0.5
+        nn.init.trunc_normal_(self.readout.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
+        nn.init.zeros_(self.readout.bias)
+
+    @property
+    def hidden_matrices(self) -> Sequence[nn.Parameter]:
+        """The matrices of the operator and of both feed-forward blocks."""
+        modules = [*self.layer.modules(), *self.leaf_feed_forward.modules()]
+        return [module.get_parameter("weight") for module in modules if isinstance(module, nn.Linear)]
+
+    @property
+    def pad_block(self) -> int:
+        """The size of a chunk: pads keep its chunks whole."""
+        return 2
+
+    @property
+    def tree(self) -> Tree:
+        """The function that the parameters stand for; the pad's leaf is zeros."""
+        normed = self.leaf_norm(self.embedding.weight)
+        leaves = normed + self.leaf_feed_forward(normed, F.relu)
+        return Tree(torch.cat([torch.zeros_like(leaves[:1]), leaves]), [self.layer], 2)
+
+    def perturbed(self, perturb: Perturbation) -> "LDRU":
+        """This model with `perturb` applied to states, but to zeros: what is no symbol has no noise."""
+
+        def of_symbols(states: Tensor) -> Tensor:
+            return torch.where((states != 0).any(-1, keepdim=True), perturb(states), states)
+
+        return super().perturbed(of_symbols)
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        logits: Tensor = self.readout(prefix_states(self._ids(inputs), self.tree, self.perturb))
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
+        return last_state(self._ids(inputs), self.tree, self.perturb)
+
+    def last_states(self, batches: Sequence[Int64[Tensor, "_ _"]]) -> list[Float[Tensor, "_ D"]]:
+        """`last_state` of several batches, whose trees grow side by side."""
+        return last_states([self._ids(inputs) for inputs in batches], self.tree, self.perturb, observe=self.observe)
+
+    def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        """The same numbers as `forward`, prefix by prefix: zeros fill up to a power of two, and pairs are merged."""
+        leaves = self.tree.leaves[self._ids(inputs)]
+        answers = []
+        for end in range(1, inputs.shape[1] + 1):
+            levels = num_levels(end, 2)
+            states = F.pad(leaves[:, :end], (0, 0, 2**levels - end, 0))
+            for _ in range(levels):
+                states = self.layer.merge(states[:, ::2], states[:, 1::2])
+            answers.append(self.readout(states[:, 0]))
+        return torch.stack(answers, 1)
+
+    def _ids(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """Rows of the leaves: 0 for the pad, then the symbols."""
+        self.check_inputs(inputs, self.embedding.num_embeddings)
+        return inputs - PAD

@@ -1,0 +1,22 @@
+"""Columns over tasks that were drawn at random."""
+
+import pytest
+from synthetic_runs import PLAN, synthetic_run
+
+from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.report.tables.experiment import cell_table
+from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.spec import make_spec
+
+
+@pytest.mark.parametrize(("tasks", "interval"), [(("parity", "even-pairs"), "0 % to 100 %"), (("parity",) * 2, "-")])
+def test_a_mean_over_tasks_has_an_interval(tasks: tuple[str, str], interval: str) -> None:
+    """Of means 1 and 1/2: 0.75, give or take 12.7 times 1/4, which is cut to what a score can be."""
+    specs = tuple(make_spec(task, "rnn", {}, seed=seed) for seed, task in enumerate(tasks))
+    runs = [
+        synthetic_run(num_correct=lambda length, num_strings, part=part: num_strings // part).result for part in (1, 2)
+    ]
+    outcomes = [Outcome(spec, run) for spec, run in zip(specs, runs, strict=True)]
+    table = cell_table(Experiment("title", "about", [Cell("row", "", specs)], PLAN), outcomes)
+    cells = dict(zip(table.header, table.lines[0], strict=True))
+    assert (cells["mean"], cells["interval"], cells["proved"]) == ("75.00 %", interval, "-")
