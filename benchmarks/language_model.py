@@ -10,8 +10,9 @@ memory is what a forward and a backward pass add to a fresh process that has the
 """
 
 import json
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -253,8 +254,8 @@ def _peak(name: str, size: Size) -> float:
     return peak_megabytes() - before
 
 
-def costs_at(size: Size, repeats: int, rate: float) -> list[Cost]:
-    """The nets of each pair take turns."""
+def costs_at(size: Size, repeats: int, rate: float, weighed: Collection[str]) -> list[Cost]:
+    """The nets of each pair take turns; the memory of `weighed` is measured, in a process for each."""
     costs = []
     for names in PAIRS:
         steps = {name: Step(NETS[name](size), size) for name in names}
@@ -267,7 +268,7 @@ def costs_at(size: Size, repeats: int, rate: float) -> list[Cost]:
         for name in names:
             least = min(times[name])
             share = operations(name, size) / rate / (least / 1000)
-            costs.append(Cost(name, size, least, peak(name, size), share))
+            costs.append(Cost(name, size, least, peak(name, size) if name in weighed else math.nan, share))
             speed = f"{least:9.1f} ms {costs[-1].tokens_per_second:9,.0f} tokens/s"
             print(f"  {name:24} {speed} {costs[-1].megabytes:8,.0f} MB {100 * share:4.0f} %", flush=True)
     return costs
@@ -282,7 +283,8 @@ def main() -> None:
     costs = []
     for size in (QUICK,) if options.quick else SIZES:
         print(", ".join(f"{name} {value}" for name, value in size._asdict().items()), flush=True)
-        costs += costs_at(size, 2 if options.quick or size.d_model > 256 else 5, rate)
+        weighed = PAIRS[0][:1] if options.quick else tuple(NETS)
+        costs += costs_at(size, 2 if options.quick or size.d_model > 256 else 5, rate, weighed)
     if options.save:
         for path in save(costs, rate):
             print(f"wrote {path}")

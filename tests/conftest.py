@@ -10,12 +10,11 @@ import pytest
 import torch
 from checked_types import begin
 from command import handle_signals
-from cost import LIMIT, LONG, NOT_QUICK, cpu_seconds, deal, name_of, stop_fork_server
+from cost import LIMIT, LONG, NOT_QUICK, cpu_seconds, deal, name_of, sampled, stop_fork_server
+from fewer_strings import draw_fewer_strings
 from hypothesis import settings
 from one_renderer import OneRenderer
 
-import lengthwise.certification.strings as strings_module
-import lengthwise.certification.verify as verify_module
 import lengthwise.report.charts.pictures as pictures_module
 
 torch.set_num_threads(1)
@@ -29,6 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, o
 
     These are `quick`, too, unless they take long. What `-m` then leaves is dealt to the workers, longest tests first.
     """
+    leave_to_slow_tests(items)
     seen = set()
     for item in items:
         name = name_of(item.nodeid)
@@ -41,6 +41,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, o
     num_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     items[:] = [items[index] for index in deal([item.nodeid for item in items], num_workers)]
     return result
+
+
+def leave_to_slow_tests(items: list[pytest.Item]) -> None:
+    """Of tests marked `sampled`, the cases that are not run by default."""
+    cases: dict[tuple[str, int | None], dict[str, dict[str, str]]] = {}
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark and isinstance(item, pytest.Function) and "slow" not in item.keywords:
+            key = (name_of(item.nodeid), *(mark.args or [None]))
+            cases.setdefault(key, {})[item.nodeid] = {name: repr(value) for name, value in item.callspec.params.items()}
+    left = {name for (_, every), of_test in cases.items() for name in of_test.keys() - sampled(of_test, every)}
+    for item in items:
+        if item.nodeid in left:
+            item.add_marker("slow")
 
 
 def pytest_collection_finish() -> None:
@@ -121,10 +135,4 @@ def handled_signals() -> Generator[None]:
 
 @pytest.fixture
 def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recognition tasks need seconds to draw strings of 10,000 symbols: 50 of 40 and of 500 are drawn instead."""
-    for module, lengths, count in (
-        (strings_module, "TESTED_LENGTHS", "NUM_STRINGS"),
-        (verify_module, "MIN_LENGTHS", "MIN_STRINGS"),
-    ):
-        monkeypatch.setattr(module, lengths, (40, 500))
-        monkeypatch.setattr(module, count, 50)
+    draw_fewer_strings(monkeypatch.setattr)

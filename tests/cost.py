@@ -3,6 +3,8 @@
 import os
 import resource
 import time
+import zlib
+from collections.abc import Mapping
 from multiprocessing.forkserver import _forkserver
 from pathlib import Path
 
@@ -74,6 +76,22 @@ NOT_QUICK = ("tests/faults/", "tests/test_examples.py", "tests/contracts/test_ex
 def name_of(nodeid: str) -> str:
     """The test's name without its case: ``tests/ops/test_scan.py::test_forms[3-float32]`` without the brackets."""
     return nodeid.partition("[")[0]
+
+
+def sampled(cases: Mapping[str, Mapping[str, object]], every: int | None = None) -> set[str]:
+    """The names of the cases of a test that are run by default: every n-th, or enough that each value is in one.
+
+    A case has a value of each parameter. Which values are in one case is arbitrary, and always the same.
+    """
+    if every is not None:
+        return set(list(cases)[::every])
+    chosen, seen = set(), set()
+    for name in sorted(cases, key=lambda name: zlib.crc32(name.encode())):
+        values = set(cases[name].items())
+        if values - seen:
+            chosen.add(name)
+            seen |= values
+    return chosen
 
 
 def deal(nodeids: list[str], num_workers: int) -> list[int]:

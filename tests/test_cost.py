@@ -40,3 +40,13 @@ def test_seconds_of_children_count() -> None:
     before = cost.cpu_seconds()
     child = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
     assert cost.cpu_seconds() - before >= child - 0.01  # a tick of the kernel's clock
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+def test_each_value_is_in_a_case_that_is_run(sizes: list[int]) -> None:
+    cases = {str(case): dict(zip("abc", case, strict=False)) for case in itertools.product(*map(range, sizes))}
+    chosen = cost.sampled(cases)
+    values = {value for case in cases.values() for value in case.items()}
+    assert {value for name in chosen for value in cases[name].items()} == values
+    assert max(sizes) <= len(chosen) <= 1 + sum(size - 1 for size in sizes)
+    assert cost.sampled(cases, 3) == set(list(cases)[::3])

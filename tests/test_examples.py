@@ -64,12 +64,12 @@ def trained_for(steps: int | None, code: str) -> str:
     return code if steps is None else re.sub(r"(\bsteps=|\"steps\": )\d+", rf"\g<1>{steps}", code)
 
 
-def output_of_page(page: Path, folder: Path, steps: int | None = None) -> str:
+def output_of_page(page: Path, folder: Path, steps: int | None = None, *, fewer_strings: bool = False) -> str:
     """What the Python of a page prints; with all steps it must be what the page shows."""
     text = page.read_text(encoding="utf-8")
     script = folder / f"{page.stem}.py"
     script.write_text(trained_for(steps, "\n".join(blocks("python", text))), encoding="utf-8")
-    printed = run_script(script, folder=folder)
+    printed = run_script(script, folder=folder, fewer_strings=fewer_strings or steps is not None)
     if steps is None:
         for quoted in blocks("text", text):
             assert quoted in printed, "the page shows what its code prints"
@@ -182,7 +182,12 @@ PAGES_WITHOUT_TRAINING = (
 
 @pytest.mark.parametrize("page", [*PAGES_WITHOUT_TRAINING, "memorization"])
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
-    output_of_page(DOCS / f"{page}.md", tmp_path)
+    output_of_page(DOCS / f"{page}.md", tmp_path, fewer_strings=page == "certificates")
+
+
+@pytest.mark.slow
+def test_python_of_the_page_about_certificates_runs_with_as_many_strings_as_it_takes(tmp_path: Path) -> None:
+    output_of_page(DOCS / "certificates.md", tmp_path)
 
 
 @to_the_end

@@ -89,7 +89,7 @@ class DeltaNetLayer(RecurrentLayer):
 
     def strengths(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M J H"]:
         """How far each sub-step moves what is held for its key: 1 replaces it, 2 reflects it."""
-        strengths = self.max_strength * torch.sigmoid(self.strength(features))
+        strengths: Tensor = self.max_strength * torch.sigmoid(self.strength(features))
         return strengths.unflatten(-1, (self.householders, self.num_heads))
 
     def log_decays(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M H"] | None:

@@ -24,6 +24,7 @@ def test_there_are_seventeen_tasks() -> None:
     assert len(PAIRS) == 3 * 17 - len(TOO_LARGE)
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize(
     ("target", "row"), [pytest.param(*pair, marks=pytest.mark.slow) if pair in LARGE else pair for pair in PAIRS]

@@ -130,6 +130,7 @@ def with_a_wrong_entry(task: RegularTask, chunk_size: int, seed: int) -> TreeMac
     return TreeMachine(right.symbols, right.leaves, table, right.outputs)
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize(("name", "fields", "chunk_size", "seed"), FAULTS)
 def test_one_wrong_entry(name: str, fields: dict, chunk_size: int, seed: int) -> None:
@@ -157,6 +158,7 @@ def transducer_with_a_wrong_entry(task: RegularTask, seed: int) -> Transducer:
 RECURRENT_FAULTS = sorted({(name, tuple(fields.items()), seed) for name, fields, _, seed in FAULTS})
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize("target", ["rnn", "block-linear-rnn"])
 @pytest.mark.parametrize(("name", "fields", "seed"), RECURRENT_FAULTS)
@@ -238,6 +240,7 @@ def test_tasks_that_differ_only_on_strings_longer_than_30() -> None:
         assert certificate.counterexample.shortest == "of the machine"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("target", ["rnn", "block-linear-rnn"])
 @pytest.mark.parametrize("maximum", range(25, 61))
 def test_counters_that_are_off_by_one(target: str, maximum: int) -> None:

@@ -72,6 +72,7 @@ def test_is_right_on_all_strings_of_up_to_8_symbols(machine: Transducer, dtype: 
     assert_right(model(torch.from_numpy(strings)), machine.run(strings))
 
 
+@pytest.mark.sampled(5)
 @torch.no_grad()
 @pytest.mark.parametrize(("dtype", "which"), [(torch.float32, 0), (torch.float64, 1)], ids=["float32", "float64"])
 def test_is_right_on_strings_of_100_000_symbols(machine: Transducer, dtype: torch.dtype, which: int) -> None:

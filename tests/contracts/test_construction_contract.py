@@ -105,6 +105,7 @@ def test_is_certified(construction: Construction) -> None:
     assert certificate.reaches("extracted") or "do not close within " in certificate.reason
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("dtype", "which", "length"),
     [

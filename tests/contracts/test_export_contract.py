@@ -58,10 +58,13 @@ def check(model: SequenceModel, run: Any, size: int, length: int) -> None:
 
 STACKS = [name for name in RECURRENT if issubclass(MODELS[name], StackedRNN)]
 STEPS = [
-    *(pytest.param(name, "torch", id=f"{name}-torch") for name in STACKS),
+    *(
+        pytest.param(name, "torch", id=f"{name}-torch", marks=[pytest.mark.slow] * (n > 0))
+        for n, name in enumerate(STACKS)
+    ),
     *(pytest.param(name, "onnx", id=f"{name}-onnx", marks=[pytest.mark.slow] * (name in STACKS)) for name in RECURRENT),
 ]
-"""Stacks, of which there are many, are translated to ONNX among the slow tests only."""
+"""Of stacks, of which there are many, one is traced; the others, and all of them in ONNX, are slow tests."""
 
 GROWING = {"linear-cde"}
 """Models whose states may grow with every symbol, and overflow after a thousand."""

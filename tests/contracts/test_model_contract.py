@@ -52,6 +52,7 @@ def test_is_a_sequence_model_and_knows_its_name(name: str) -> None:
     assert MODELS[name].name == name
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("length", LENGTHS)
 def test_answers_every_prefix_of_any_length(name: str, length: int) -> None:
     with torch.no_grad():
@@ -249,6 +250,7 @@ def test_steps_reject_states_of_other_strings(name: str) -> None:
             model.step(torch.tensor([0, 1]), wrong)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("foreign", [3, 99, PAD - 1])
 def test_foreign_symbols_are_rejected(name: str, foreign: int) -> None:
     inputs = draw(9)

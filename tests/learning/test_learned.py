@@ -221,8 +221,8 @@ def test_the_command_writes_what_was_learned(tmp_path: Path, monkeypatch: pytest
     """The search itself is tested above: here it ends with the machine of the numbers that 3 divides."""
     states = np.arange(3)
     divides = Transducer(Semiautomaton(np.stack([2 * states, 2 * states + 1], 1) % 3, ("0", "1")), 0, 1 - (states > 0))
-    found = as_if_searched(divides, read_examples([("11", "True"), ("1", "False")]))._replace(num_alike=2)
-    monkeypatch.setattr(learned_module, "search", lambda *_, **__: found)
+    searched = as_if_searched(divides, read_examples([("11", "True"), ("1", "False")]))._replace(num_alike=2)
+    monkeypatch.setattr(learned_module, "search", lambda *_, **__: searched)
     path = tmp_path / "rows.csv"
     path.write_text("".join(f"{number:b},{number % 3 == 0}\n" for number in range(1, 600)))
     assert exit_code("learn", str(path), "--out", str(tmp_path / "out")) == 0

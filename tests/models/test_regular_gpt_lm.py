@@ -31,6 +31,7 @@ def draw(length: int, batch_size: int = 2) -> torch.Tensor:
     return torch.randint(5, (batch_size, length), generator=torch.Generator().manual_seed(length))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
     "settings", [{}, {"depth": "input", "activations": "recomputed"}, {"max_levels": 2, "num_tables": 2}], ids=str

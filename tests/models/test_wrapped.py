@@ -21,6 +21,7 @@ def core_of(kind: type[nn.Module], options: dict[str, object]) -> nn.Module:
     return kind(5, 7, **options)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("options", CORE_OPTIONS)
 @pytest.mark.parametrize("kind", CORES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

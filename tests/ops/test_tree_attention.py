@@ -78,6 +78,7 @@ def test_forms_are_equal_in_every_variant(variant: str, chunk_size: int, thickne
 MIXED = [(2, (4,)), (2, (3, 2, 4)), (3, (2,)), (4, (2, 2, 2, 2, 2))]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("length", [1, 2, 4, 5, 63, 125, 200])
 @pytest.mark.parametrize("thickness", [1, 2])
 @pytest.mark.parametrize(("chunk_size", "lower"), MIXED)

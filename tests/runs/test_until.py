@@ -110,6 +110,7 @@ class StopAt:
         self.requested |= self.begun == self.attempt and progress.done >= self.step and not progress.is_decision
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("attempt", "step"), [(1, 10), (1, 100), (2, 10), (2, 100)])
 def test_an_interrupted_run_goes_on_to_the_same_bits(
     attempt: int, step: int, tmp_path: Path, undisturbed: Path
@@ -122,6 +123,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
     assert contents(tmp_path, BOTH) == contents(undisturbed, BOTH)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("call", range(1, 12, 2))
 def test_a_run_that_dies_wherever_it_writes_goes_on_to_the_same_bits(
     call: int, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch

@@ -98,8 +98,12 @@ def measured(state: TrainingState, spec: RunSpec) -> object:
     return length_curve(state.model, spec.task, lengths, num_strings=5)
 
 
+OTHERS = [case for case in CASES if case not in MODELS]
+BY_DEFAULT = [*MODELS, *(pytest.param(case, marks=[pytest.mark.slow] * (n % 3 > 0)) for n, case in enumerate(OTHERS))]
+
+
 @pytest.mark.unchecked
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", BY_DEFAULT)
 def test_another_device_gives_the_same_and_is_waited_for_where_it_must(case: str) -> None:
     spec = CASES[case]
     here, losses = trained_here(case)

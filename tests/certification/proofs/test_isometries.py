@@ -144,6 +144,7 @@ def test_states_stay_within_their_drift(angle: float, temperature: float) -> Non
         assert float(moved[40]) > 0.1 * drift.after(40), "the bound is not idle"
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("seed", range(60))
 def test_nets_that_err_after_25_to_60_symbols_are_right_up_to_what_is_stated(seed: int) -> None:
     """Each pair of symbols turns the state a little too far; in half of the nets it fades besides."""

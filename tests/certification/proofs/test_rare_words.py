@@ -34,6 +34,7 @@ def check_never_proved(model: RecurrentModel) -> None:
             IntervalProver().prove(model, supervised_only(extraction, TASK.transducer))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", [*range(6), *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60)]])
 def test_nets_that_err_on_one_word_are_never_proved(kind: str, seed: int) -> None:

@@ -1,0 +1,16 @@
+"""Certificates from fewer and shorter strings: recognition tasks need seconds to draw strings of 10,000 symbols."""
+
+from collections.abc import Callable
+
+import lengthwise.certification.strings as strings_module
+import lengthwise.certification.verify as verify_module
+
+
+def draw_fewer_strings(replace: Callable[[object, str, object], None] = setattr) -> None:
+    """50 strings of 40 and of 500 symbols are drawn and asked for instead of 1,000 of up to 10,000."""
+    for module, lengths, count in (
+        (strings_module, "TESTED_LENGTHS", "NUM_STRINGS"),
+        (verify_module, "MIN_LENGTHS", "MIN_STRINGS"),
+    ):
+        replace(module, lengths, (40, 500))
+        replace(module, count, 50)
