@@ -59,6 +59,7 @@ ENTRANTS = (
         1e-2,
     ),
     Entrant("RegularGPT", "regular-gpt", {}, 3e-3),
+    Entrant("LDRU", "ldru", {}, 1e-3),
     Entrant("block-diagonal", "block-linear-rnn", {}, 3e-3),
     Entrant("finite machine", "block-linear-rnn", {**_ONE_BLOCK, "read": "mixture"}, 1e-1),
 )
