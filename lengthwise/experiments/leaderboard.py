@@ -78,6 +78,56 @@ ROWS = (
     ),
 )
 
+_CHI = "Chi et al.: best / mean of 3 seeds and rates, 41-500"
+_GRAZZI = "Grazzi et al.: (accuracy - chance) / (1 - chance), best of 3 seeds (median), trained at 3-40, 40-256; expressions end in ="
+_PD = "PD-SSM's paper: %, mean of 5 seeds (deviation), best checkpoint, trained at 3-40, 40-256; expressions end in ="
+
+PUBLISHED: Mapping[tuple[str, str], str] = {
+    **{
+        (language.row, column): f"{printed} ({_CHI})"
+        for language in LANGUAGES
+        for column, printed in (
+            ("RNN", language.published.rnn),
+            ("Transformer", language.published.transformer),
+            ("RegularGPT", language.published.chunks_of_2),
+        )
+        if printed
+    },
+    **{
+        (row, column): f"{printed} ({_GRAZZI})"
+        for row, columns in {
+            "Parity": {
+                "sLSTM": "1.000 (1.0)",
+                "mLSTM": ".087 (.018)",
+                "Mamba [0, 1]": ".000 (.000)",
+                "Mamba [-1, 1]": "1.000 (1.0)",
+                "DeltaNet [0, 1]": ".017 (.010)",
+                "DeltaNet [-1, 1]": "1.000 (.999)",
+            },
+            "Modular Arithmetic": {
+                "sLSTM": ".787 (.124)",
+                "mLSTM": ".040 (.027)",
+                "Mamba [0, 1]": ".095 (.066)",
+                "Mamba [-1, 1]": ".241 (.214)",
+                "DeltaNet [0, 1]": ".314 (.214)",
+                "DeltaNet [-1, 1]": ".971 (.826)",
+            },
+        }.items()
+        for column, printed in columns.items()
+    },
+    **{
+        (row, column): f"{printed} ({_PD})"
+        for column, row_entries in {
+            "PD-SSM": ("99.5 (.7)", "99.7 (.3)", "96.2 (3.4)", "99.9 (.1)"),
+            "linear CDE": ("99.8", "85.9", "54.0", "95.3"),
+        }.items()
+        for row, printed in zip(
+            ("Cycle Navigation", "Even Pairs", "Modular Arithmetic", "Parity"), row_entries, strict=True
+        )
+    },
+}
+"""What papers print of these models on these tasks, with final answers supervised, and by which protocol."""
+
 HELD_OUT = Row("Sum(5)", "sum", {"modulus": 5})
 """The task that chooses learning rates; the leaderboard itself does not have it."""
 
@@ -91,7 +141,13 @@ _ABOUT_RUNS = (
 def entrant_cells(entrant: Entrant, scale: Scale) -> list[Cell]:
     """All cells of a column, both supervisions."""
     return [
-        Cell(row.name, entrant.column, _specs(entrant, row, supervision, scale, SEEDS), part=part)
+        Cell(
+            row.name,
+            entrant.column,
+            _specs(entrant, row, supervision, scale, SEEDS),
+            published=PUBLISHED.get((row.name, entrant.column), "") if supervision == "last" else "",
+            part=part,
+        )
         for part, supervision in SUPERVISIONS.items()
         for row in ROWS
     ]
