@@ -79,7 +79,10 @@ ROWS = (
 )
 
 _CHI = "Chi et al.: best / mean of 3 seeds and rates, 41-500"
-_GRAZZI = "Grazzi et al.: (accuracy - chance) / (1 - chance), best of 3 seeds (median), trained at 3-40, 40-256; expressions end in ="
+_GRAZZI = (
+    "Grazzi et al.: (accuracy - chance) / (1 - chance), best of 3 seeds (median), trained at 3-40, 40-256; expressions "
+    "end in ="
+)
 _PD = "PD-SSM's paper: %, mean of 5 seeds (deviation), best checkpoint, trained at 3-40, 40-256; expressions end in ="
 
 PUBLISHED: Mapping[tuple[str, str], str] = {
