@@ -145,7 +145,7 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
         "# Speed of recurrences of other papers\n",
         "CPU milliseconds of a training step, forward and backward, and in brackets how many times that of torch's "
         f"GRU: batch {first.batch}, D = {first.width}, one thread.\n",
-        markdown_table(["model", *(f"T = {length}" for length in lengths)], rows),
+        markdown_table(["model", *(f"T = {length}" for length in lengths)], rows) + "\n",
         provenance(where),
         "- command: `python benchmarks/other_recurrences.py --save`\n",
     ]

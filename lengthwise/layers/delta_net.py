@@ -90,8 +90,8 @@ class DeltaNetLayer(RecurrentLayer):
     def strengths(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M J H"]:
         """How far each sub-step moves what is held for its key: 1 replaces it, 2 reflects it."""
         strengths = self.max_strength * torch.sigmoid(self.strength(features))
-        by_step: Tensor = strengths.unflatten(-1, (self.householders, self.num_heads))
-        return by_step
+        by_head: Tensor = strengths.unflatten(-1, (self.householders, self.num_heads))
+        return by_head
 
     def log_decays(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M H"] | None:
         """The logarithms of the decays of all heads; None without a gate."""
