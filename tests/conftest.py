@@ -26,17 +26,18 @@ settings.load_profile("lengthwise")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
     """Of a test with many cases only the first checks shapes and types of all arguments: that takes a third longer.
 
-    These are `quick`, too, unless they take long. What `-m` then leaves is dealt to the workers, longest tests first.
+    So does the first slow one. The former are `quick`, too, unless they take long. What `-m` then leaves is dealt to the
+    workers, longest tests first.
     """
     leave_to_slow_tests(items)
     seen = set()
     for item in items:
-        name = name_of(item.nodeid)
-        if name in seen:
+        name, is_slow = name_of(item.nodeid), "slow" in item.keywords
+        if (name, is_slow) in seen:
             item.add_marker("unchecked")
-        elif name not in LONG and not name.startswith(NOT_QUICK) and "slow" not in item.keywords:
+        elif name not in LONG and not name.startswith(NOT_QUICK) and not is_slow:
             item.add_marker("quick")
-        seen.add(name)
+        seen.add((name, is_slow))
     result = yield
     num_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     items[:] = [items[index] for index in deal([item.nodeid for item in items], num_workers)]
