@@ -26,8 +26,8 @@ settings.load_profile("lengthwise")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
     """Of a test with many cases only the first checks shapes and types of all arguments: that takes a third longer.
 
-    So does the first slow one. The former are `quick`, too, unless they take long. What `-m` then leaves is dealt to the
-    workers, longest tests first.
+    So does the first slow one. The former are `quick`, too, unless they take long. What `-m` then leaves is dealt to
+    the workers, longest tests first.
     """
     leave_to_slow_tests(items)
     seen = set()
