@@ -115,10 +115,14 @@ def test_every_single_wrong_entry_that_matters_is_found(name: str) -> None:
     assert num_wrong >= 20
 
 
+COUNTS = list(product(TASKS, [9, 25, 40], ["down", "right"]))
+BY_DEFAULT = [case for case in COUNTS if case[1] == 9] + [(TASKS[0], 40, "right"), (TASKS[1], 40, "down")]
+
+
 @pytest.mark.unchecked
 @pytest.mark.parametrize(
     ("name", "limit", "direction"),
-    [*product(TASKS, [9], ["down", "right"]), (TASKS[0], 40, "right"), (TASKS[1], 40, "down")],
+    [pytest.param(*case, marks=[pytest.mark.slow] * (case not in BY_DEFAULT)) for case in COUNTS],
 )
 def test_a_rule_that_errs_once_it_has_counted_far_is_found(name: str, limit: int, direction: str) -> None:
     machine = make_task(name, alphabet=3).reference
