@@ -50,18 +50,22 @@ EXTENSIONS = "LENGTHWISE_EXTENSIONS"
 _loaded: set[Path] = set()
 
 
-def load_extensions() -> None:
-    """Run the files that `LENGTHWISE_EXTENSIONS` names, with `os.pathsep` between them, each once in a process.
+def extensions() -> list[str]:
+    """The paths that `LENGTHWISE_EXTENSIONS` names, with `os.pathsep` between them, made absolute."""
+    return [str(Path(name).resolve()) for name in os.environ.get(EXTENSIONS, "").split(os.pathsep) if name]
+
+
+def load_extensions(paths: Iterable[str] | None = None) -> None:
+    """Run Python files, by default those that `LENGTHWISE_EXTENSIONS` names, each once in a process.
 
     Raises:
         ValueError: there is no such file, or it raises an exception.
     """
-    for name in filter(None, os.environ.get(EXTENSIONS, "").split(os.pathsep)):
-        path = Path(name).resolve()
+    for path in map(Path, extensions() if paths is None else paths):
         if path in _loaded:
             continue
         if path.suffix != ".py" or not path.is_file():
-            raise ValueError(f"{EXTENSIONS}: expected Python files, got {name}, which is none; write its path")
+            raise ValueError(f"{EXTENSIONS}: expected Python files, got {path}, which is none; write its path")
         _loaded.add(path)  # before it runs: what it registers looks into registries, which load extensions
         spec = importlib.util.spec_from_file_location(path.stem, path)
         assert spec is not None  # as its name ends in .py
@@ -72,7 +76,7 @@ def load_extensions() -> None:
             spec.loader.exec_module(module)
         except Exception as error:
             _loaded.discard(path)
-            raise ValueError(f"{name}: {type(error).__name__}: {error}") from error
+            raise ValueError(f"{path}: {type(error).__name__}: {error}") from error
 
 
 class Registry(Mapping[str, Member], Generic[Member]):

@@ -22,7 +22,7 @@ class DeltaNetConfig(StackedConfig):
     """
 
     num_heads: Width = 4
-    householders: int = Field(1, ge=1)
+    householders: int = Field(1, ge=1, le=MAX_WIDTH)
     eigenvalues: Literal["signed", "positive"] = "signed"
     gated: bool = False
     conv: int = Field(0, ge=0, le=MAX_CONVOLUTION)

@@ -227,7 +227,11 @@ EDITS = [
     ("proved", set_to(0.0, "evidence", "logit_margin"), LEAD_REQUIRED),
     ("proved", set_to(None, "evidence", "logit_margin"), LEAD_REQUIRED),
     ("proved", set_to(NAN, "evidence", "logit_margin"), "evidence.logit_margin: Input should be a finite number"),
-    ("proved", set_to("magic", "evidence", "method"), "unknown method of proof 'magic' (known: codes, enclosures, exa"),
+    (
+        "proved",
+        set_to("magic", "evidence", "method"),
+        "unknown method of proof 'magic' (known: choices, codes, ",
+    ),
     ("proved", left_out("evidence", "method"), "unknown method of proof 'None'"),
     (
         "proved",

@@ -16,6 +16,7 @@ from lengthwise import __version__
 from lengthwise.devices import default_device, find_device
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import HOST
+from lengthwise.registry import extensions, load_extensions
 from lengthwise.runs.execute import Interrupted, Listener, execute
 from lengthwise.runs.spec import RunSpec, spec_from_json
 
@@ -84,13 +85,14 @@ def check_software(expected: Mapping[str, str]) -> None:
 
 
 def job(spec: RunSpec, plan: EvaluationPlan, sweep: SweepFile) -> str:
-    """All that a worker needs to know of a run, as JSON; the device, too: variables do not travel."""
+    """All that a worker needs to know of a run, as JSON; device and files of users, too: variables do not travel."""
     content = {
         "software": software(),
         "sweep": str(sweep.path),
         "spec": spec.to_json(),
         "plan": plan.model_dump(mode="json"),
         "device": default_device().type,
+        "extensions": extensions(),
     }
     return json.dumps(content)
 
@@ -116,7 +118,7 @@ def execute_job(text: str) -> None:
     """Execute the run of a job, one at a time in a process; what comes of it is in the run's folder, below the root.
 
     Raises:
-        ValueError: the worker has other versions, no such device, or does not share the folder.
+        ValueError: the worker has other versions, no such device, or does not share the folder or a file of the user.
         RunHeld: another process works on the run.
         Interrupted: the sweep is over, or was stopped; a run under way is saved.
     """
@@ -134,6 +136,7 @@ def execute_job(text: str) -> None:
             raise Interrupted(
                 f"worker on {HOST}: found no {sweep.path}: the sweep is over, or its folder is not shared with it"
             )
+        load_extensions(content["extensions"])
         plan = EvaluationPlan(**content["plan"])
         device = find_device(content["device"])
         execute(spec_from_json(content["spec"]), root, plan, _habits.listener, stop_requested, device=device)
