@@ -1,0 +1,23 @@
+"""The learning rates of the leaderboard are those that its search chose."""
+
+from pathlib import Path
+
+from lengthwise.experiments.leaderboard import ENTRANTS, PUBLISHED, RATES, ROWS, leaderboard_rates
+from lengthwise.runs.records import read_records
+
+RECORDS = Path(__file__).parents[2] / "docs/results/records/leaderboard-rates.jsonl.gz"
+
+
+def test_each_model_has_the_rate_of_the_lowest_training_loss_on_record() -> None:
+    losses = {result.run_id: result.final_loss for result in read_records(RECORDS)}
+    for cell, entrant in zip(leaderboard_rates().cells, ENTRANTS, strict=True):
+        trained = [(losses[s.id], rate) for s, rate in zip(cell.specs, RATES, strict=True) if s.id in losses]
+        assert len(trained) >= 3, "few diverge"
+        assert min(trained)[1] == entrant.rate, entrant.column
+
+
+def test_published_numbers_are_of_cells_that_exist() -> None:
+    columns = {entrant.column for entrant in ENTRANTS}
+    rows = {row.name for row in ROWS}
+    assert all(row in rows and column in columns for row, column in PUBLISHED)
+    assert len(columns) == len(ENTRANTS)
