@@ -77,11 +77,11 @@ class Experiment(NamedTuple):
     @property
     def plans(self) -> list[EvaluationPlan]:
         """How each run is measured: of the dense range, what its cells score."""
-        return [self._plan_of(spec) for spec in self.specs]
-
-    def _plan_of(self, spec: RunSpec) -> EvaluationPlan:
-        windows = [cell.window or self.plan.dense for cell in self.cells if spec in cell.specs]
-        return self.plan.within(min(low for low, _ in windows), max(high for _, high in windows))
+        windows: dict[str, list[tuple[int, int]]] = {}
+        for cell in self.cells:
+            for spec in cell.specs:
+                windows.setdefault(spec.id, []).append(cell.window or self.plan.dense)
+        return [self.plan.within(min(low for low, _ in own), max(high for _, high in own)) for own in windows.values()]
 
     def select(self, row: str | None = None, column: str | None = None) -> "Experiment":
         """The experiment with only the cells of a row, of a column, or of both; a name of none is a ValueError."""

@@ -49,8 +49,9 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
     """The cells that have results, in the experiment's order."""
     longest = max((length for length, _ in experiment.plan.long), default=0)
     entries = []
+    by_id = {outcome.spec.id: outcome for outcome in outcomes}
     for cell in experiment.cells:
-        if not (results := results_of(cell, outcomes)):
+        if not (results := results_of(cell, [by_id[spec.id] for spec in cell.specs if spec.id in by_id])):
             continue
         curves = [accuracies_scored(result, cell, experiment) for result in results]
         scores = [point.baseline for curve in curves for point in curve.points]
@@ -73,14 +74,16 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
 
 
 def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
-    """One line for each column: what it cost, and for each part how many cells it has and how it does over them."""
+    """One line for each column that has results: what it cost, and for each part its cells and how it does there."""
     parts = list(dict.fromkeys(cell.part for cell in experiment.cells))
     names = [f"{part}: {name}" for part in parts for name in ("mean", "solved", "proved", "refuted", "cells")]
     lines = []
     for column in dict.fromkeys(cell.column for cell in experiment.cells):
         own = [entry for entry in entries if entry.cell.column == column]
+        if not own:
+            continue
         runs = sum(entry.num_runs for entry in own)
-        cost = f"{sum(entry.cpu_seconds for entry in own) / runs:.0f}" if runs else NOTHING
+        cost = f"{sum(entry.cpu_seconds for entry in own) / runs:.0f}"
         total = sum(cell.column == column for cell in experiment.cells) // len(parts)
         scores = [
             text for part in parts for text in _scores([entry for entry in own if entry.cell.part == part], total)
