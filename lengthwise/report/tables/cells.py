@@ -12,7 +12,7 @@ from lengthwise.runs.pools.outcome import Outcome
 
 def results_of(cell: Cell, outcomes: Sequence[Outcome]) -> list[RunResult]:
     """The results of a cell's runs, without those that have none."""
-    results = {outcome.spec.id: outcome.result for outcome in outcomes}
+    results = {outcome.result.run_id: outcome.result for outcome in outcomes if outcome.result is not None}
     return [result for spec in cell.specs if (result := results.get(spec.id)) is not None]
 
 

@@ -49,9 +49,8 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
     """The cells that have results, in the experiment's order."""
     longest = max((length for length, _ in experiment.plan.long), default=0)
     entries = []
-    by_id = {outcome.spec.id: outcome for outcome in outcomes}
     for cell in experiment.cells:
-        if not (results := results_of(cell, [by_id[spec.id] for spec in cell.specs if spec.id in by_id])):
+        if not (results := results_of(cell, outcomes)):
             continue
         curves = [accuracies_scored(result, cell, experiment) for result in results]
         scores = [point.baseline for curve in curves for point in curve.points]
