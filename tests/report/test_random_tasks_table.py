@@ -16,7 +16,9 @@ def test_a_mean_over_tasks_has_an_interval(tasks: tuple[str, str], interval: str
     runs = [
         synthetic_run(num_correct=lambda length, num_strings, part=part: num_strings // part).result for part in (1, 2)
     ]
-    outcomes = [Outcome(spec, run) for spec, run in zip(specs, runs, strict=True)]
+    outcomes = [
+        Outcome(spec, run.model_copy(update={"run_id": spec.id})) for spec, run in zip(specs, runs, strict=True)
+    ]
     table = cell_table(Experiment("title", "about", [Cell("row", "", specs)], PLAN), outcomes)
     cells = dict(zip(table.header, table.lines[0], strict=True))
     assert (cells["mean"], cells["interval"], cells["proved"]) == ("75.00 %", interval, "-")
