@@ -39,8 +39,7 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
         >>> language.num_states, language.minimize().num_states, "".join(language.symbols)
         (4, 4, 'ab')
 
-    Source: ours. Differs from the random machines of the Abbadingo competition (Lang, Pearlmutter and Price, 1998),
-        which fix the depth: here the number of states is fixed.
+    Source: ours.
     """
     for attempt in range(MAX_ATTEMPTS):
         drawn = _draw(num_states, num_symbols, seed, attempt)

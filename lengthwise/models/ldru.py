@@ -32,7 +32,7 @@ class LDRU(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
     `LogDepthLayer` on its two parts; what stands before the string is zeros, at every level. The answer of prefix t is
     a linear map of the state after max(1, ceil(log_2 t)) levels.
 
-    Source: Pert, Alrajeh and Russo (2026), "Log-Depth Recurrent Unit" (arXiv 2605.26035), by its code's equations.
+    Source: Pert, Alrajeh and Russo (2026), on log-depth recurrent units (arXiv 2605.26035), by its code's equations.
     Differs from the source: windows begin at the right end, so that a string is merged alike whatever stands before it
         (the same where its length is a power of two), and one symbol is merged once with nothing; only nodes that an
         answer needs are computed, and all prefixes at once; pads may also stand inside strings, which training can use

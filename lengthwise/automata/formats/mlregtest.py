@@ -24,8 +24,7 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
     Raises:
         ValueError: the file is missing, not UTF-8, or holds no such automaton; the alphabet lacks a symbol of it.
 
-    Source: van der Poel et al., "MLRegTest: A benchmark for the machine learning of regular languages" (JMLR 25(283),
-        2024).
+    Source: MLRegTest (JMLR 25(283), 2024), the automata of its repository.
     """
     path = Path(path)
     try:
