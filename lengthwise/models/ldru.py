@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from lengthwise.conventions import PAD
 from lengthwise.layers.log_depth import LogDepthLayer, Operator, reset_feed_forward
 from lengthwise.layers.tree_layers import FeedForward
-from lengthwise.models.base import MODELS, ModelConfig, TreeModel, Width
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices, Perturbation, ShowsNodes
+from lengthwise.models.base import MODELS, ModelConfig, Width
+from lengthwise.models.capabilities import Perturbation
+from lengthwise.models.symbol_tree import SymbolTree
 from lengthwise.ops.tree import Tree, num_levels
-from lengthwise.ops.tree_attention import last_state, last_states, prefix_states
 
 
 class LDRUConfig(ModelConfig):
@@ -25,7 +25,7 @@ class LDRUConfig(ModelConfig):
 
 
 @MODELS.register("ldru")
-class LDRU(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
+class LDRU(SymbolTree):
     """A balanced tree over the symbols whose nodes merge two states by one learned operator.
 
     With e the embedding of a symbol, its leaf is h + W'_2 ReLU(W'_1 h), h = LayerNorm(e). A node's state is that of
@@ -93,20 +93,9 @@ class LDRU(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
 
         return super().perturbed(of_symbols)
 
-    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(prefix_states(self._ids(inputs), self.tree, self.perturb))
-        return logits
-
-    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        return last_state(self._ids(inputs), self.tree, self.perturb)
-
-    def last_states(self, batches: Sequence[Int64[Tensor, "_ _"]]) -> list[Float[Tensor, "_ D"]]:
-        """`last_state` of several batches, whose trees grow side by side."""
-        return last_states([self._ids(inputs) for inputs in batches], self.tree, self.perturb, observe=self.observe)
-
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         """The same numbers as `forward`, prefix by prefix: zeros fill up to a power of two, and pairs are merged."""
-        leaves = self.tree.leaves[self._ids(inputs)]
+        leaves = self.tree.leaves[self.rows(inputs)]
         answers = []
         for end in range(1, inputs.shape[1] + 1):
             levels = num_levels(end, 2)
@@ -116,7 +105,7 @@ class LDRU(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
             answers.append(self.readout(states[:, 0]))
         return torch.stack(answers, 1)
 
-    def _ids(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+    def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Rows of the leaves: 0 for the pad, then the symbols."""
         self.check_inputs(inputs, self.embedding.num_embeddings)
         return inputs - PAD

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import PAD
 from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
-from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, TreeModel, Width, check_divides_width
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, AnswersUpTo, HasHiddenMatrices, ShowsNodes
+from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, Width, check_divides_width
+from lengthwise.models.capabilities import AnswersUpTo
+from lengthwise.models.symbol_tree import SymbolTree
 from lengthwise.ops.tree import PadRule, Tree, TreeLayer
-from lengthwise.ops.tree_attention import last_state, last_states, masked_states, prefix_states
+from lengthwise.ops.tree_attention import masked_states
 
 MAX_CHUNK = 4096
 MAX_LOWER_LEVELS = 16
@@ -72,7 +73,7 @@ _VARIANTS = {
 
 
 @MODELS.register("regular-gpt")
-class RegularGPT(AcceptsPads, AcceptsNoise, AnswersUpTo, HasHiddenMatrices, ShowsNodes, TreeModel):
+class RegularGPT(AnswersUpTo, SymbolTree):
     """A transformer with weight sharing, adaptive depth and sliding-dilated attention.
 
     The state of a window is the layer's value on the states of its C parts (`lengthwise.ops.tree_attention`); the
@@ -157,30 +158,19 @@ class RegularGPT(AcceptsPads, AcceptsNoise, AnswersUpTo, HasHiddenMatrices, Show
             self.config.lower_chunk_sizes,
         )
 
-    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(prefix_states(self._ids(inputs), self.tree, self.perturb))
-        return logits
-
-    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        return last_state(self._ids(inputs), self.tree, self.perturb)
-
-    def last_states(self, batches: Sequence[Int64[Tensor, "_ _"]]) -> list[Float[Tensor, "_ D"]]:
-        """`last_state` of several batches, whose trees grow side by side."""
-        return last_states([self._ids(inputs) for inputs in batches], self.tree, self.perturb, observe=self.observe)
-
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         """The same numbers as `forward`, by the masked definition of eq. (1); for small T."""
-        logits: Tensor = self.readout(masked_states(self._ids(inputs), self.tree))
+        logits: Tensor = self.readout(masked_states(self.rows(inputs), self.tree))
         return logits
 
     def forward_up_to(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
         """By the masked definition of strings filled up to the longest: no answer looks at a later symbol."""
-        ids = self._ids(inputs)
+        ids = self.rows(inputs)
         filled = F.pad(ids, (0, max_length))[:, :max_length]  # as many whatever the length: one graph
         logits: Tensor = self.readout(masked_states(filled, self.tree))
         return logits.index_select(1, torch.arange(inputs.shape[1], device=inputs.device))
 
-    def _ids(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+    def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Rows of the embedding: 0 for the pad, then the symbols."""
         self.check_inputs(inputs, self.embedding.num_embeddings - 1)
         return inputs - PAD

@@ -1,0 +1,30 @@
+"""What models have in common that read strings as trees over their symbols."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.models.base import TreeModel
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices, ShowsNodes
+from lengthwise.ops.tree_attention import last_state, last_states, prefix_states
+
+
+class SymbolTree(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
+    """A tree whose leaves are rows of a table, pads among them: every prefix at once, or a string's root alone."""
+
+    @abstractmethod
+    def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """Rows of the leaves, 0 for the pad, of inputs that are checked."""
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        logits: Tensor = self.readout(prefix_states(self.rows(inputs), self.tree, self.perturb))
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
+        return last_state(self.rows(inputs), self.tree, self.perturb)
+
+    def last_states(self, batches: Sequence[Int64[Tensor, "_ _"]]) -> list[Float[Tensor, "_ D"]]:
+        """`last_state` of several batches, whose trees grow side by side."""
+        return last_states([self.rows(inputs) for inputs in batches], self.tree, self.perturb, observe=self.observe)
