@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
-from lengthwise.experiments.languages import LANGUAGES
+from lengthwise.experiments.languages import LANGUAGES, Language
 from lengthwise.runs.spec import RunSpec, Settings
 
 STEPS, BATCH_SIZE, SEEDS = 1_000, 64, (0, 1, 2)
@@ -22,14 +22,6 @@ class Entrant(NamedTuple):
     model: str
     settings: Settings
     rate: float
-
-
-class Row(NamedTuple):
-    """A row: a task with its fields."""
-
-    name: str
-    task: str
-    fields: Settings
 
 
 _ONE_BLOCK: Settings = {"d_model": 64, "block_dim": 64, "hidden": 0}
@@ -68,12 +60,12 @@ NUM_RANDOM = 10
 """Random languages of six states and two symbols."""
 
 ROWS = (
-    *(Row(language.row, language.task, language.fields) for language in LANGUAGES),
-    Row("Arithmetic, leading +", "modular-arithmetic", {"leading_plus": True}),
-    Row("Arithmetic, left to right", "left-to-right-arithmetic", {}),
-    *(Row(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
+    *LANGUAGES,
+    Language("Arithmetic, leading +", "modular-arithmetic", {"leading_plus": True}),
+    Language("Arithmetic, left to right", "left-to-right-arithmetic", {}),
+    *(Language(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
     *(
-        Row(f"random {seed}", "random-language", {"num_states": 6, "num_symbols": 2, "seed": seed})
+        Language(f"random {seed}", "random-language", {"num_states": 6, "num_symbols": 2, "seed": seed})
         for seed in range(NUM_RANDOM)
     ),
 )
@@ -131,7 +123,7 @@ PUBLISHED: Mapping[tuple[str, str], str] = {
 }
 """What papers print of these models on these tasks, with final answers supervised, and by which protocol."""
 
-HELD_OUT = Row("Sum(5)", "sum", {"modulus": 5})
+HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
 """The task that chooses learning rates; the leaderboard itself does not have it."""
 
 _ABOUT_RUNS = (
@@ -145,10 +137,10 @@ def entrant_cells(entrant: Entrant, scale: Scale) -> list[Cell]:
     """All cells of a column, both supervisions."""
     return [
         Cell(
-            row.name,
+            row.row,
             entrant.column,
             _specs(entrant, row, supervision, scale, SEEDS),
-            published=PUBLISHED.get((row.name, entrant.column), "") if supervision == "last" else "",
+            published=PUBLISHED.get((row.row, entrant.column), "") if supervision == "last" else "",
             part=part,
         )
         for part, supervision in SUPERVISIONS.items()
@@ -172,7 +164,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             f"Budget, the same for all: {_ABOUT_RUNS}.",
             "Learning rate: one for each model, by `leaderboard/rates`: of "
             f"{', '.join(f'{rate:g}' for rate in RATES)} the one with the lowest final training loss on "
-            f"{HELD_OUT.name}, which is not in the table.",
+            f"{HELD_OUT.row}, which is not in the table.",
             "Published numbers of these models come from a hundred to a thousand times as many symbols, and are often "
             "the best of several checkpoints, rates or seeds.",
             "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
@@ -197,13 +189,13 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     return Experiment(
         title="Learning rates of the leaderboard",
         about=(
-            f"Each model on {HELD_OUT.name}, answers to all prefixes, one seed, at {len(RATES)} learning rates. The "
+            f"Each model on {HELD_OUT.row}, answers to all prefixes, one seed, at {len(RATES)} learning rates. The "
             "lowest loss at the end of training chooses; nothing measured beyond the training lengths does."
         ),
         notes=(f"As in `leaderboard`: {_ABOUT_RUNS}.",),
         cells=[
             Cell(
-                HELD_OUT.name,
+                HELD_OUT.row,
                 entrant.column,
                 tuple(
                     spec
@@ -225,7 +217,9 @@ def leaderboard_rates(scale: Scale = "small") -> Experiment:
     return rates_of(ENTRANTS, scale)
 
 
-def _specs(entrant: Entrant, row: Row, supervision: str, scale: Scale, seeds: Sequence[int]) -> tuple[RunSpec, ...]:
+def _specs(
+    entrant: Entrant, row: Language, supervision: str, scale: Scale, seeds: Sequence[int]
+) -> tuple[RunSpec, ...]:
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
     # The strings of smoke runs are too short for all elements of S_5.
     kind = "legal" if scale == "smoke" else "mostly-balanced"
