@@ -12,6 +12,9 @@ STEPS, BATCH_SIZE, SEEDS = 1_000, 64, (0, 1, 2)
 RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 """The learning rates of which each model has one, the same on all tasks."""
 
+MEAN_LENGTH = 20
+"""Of a training string: lengths are short ones at first and long ones in the end."""
+
 SUPERVISIONS: Mapping[str, str] = {"last answer": "last", "all prefixes": "prefix"}
 
 
@@ -127,9 +130,10 @@ HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
 """The task that chooses learning rates; the leaderboard itself does not have it."""
 
 _ABOUT_RUNS = (
-    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn (at most "
-    f"{STEPS * BATCH_SIZE * 20.5 / 1e6:.1f} million symbols), a cosine schedule after 200 steps of warm-up, no weight "
-    "decay, no augmentation, width 64 and one layer (transformers: two) where a model does not say otherwise"
+    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn, short ones more "
+    f"often at first and long ones in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols), a "
+    "cosine schedule after 200 steps of warm-up, no weight decay, no augmentation, width 64 and one layer (transformers: "
+    "two) where a model does not say otherwise"
 )
 
 
