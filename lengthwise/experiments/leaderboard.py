@@ -130,10 +130,10 @@ HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
 """The task that chooses learning rates; the leaderboard itself does not have it."""
 
 _ABOUT_RUNS = (
-    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn, short ones more "
-    f"often at first and long ones in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols), a "
-    "cosine schedule after 200 steps of warm-up, no weight decay, no augmentation, width 64 and one layer (transformers: "
-    "two) where a model does not say otherwise"
+    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn, short ones "
+    f"more often at first and long ones in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million "
+    "symbols), a cosine schedule after 200 steps of warm-up, no weight decay, no augmentation, width 64 and one layer "
+    "(transformers: two) where a model does not say otherwise"
 )
 
 
