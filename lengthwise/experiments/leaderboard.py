@@ -78,7 +78,7 @@ _GRAZZI = (
     "Grazzi et al.: (accuracy - chance) / (1 - chance), best of 3 seeds (median), trained at 3-40, 40-256; expressions "
     "end in ="
 )
-_PD = "PD-SSM's paper: %, mean of 5 seeds (deviation), best checkpoint, trained at 3-40, 40-256; expressions end in ="
+_HOW = "%, mean of 5 seeds (deviation), best checkpoint, trained at 3-40, 40-256; expressions end in ="
 
 PUBLISHED: Mapping[tuple[str, str], str] = {
     **{
@@ -114,11 +114,11 @@ PUBLISHED: Mapping[tuple[str, str], str] = {
         for column, printed in columns.items()
     },
     **{
-        (row, column): f"{printed} ({_PD})"
-        for column, row_entries in {
-            "PD-SSM": ("99.5 (.7)", "99.7 (.3)", "96.2 (3.4)", "99.9 (.1)"),
-            "linear CDE": ("99.8", "85.9", "54.0", "95.3"),
-        }.items()
+        (row, column): f"{printed} ({paper}'s paper: {_HOW})"
+        for column, paper, row_entries in (
+            ("PD-SSM", "PD-SSM", ("99.5 (.7)", "99.7 (.3)", "96.2 (3.4)", "99.9 (.1)")),
+            ("linear CDE", "SLiCE", ("99.8", "85.9", "54.0", "95.3")),
+        )
         for row, printed in zip(
             ("Cycle Navigation", "Even Pairs", "Modular Arithmetic", "Parity"), row_entries, strict=True
         )
@@ -169,8 +169,8 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "Learning rate: one for each model, by `leaderboard/rates`: of "
             f"{', '.join(f'{rate:g}' for rate in RATES)} the one with the lowest final training loss on "
             f"{HELD_OUT.row}, which is not in the table.",
-            "Published numbers of these models come from a hundred to a thousand times as many symbols, and are often "
-            "the best of several checkpoints, rates or seeds.",
+            "Published numbers of these models come from 200 to 2,000 times as many symbols, and are often the best of "
+            "several checkpoints, rates or seeds.",
             "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
             "Delétang et al., Fan et al.), with a + in front (Chi et al.), and from left to right (Butoi et al.). "
             "Others (Grazzi et al., PD-SSM, SLiCE) write an = at the end, which asks the same question a symbol later.",
