@@ -32,8 +32,9 @@ def random_languages(scale: Scale = "small") -> Experiment:
             f"The languages: task `random-language` with {NUM_STATES} states, {NUM_SYMBOLS} symbols and the seeds 0 to "
             f"{count - 1}; minimal automata, uniform but for those that are trivial or forget (see the page on random "
             "languages). One net a language, from seed 0.",
-            "*Interval*: Student's, over languages. It holds for this family, of which each language is a fair draw, "
-            "and for one training seed; that a score cannot exceed 1 makes it approximate.",
+            "Intervals: of the mean Student's, which is approximate for scores that cannot exceed 1; of the share "
+            "proved Wilson's. They hold for this family, of which each language is a fair draw, and for one seed of "
+            "training.",
             f"Training: 2,000 steps on strings of 39 or 40 symbols with the answers to all prefixes. The net: one "
             f"block of {BLOCK} x {BLOCK} for each symbol, whose columns end as one-hot vectors; ten times as many "
             "states as the languages have.",

@@ -214,7 +214,17 @@ _REST = (
         ),
         "0.8 ms; 2 ms",
     ),
-    Claim("Limitations (a)", "Average over random regular languages."),
+    Claim(
+        "Limitations (a)",
+        "Average over random regular languages.",
+        Stated(
+            "not decided",
+            "results/linear-rnn-random-languages.md",
+            command="lengthwise reproduce linear-rnn/random-languages",
+            numbers=(TableNumber("results/linear-rnn-random-languages.md", "mean", ("6 states, 2 symbols",)),),
+            why="the paper leaves it open; mean over 50 languages of one dense block with one-hot columns",
+        ),
+    ),
     Claim("Limitations (b)", "At least as good on language as earlier linear RNNs."),
     Claim("Limitations (c)", "Harder problems need larger blocks, or more layers of the same."),
     Claim(

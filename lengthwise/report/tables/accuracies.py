@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from lengthwise.evaluation.interval import mean_interval
+from lengthwise.evaluation.interval import mean_interval, wilson_interval
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
@@ -16,8 +16,11 @@ from lengthwise.runs.pools.outcome import Outcome
 
 COLUMNS = {
     "mean": "mean over runs and lengths of the accuracy of the final answer",
-    "interval": "a 95 % interval for the mean over all tasks of the kind that the cell's were drawn from",
-    "proved": "runs whose net is proved right at every length",
+    "interval": (
+        "a 95 % interval for the mean over all tasks of the kind that the cell's were drawn from; none where all "
+        "scores are the same, since that does not say how far apart others would be"
+    ),
+    "proved": "runs whose net is proved right at every length, with a 95 % interval for their share of all such tasks",
     "lowest": "the lowest accuracy of any run at any length",
     "best run": "the highest mean over lengths of any run",
     "solved": "runs without a single error at the lengths scored",
@@ -119,10 +122,18 @@ def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]
     """The interval of the mean and the share proved, where a cell's runs are of tasks drawn at random; else nothing."""
     if len({spec.task for spec in cell.specs}) == 1 or len(means) < 2:
         return NOTHING, NOTHING
-    low, high = mean_interval(means)
-    interval = f"{percent(max(0.0, low))} to {percent(min(1.0, high))}"
+    interval = NOTHING if len(set(means)) == 1 else _range(mean_interval(means))
     levels = [result.certificate.level for result in results if result.certificate]
-    return interval, f"{levels.count('proved')} of {len(levels)}" if levels else NOTHING
+    if not levels:
+        return interval, NOTHING
+    proved = levels.count("proved")
+    return interval, f"{proved} of {len(levels)} ({_range(wilson_interval(proved, len(levels)))})"
+
+
+def _range(interval: tuple[float, float]) -> str:
+    """An interval for a share."""
+    low, high = interval
+    return f"{percent(max(0.0, low))} to {percent(min(1.0, high))}"
 
 
 def _best_tests(results: Sequence[RunResult]) -> tuple[str, str]:

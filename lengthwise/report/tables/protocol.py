@@ -1,5 +1,6 @@
 """How the numbers were measured, in a sentence for each part of the evaluation."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from lengthwise.evaluation.interval import wilson_interval
@@ -9,6 +10,9 @@ from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.runs import RunRow
 from lengthwise.runs.folder import RunResult
+
+MAX_LISTED = 10
+"""Tasks of one name whose levels of chance are told one by one."""
 
 
 def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
@@ -65,7 +69,18 @@ def _structured(lengths: Sequence[LongLength]) -> str:
 
 def _chance(by_task: dict[str, list[LengthPoint]]) -> str:
     levels = []
-    for task, points in by_task.items():
+    for task, points in _families(by_task).items():
         low, high = min(point.baseline for point in points), max(point.baseline for point in points)
         levels.append(f"{task} {percent(low)}" + (f" to {percent(high)}" if percent(high) != percent(low) else ""))
     return f"The best constant answer would score: {', '.join(levels)}."
+
+
+def _families(by_task: dict[str, list[LengthPoint]]) -> dict[str, list[LengthPoint]]:
+    """Tasks of one name count as one where there are more than `MAX_LISTED` of them."""
+    count = Counter(task.split()[0] for task in by_task)
+    families: dict[str, list[LengthPoint]] = {}
+    for task, points in by_task.items():
+        name = task.split()[0]
+        title = f"{name} ({count[name]} of them)" if count[name] > MAX_LISTED else task
+        families.setdefault(title, []).extend(points)
+    return families
