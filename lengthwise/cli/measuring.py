@@ -52,7 +52,7 @@ def evaluate(
         return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, protocol, seed, csv)
     if split != "test":
         raise ValueError(f"split: expected test for {stored.task.name}, which is no text, got {split}; leave it out")
-    task, requested, run = stored.task, parse_lengths(lengths or "41-500"), stored.run
+    task, requested, run = stored.task, parse_lengths("41-500" if lengths is None else lengths), stored.run
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
     console = Output()
     with measuring_display(console) as set_progress:
@@ -99,7 +99,7 @@ def _evaluate_text(
     from lengthwise.report.tables.perplexities import curve_table, perplexity_csv
 
     console = Output()
-    chunks = parse_lengths(lengths or ",".join(map(str, CHUNK_LENGTHS)))
+    chunks = parse_lengths(",".join(map(str, CHUNK_LENGTHS)) if lengths is None else lengths)
     with measuring_display(console) as set_progress:
         curve = perplexity_curve(
             stored.model, task, chunks, num_chunks=num_chunks, split=split, seed=seed, set_progress=set_progress
@@ -119,6 +119,8 @@ def check_writable(file: Path) -> None:
     """Raise a ValueError where a file cannot be written, before the work whose result it is to hold."""
     if file.is_dir():
         raise ValueError(f"{file}: expected a file to write, got a folder; name a file in it")
+    if (taken := next((path for path in file.parents if path.exists()), file.parent)).is_file():
+        raise ValueError(f"{file}: expected a file in a folder, but {taken} is a file; name a folder")
     file.parent.mkdir(parents=True, exist_ok=True)
 
 
@@ -133,9 +135,15 @@ def predict(
     sample: Annotated[
         int, Parameter(converter=whole_number, help="Of a language model: write a text of up to that many tokens.")
     ] = 0,
-    prompt: Annotated[str, Parameter(help="With --sample: what the text goes on from; it is not repeated.")] = "",
-    temperature: Annotated[float, Parameter(help="With --sample: below 1 likelier tokens; 0 the likeliest.")] = 1.0,
-    seed: Annotated[int, Parameter(converter=whole_number, help="With --sample: seed of the tokens.")] = 0,
+    prompt: Annotated[
+        str | None, Parameter(help="With --sample: what the text goes on from; it is not repeated.")
+    ] = None,
+    temperature: Annotated[
+        float | None, Parameter(help="With --sample: below 1 likelier tokens; 0 the likeliest; 1 if not given.")
+    ] = None,
+    seed: Annotated[
+        int | None, Parameter(converter=whole_number, help="With --sample: seed of the tokens; 0 if not given.")
+    ] = None,
     device: Device = "cpu",
 ) -> int:
     """Answer strings, a line each: the model's answer, the probability it gives, and what the task says is right.
@@ -150,13 +158,16 @@ def predict(
         raise ValueError(
             f"texts: expected strings to answer or --sample, one of the two, got {'both' if sample else 'neither'}"
         )
+    for option, value in {"prompt": prompt, "temperature": temperature, "seed": seed}.items():
+        if value is not None and not sample:
+            raise ValueError(f"{option}: expected none without --sample, got {value}; leave it out or add --sample 200")
     stored = load_stored(model, device)
     if (run := stored.run) is not None and not run.is_trained:
         sys.stderr.write(f"lengthwise: {model}: weights {run.steps_text}; `lengthwise resume {model}` goes on\n")
     if sample:
-        draws = generator_for(seed, "sampled text")
+        draws, heat = generator_for(seed or 0, "sampled text"), 1.0 if temperature is None else temperature
         text = sample_text(
-            stored.model, stored.task, prompt, num_tokens=sample, temperature=temperature, generator=draws
+            stored.model, stored.task, prompt or "", num_tokens=sample, temperature=heat, generator=draws
         )
         sys.stdout.write(f"{text}\n")
         return 0

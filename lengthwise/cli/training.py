@@ -57,6 +57,10 @@ def train(
 
     if budget is not None and until is None:
         raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
+    if seeds is not None and seed:
+        raise ValueError(f"seed: expected none next to --seeds, got {seed}; leave one of the two out")
+    if seeds is not None and parallel is not None:
+        raise ValueError(f"parallel: expected none next to --seeds, got {parallel!r}; train one run, with --seed")
     settings = given.read()
     seconds = BUDGET if budget is None else budget
     specs = [

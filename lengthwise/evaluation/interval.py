@@ -7,6 +7,9 @@ from statistics import fmean, stdev
 QUANTILE = 1.959963984540054
 """Below it lie 97.5 % of the standard normal distribution."""
 
+ROUNDING = 1e-12
+"""Values whose mean is known better than this, relative to it, differ by rounding alone: 0.4 - 0.3 and 0.3 - 0.2 do."""
+
 
 def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
     """Wilson's 95 % score interval for a proportion: the p with |num_correct/n - p| <= z sqrt(p (1-p) / n).
@@ -74,7 +77,8 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
 def difference_from_zero(values: Sequence[float]) -> float:
     """p of Student's two-sided test that the mean which 2 values or more were drawn around is 0; NaN for fewer.
 
-    It is NaN, too, for values that are all the same and not 0: they do not say how far apart others would be.
+    It is NaN, too, for values that are all the same, up to rounding, and not 0: they do not say how far apart others
+    would be.
 
     Example:
         >>> f"{difference_from_zero([1.0, 3.0]):.4f}", difference_from_zero([0.0, 0.0])
@@ -83,7 +87,7 @@ def difference_from_zero(values: Sequence[float]) -> float:
     if len(values) < 2:
         return math.nan
     mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
-    if error == 0:
+    if error <= ROUNDING * abs(mean):
         return 1.0 if mean == 0 else math.nan
     from scipy.special import stdtr
 

@@ -103,7 +103,9 @@ def make_spec(
     """
     task_class, model_class = TASKS[task], MODELS[model]
     goal = None if until is None else parse_goal(until)
-    recipe = _preset(model_class, preset or task_class.default_preset or None, until=goal is not None)
+    recipe = _preset(
+        model_class, (task_class.default_preset or None) if preset is None else preset, until=goal is not None
+    )
     if issubclass(task_class, VectorTask):
         check_accepts_vectors(model_class)
     base: Settings = {"train": recipe.train, "model": recipe.models.get(model, {})}

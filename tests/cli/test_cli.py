@@ -240,6 +240,12 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             ["train", "parity", "gru", "--seeds", "0-99999"],
             "--seeds: expected 1 to 1,000 seeds in order",
         ),
+        (["train", "parity", "gru", "--seeds", "0", "--seed", "3"], "--seed: expected none next to --seeds, got 3"),
+        (["train", "parity", "gru", "--seeds", "0", "--parallel", "ddp"], "--parallel: expected none next to --seeds"),
+        (["train", "parity", "gru", "--preset", ""], "unknown preset ''"),
+        (["predict", "nowhere", "a", "--temperature", "nan"], "--temperature: expected none without --sample, got nan"),
+        (["predict", "nowhere", "a", "--prompt", ""], "--prompt: expected none without --sample"),
+        (["predict", "nowhere", "a", "--seed", "0"], "--seed: expected none without --sample, got 0"),
         (
             ["train", "parity", "regular-gpt", "--seed", "-1"],
             "lengthwise: --seed: expected a whole number of at least 0, got -1",
@@ -312,6 +318,8 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
         (["evaluate", "{run}", "--strings", "0"], "--strings: expected 1 to 1,000,000, got 0"),
         (["evaluate", "{run}", "--strings", "9" * 20], "--strings: expected 1 to 1,000,000, got 999"),
         (["evaluate", "{run}", "--csv", "{run}"], "expected a file to write, got a folder"),
+        (["evaluate", "{run}", "--csv", "{run}/run.json/a"], "run.json is a file; name a folder"),
+        (["evaluate", "{run}", "--lengths", ""], "--lengths: expected lengths and ranges such as 41-500,1000, got ''"),
     ],
 )
 def test_mistakes_about_a_run(arguments, sentence, trained, capsys) -> None:

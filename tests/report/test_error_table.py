@@ -187,6 +187,7 @@ def test_p_values_are_students_and_corrected_by_holm() -> None:
     assert difference_from_zero([-1.0, -3.0]) == difference_from_zero([1.0, 3.0])
     assert difference_from_zero([0.0, 0.0]) == 1.0
     assert math.isnan(difference_from_zero([2.0, 2.0])), "no spread says nothing of other seeds"
+    assert math.isnan(difference_from_zero([0.4 - 0.3, 0.3 - 0.2])), "gaps that differ by rounding have no spread"
     assert math.isnan(difference_from_zero([1.0]))
     low, _ = mean_interval(values := [0.2, 0.5, 0.3])
     assert difference_from_zero([value - low for value in values]) == pytest.approx(0.05)
