@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from lengthwise.conventions import Diverged
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.runs.spec import RunSpec
@@ -19,8 +20,13 @@ class Outcome(NamedTuple):
 
 def finished(specs: Sequence[RunSpec], root: Path, plans: Sequence[EvaluationPlan]) -> list[Outcome]:
     """What is there already: the results that were measured by their run's plan, or one that has all of it."""
-    results = [RunFolder(root / spec.id).read_result() for spec in specs]
-    return [
-        Outcome(spec, result) if result and result.plan.covers(plan) else Outcome(spec, None, "not run yet")
-        for spec, result, plan in zip(specs, results, plans, strict=True)
-    ]
+    return [_outcome(spec, RunFolder(root / spec.id), plan) for spec, plan in zip(specs, plans, strict=True)]
+
+
+def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
+    result = folder.read_result()
+    if result and result.plan.covers(plan):
+        return Outcome(spec, result)
+    status = folder.read_status()
+    diverged = result is None and status.status == "diverged"
+    return Outcome(spec, None, f"{Diverged.__name__}: {status.message}" if diverged else "not run yet")

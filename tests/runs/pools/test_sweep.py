@@ -10,8 +10,9 @@ import pytest
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.execute import Interrupted, Progress
-from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.folder import RunFolder, RunStatus
 from lengthwise.runs.pools import folder_progress, sweep, worker
+from lengthwise.runs.pools.outcome import finished
 from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.pools.worker import SweepFile, execute_job, job, sweep_file
 from lengthwise.runs.spec import RunSpec, make_spec
@@ -132,3 +133,13 @@ def test_a_file_system_that_fails_for_once_ends_no_sweep(tmp_path: Path, monkeyp
             patch.setattr(Path, "open", fail)
             assert sweep.is_there()
     assert not SweepFile(sweep.path).is_there()
+
+
+def test_what_diverged_is_not_called_not_run(tmp_path: Path) -> None:
+    """A page that is made again without running anything says what the one before said."""
+    specs = [make_spec("parity", "rnn", {}, seed=seed) for seed in range(2)]
+    folder = RunFolder(tmp_path / specs[0].id)
+    folder.create(specs[0])
+    folder.write_status(RunStatus(status="diverged", step=7, message="training diverged at step 8: loss nan"))
+    outcomes = finished(specs, tmp_path, [EvaluationPlan()] * 2)
+    assert [o.reason for o in outcomes] == ["Diverged: training diverged at step 8: loss nan", "not run yet"]
