@@ -1,6 +1,5 @@
 """The layer of DeltaNet and of its kin with gates and with products of Householder matrices."""
 
-import math
 from typing import Literal
 
 import torch
@@ -8,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.initialization import draw_linears
+from lengthwise.layers.initialization import draw_linears, draw_steps
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.delta_rule import delta_rule
@@ -19,8 +18,7 @@ MAX_STRENGTH: dict[Eigenvalues, float] = {"signed": 2.0, "positive": 1.0}
 """The largest b of I - b k k^T, whose eigenvalues are 1 and 1 - b."""
 
 MAX_DECAY_RATE = 16.0
-MIN_STEP, MAX_STEP = 1e-3, 1e-1
-"""Decays exp(-rate step) at the start of training: rates uniform up to the first, steps log-uniform between these."""
+"""Of decays exp(-rate step) at the start of training: rates are uniform up to it, steps as `draw_steps` has them."""
 
 NORM_FLOOR = 1e-12
 """The smallest length that keys are divided by; others are exact, so that reflections do not shrink states."""
@@ -82,10 +80,9 @@ class DeltaNetLayer(RecurrentLayer):
             self.convolution.reset_parameters(generator)
         if self.decay is not None and self.log_rate is not None:
             nn.init.uniform_(self.log_rate, 1e-3, MAX_DECAY_RATE, generator=generator)
-            nn.init.uniform_(self.decay.bias, math.log(MIN_STEP), math.log(MAX_STEP), generator=generator)
             with torch.no_grad():
                 self.log_rate.log_()
-                self.decay.bias.exp_().expm1_().log_()  # softplus of it is the step
+            draw_steps(self.decay.bias, generator)
 
     def strengths(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M J H"]:
         """How far each sub-step moves what is held for its key: 1 replaces it, 2 reflects it."""

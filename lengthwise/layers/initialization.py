@@ -1,5 +1,6 @@
-"""How parameters are drawn where nothing better is known."""
+"""How parameters are drawn."""
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -17,3 +18,13 @@ def draw_uniformly(parameters: Iterable[Tensor], width: int, generator: torch.Ge
     """Draw parameters uniformly up to 1 / sqrt(width) in size."""
     for parameter in parameters:
         nn.init.uniform_(parameter, -(width**-0.5), width**-0.5, generator=generator)
+
+
+@torch.no_grad()
+def draw_steps(bias: Tensor, generator: torch.Generator) -> None:
+    """Draw biases whose softplus, a time step, is log-uniform from 0.001 to 0.1.
+
+    Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), by its code.
+    """
+    steps = bias.uniform_(math.log(1e-3), math.log(1e-1), generator=generator).exp()
+    bias.copy_(steps + (-torch.expm1(-steps)).log())  # the inverse of softplus

@@ -8,14 +8,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.initialization import draw_linears, draw_uniformly
+from lengthwise.layers.initialization import draw_linears, draw_steps, draw_uniformly
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
-
-MIN_STEP, MAX_STEP = 1e-3, 1e-1
-"""Between these the steps are that biases start with."""
 
 
 class SelectiveLayer(RecurrentLayer):
@@ -61,10 +58,7 @@ class SelectiveLayer(RecurrentLayer):
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Matrices uniform up to 1 / sqrt(inputs), steps log-uniform from 0.001 to 0.1, a learned start N(0, 1)."""
         draw_linears(self, generator)
-        bias = self.step_bias()
-        with torch.no_grad():
-            steps = bias.uniform_(math.log(MIN_STEP), math.log(MAX_STEP), generator=generator).exp()
-            bias.copy_(steps + (-torch.expm1(-steps)).log())  # the inverse of softplus
+        draw_steps(self.step_bias(), generator)
         if self.start is not None:
             nn.init.normal_(self.start, generator=generator)
         if self.convolution is not None and self.convolution_bias is not None:

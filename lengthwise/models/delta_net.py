@@ -1,11 +1,10 @@
 """DeltaNet, Gated DeltaNet and DeltaProduct."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import Field, model_validator
 
-from lengthwise.layers.delta_net import DeltaNetLayer
+from lengthwise.layers.delta_net import DeltaNetLayer, Eigenvalues
 from lengthwise.layers.feed_forward_layer import FeedForwardLayer
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.models.base import MAX_CONVOLUTION, MAX_WIDTH, MODELS, Width, check_divides_width
@@ -23,7 +22,7 @@ class DeltaNetConfig(StackedConfig):
 
     num_heads: Width = 4
     householders: int = Field(1, ge=1, le=MAX_WIDTH)
-    eigenvalues: Literal["signed", "positive"] = "signed"
+    eigenvalues: Eigenvalues = "signed"
     gated: bool = False
     conv: int = Field(0, ge=0, le=MAX_CONVOLUTION)
     mlp: int = Field(0, ge=0, le=MAX_WIDTH)

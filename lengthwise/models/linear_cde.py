@@ -1,11 +1,10 @@
 """Structured linear controlled differential equations: transitions that are linear in the input."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import model_validator
 
-from lengthwise.layers.linear_cde import LinearCDELayer
+from lengthwise.layers.linear_cde import LinearCDELayer, Structure
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.models.base import MODELS, Width, check_divides_width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
@@ -14,7 +13,7 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 class LinearCDEConfig(StackedConfig):
     """As `StackedConfig`; `structure`: `"block"`, of blocks of `block_dim`, or `"low-rank"`, diagonals plus `rank`."""
 
-    structure: Literal["block", "low-rank"] = "block"
+    structure: Structure = "block"
     block_dim: Width = 4
     rank: Width = 4
 

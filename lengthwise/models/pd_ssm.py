@@ -1,14 +1,14 @@
 """PD-SSM: transitions with one number in every column, chosen by the input."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import Field
 
 from lengthwise.layers.recurrent_layer import RecurrentLayer
-from lengthwise.layers.sparse_linear import PDSSMLayer
+from lengthwise.layers.sparse_linear import Diagonal, PDSSMLayer
 from lengthwise.models.base import MAX_WIDTH, MODELS, Width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+from lengthwise.ops.sparse_recurrence import Form
 
 
 class PDSSMConfig(StackedConfig):
@@ -20,9 +20,9 @@ class PDSSMConfig(StackedConfig):
 
     d_state: Width = 64
     num_matrices: int = Field(8, ge=1, le=MAX_WIDTH)
-    diagonal: Literal["full", "phase", "none"] = "full"
+    diagonal: Diagonal = "full"
     driven: bool = True
-    form: Literal["scatter", "gather"] = "scatter"
+    form: Form = "scatter"
 
 
 @MODELS.register("pd-ssm")
