@@ -10,7 +10,7 @@ import pytest
 import torch
 from checked_types import begin
 from command import handle_signals
-from cost import LIMIT, LONG, NOT_QUICK, cpu_seconds, deal, name_of, sampled, stop_fork_server
+from cost import LIMIT, LONG, NOT_QUICK, by_file, cpu_seconds, deal, largest, name_of, sampled, stop_fork_server
 from fewer_strings import draw_fewer_strings
 from hypothesis import settings
 from one_renderer import OneRenderer
@@ -96,7 +96,10 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """CPU seconds of all processes; tests that took more of them than they have a reason for. No test fails by them."""
+    """CPU seconds of all processes; tests that took more of them than they have a reason for. No test fails by them.
+
+    With `--durations=N`, also those of the N files and the N tests that took most; 0 is all.
+    """
     seconds: dict[str, float] = {}
     for report in terminalreporter.stats.get("", []):
         for name, value in report.user_properties:
@@ -105,7 +108,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for nodeid in sorted(seconds, key=seconds.__getitem__, reverse=True):
         if seconds[nodeid] > LIMIT and name_of(nodeid) not in LONG:
             terminalreporter.write_line(f"{nodeid} took {seconds[nodeid]:.1f} CPU s; give a reason in tests/cost.py")
-    terminalreporter.write_line(f"tests took {cpu_seconds():.0f} CPU s")
+    most = terminalreporter.config.getoption("durations")
+    for line in [] if most is None else largest(by_file(seconds), most) + largest(seconds, most):
+        terminalreporter.write_line(line)
+    terminalreporter.write_line(
+        f"tests took {cpu_seconds():.0f} CPU s, {sum(seconds.values()):.0f} without imports and collection"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -111,6 +111,21 @@ def deal(nodeids: list[str], num_workers: int) -> list[int]:
     return order + short[start:]
 
 
+def by_file(seconds: Mapping[str, float]) -> dict[str, float]:
+    """What each file's tests took together, fixtures included."""
+    sums: dict[str, float] = {}
+    for nodeid, value in seconds.items():
+        file = nodeid.partition("::")[0]
+        sums[file] = sums.get(file, 0.0) + value
+    return sums
+
+
+def largest(seconds: Mapping[str, float], count: int) -> list[str]:
+    """Lines for the largest of them, all with `count` 0."""
+    names = sorted(seconds, key=seconds.__getitem__, reverse=True)
+    return [f"{seconds[name]:7.1f} CPU s  {name}" for name in names[: count or None]]
+
+
 def cpu_seconds() -> float:
     """Of this process, of its children that have ended, and of the fork server with all that it has started."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
