@@ -178,7 +178,8 @@ def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], floa
         "```console\npython benchmarks/looped.py --save\n```",
         f"CPU time of a training step on edit distances with R={NUM_LOOPS}, one torch thread, the medians of 15 steps "
         "that the variants took in turn. *code* is the plain loop, whose norm has a gain of its own and whose "
-        "activation is a GELU instead of a SiLU; *control* differs from *timestep* in nothing but time.",
+        "activation is a GELU instead of a SiLU; *control* differs from *timestep* in time, and in the parameters that "
+        "make gains and gates of it.",
         markdown_table(header, rows),
         f"Memory: by how much one step raises the peak of a process. D={MEMORY_SIZE.d_model}, {MEMORY_SIZE.batch_size} "
         f"pairs of {MEMORY_SIZE.length} letters, segments of ten loops. *Gives back*: with "

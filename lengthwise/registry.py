@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -58,6 +59,8 @@ def extensions() -> list[str]:
 def load_extensions(paths: Iterable[str] | None = None) -> None:
     """Run Python files, by default those that `LENGTHWISE_EXTENSIONS` names, each once in a process.
 
+    One that has been imported otherwise, or is the program that runs, is not run again.
+
     Raises:
         ValueError: there is no such file, or it raises an exception.
     """
@@ -67,15 +70,19 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
         if path.suffix != ".py" or not path.is_file():
             raise ValueError(f"{EXTENSIONS}: expected Python files, got {path}, which is none; write its path")
         _loaded.add(path)  # before it runs: what it registers looks into registries, which load extensions
-        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if any(getattr(module, "__file__", None) == str(path) for module in list(sys.modules.values())):
+            continue
+        # A name that no other module has: `inspect` and `pickle` look for a class's module by its name.
+        spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", str(path)), path)
         assert spec is not None  # as its name ends in .py
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(path.stem, module)
+        sys.modules[spec.name] = module
         try:
             spec.loader.exec_module(module)
         except Exception as error:
             _loaded.discard(path)
+            del sys.modules[spec.name]
             raise ValueError(f"{path}: {type(error).__name__}: {error}") from error
 
 

@@ -108,7 +108,8 @@ def _attempt(
             return _prove(examination, reader, prover(), candidate, strings)
         except (ValueError, Diverged) as problem:
             reasons.append(str(problem))
-    reason = "; ".join(reasons) or f"no method of proof is registered for reader {reader.name!r}"
+    kind = type(examination.model).__name__
+    reason = "; ".join(reasons) or f"no method of proof is registered for a {kind} and reader {reader.name!r}"
     return examination.certificate("extracted", reason, candidate=candidate)
 
 

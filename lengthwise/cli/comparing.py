@@ -24,7 +24,7 @@ def compare(
         str | None, Parameter(help="With a task: how many seeds, as in 3 for 0-2, or which, as in 0,1 or 5-9.")
     ] = None,
     preset: Annotated[
-        str | None, Parameter(help="With a task: recipe of all models; by default each model's own.")
+        str | None, Parameter(help="With a task: recipe of all models; by default each model's own; `show` names it.")
     ] = None,
     given: Given = NOTHING_GIVEN,
     certificates: Annotated[bool, Parameter(help="With a task: certify each net, where that is possible.")] = True,

@@ -52,7 +52,7 @@ def memorize(
 ) -> int:
     """Write down the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
-    Of nets with W_x = 0 none is smaller, not even with a W_h of another order than the word's period; prove verifies
+    Of nets with W_x = 0 none is smaller, not even with a W_h of another order than the word's period; --prove verifies
     that without trust in the linear programs. With W_x a net may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below

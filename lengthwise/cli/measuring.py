@@ -186,7 +186,7 @@ def analyze(
     length: Annotated[int, Parameter(converter=whole_number, help="Symbols of each string.")] = 500,
     seed: StringSeed = 0,
 ) -> int:
-    """Write one HTML page about the inside of a trained run: its states in clusters, and how far back it looks."""
+    """Write one HTML page about the inside of a trained RegularGPT: its states in clusters, how far back it looks."""
     from lengthwise.report.pages.analysis import write_analysis
     from lengthwise.runs.folder import load_run
 

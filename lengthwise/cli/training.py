@@ -26,7 +26,7 @@ def train(
     /,
     *,
     preset: Annotated[
-        str | None, Parameter(help="Recipe to start from; by default the model's own: fast, recurrent or plain.")
+        str | None, Parameter(help="Recipe to start from; by default the model's own; `show` names it.")
     ] = None,
     given: Given = NOTHING_GIVEN,
     seed: Seed = 0,

@@ -139,7 +139,7 @@ def perplexity_curve(
 
     Errors: no length, one below 2 or above the split's, or no chunk is a ValueError.
 
-    Source: Chi et al. (2023), section 4.3: the last tokens of 1,000 random chunks.
+    Source: Chi et al. (2023), section 6: the last tokens of 1,000 random chunks.
     Differs from the source: all lengths and models have the same last tokens.
     """
     in_order = sorted(set(lengths))

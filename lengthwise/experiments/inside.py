@@ -57,7 +57,7 @@ def inside(scale: Scale = "small") -> Experiment:
             "trained without noise or pads by its own preset; each with a check: whether clusters of states are the "
             "elements of the task's monoid, and whether the answer changes when a symbol does. For a group every "
             "position matters alike; gradients need not say so. `lengthwise analyze RUN` makes an interactive page of "
-            "this kind of any run."
+            "this kind of any RegularGPT of thickness 1."
         ),
         notes=(
             "Preset `fast` puts noise on states and compares those of a string with and without pads (consistency): "

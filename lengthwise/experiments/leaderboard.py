@@ -5,12 +5,15 @@ from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
-from lengthwise.experiments.languages import LANGUAGES
+from lengthwise.experiments.languages import LANGUAGES, Language
 from lengthwise.runs.spec import RunSpec, Settings
 
 STEPS, BATCH_SIZE, SEEDS = 1_000, 64, (0, 1, 2)
 RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 """The learning rates of which each model has one, the same on all tasks."""
+
+MEAN_LENGTH = 20
+"""Of a training string: lengths are short ones at first and long ones in the end."""
 
 SUPERVISIONS: Mapping[str, str] = {"last answer": "last", "all prefixes": "prefix"}
 
@@ -22,14 +25,6 @@ class Entrant(NamedTuple):
     model: str
     settings: Settings
     rate: float
-
-
-class Row(NamedTuple):
-    """A row: a task with its fields."""
-
-    name: str
-    task: str
-    fields: Settings
 
 
 _ONE_BLOCK: Settings = {"d_model": 64, "block_dim": 64, "hidden": 0}
@@ -68,12 +63,12 @@ NUM_RANDOM = 10
 """Random languages of six states and two symbols."""
 
 ROWS = (
-    *(Row(language.row, language.task, language.fields) for language in LANGUAGES),
-    Row("Arithmetic, leading +", "modular-arithmetic", {"leading_plus": True}),
-    Row("Arithmetic, left to right", "left-to-right-arithmetic", {}),
-    *(Row(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
+    *LANGUAGES,
+    Language("Arithmetic, leading +", "modular-arithmetic", {"leading_plus": True}),
+    Language("Arithmetic, left to right", "left-to-right-arithmetic", {}),
+    *(Language(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
     *(
-        Row(f"random {seed}", "random-language", {"num_states": 6, "num_symbols": 2, "seed": seed})
+        Language(f"random {seed}", "random-language", {"num_states": 6, "num_symbols": 2, "seed": seed})
         for seed in range(NUM_RANDOM)
     ),
 )
@@ -83,7 +78,7 @@ _GRAZZI = (
     "Grazzi et al.: (accuracy - chance) / (1 - chance), best of 3 seeds (median), trained at 3-40, 40-256; expressions "
     "end in ="
 )
-_PD = "PD-SSM's paper: %, mean of 5 seeds (deviation), best checkpoint, trained at 3-40, 40-256; expressions end in ="
+_HOW = "%, mean of 5 seeds (deviation), best checkpoint, trained at 3-40, 40-256; expressions end in ="
 
 PUBLISHED: Mapping[tuple[str, str], str] = {
     **{
@@ -119,11 +114,11 @@ PUBLISHED: Mapping[tuple[str, str], str] = {
         for column, printed in columns.items()
     },
     **{
-        (row, column): f"{printed} ({_PD})"
-        for column, row_entries in {
-            "PD-SSM": ("99.5 (.7)", "99.7 (.3)", "96.2 (3.4)", "99.9 (.1)"),
-            "linear CDE": ("99.8", "85.9", "54.0", "95.3"),
-        }.items()
+        (row, column): f"{printed} ({paper}'s paper: {_HOW})"
+        for column, paper, row_entries in (
+            ("PD-SSM", "PD-SSM", ("99.5 (.7)", "99.7 (.3)", "96.2 (3.4)", "99.9 (.1)")),
+            ("linear CDE", "SLiCE", ("99.8", "85.9", "54.0", "95.3")),
+        )
         for row, printed in zip(
             ("Cycle Navigation", "Even Pairs", "Modular Arithmetic", "Parity"), row_entries, strict=True
         )
@@ -131,13 +126,14 @@ PUBLISHED: Mapping[tuple[str, str], str] = {
 }
 """What papers print of these models on these tasks, with final answers supervised, and by which protocol."""
 
-HELD_OUT = Row("Sum(5)", "sum", {"modulus": 5})
+HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
 """The task that chooses learning rates; the leaderboard itself does not have it."""
 
 _ABOUT_RUNS = (
-    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn (at most "
-    f"{STEPS * BATCH_SIZE * 20.5 / 1e6:.1f} million symbols), a cosine schedule after 200 steps of warm-up, no weight "
-    "decay, no augmentation, width 64 and one layer (transformers: two) where a model does not say otherwise"
+    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn, short ones "
+    f"more often at first and long ones in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million "
+    "symbols), a cosine schedule after 200 steps of warm-up, no weight decay, no augmentation, width 64 and one layer "
+    "(transformers: two) where a model does not say otherwise"
 )
 
 
@@ -145,10 +141,10 @@ def entrant_cells(entrant: Entrant, scale: Scale) -> list[Cell]:
     """All cells of a column, both supervisions."""
     return [
         Cell(
-            row.name,
+            row.row,
             entrant.column,
             _specs(entrant, row, supervision, scale, SEEDS),
-            published=PUBLISHED.get((row.name, entrant.column), "") if supervision == "last" else "",
+            published=PUBLISHED.get((row.row, entrant.column), "") if supervision == "last" else "",
             part=part,
         )
         for part, supervision in SUPERVISIONS.items()
@@ -172,9 +168,9 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             f"Budget, the same for all: {_ABOUT_RUNS}.",
             "Learning rate: one for each model, by `leaderboard/rates`: of "
             f"{', '.join(f'{rate:g}' for rate in RATES)} the one with the lowest final training loss on "
-            f"{HELD_OUT.name}, which is not in the table.",
-            "Published numbers of these models come from a hundred to a thousand times as many symbols, and are often "
-            "the best of several checkpoints, rates or seeds.",
+            f"{HELD_OUT.row}, which is not in the table.",
+            "Published numbers of these models come from 200 to 2,000 times as many symbols, and are often the best of "
+            "several checkpoints, rates or seeds.",
             "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
             "Delétang et al., Fan et al.), with a + in front (Chi et al.), and from left to right (Butoi et al.). "
             "Others (Grazzi et al., PD-SSM, SLiCE) write an = at the end, which asks the same question a symbol later.",
@@ -197,13 +193,13 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     return Experiment(
         title="Learning rates of the leaderboard",
         about=(
-            f"Each model on {HELD_OUT.name}, answers to all prefixes, one seed, at {len(RATES)} learning rates. The "
+            f"Each model on {HELD_OUT.row}, answers to all prefixes, one seed, at {len(RATES)} learning rates. The "
             "lowest loss at the end of training chooses; nothing measured beyond the training lengths does."
         ),
         notes=(f"As in `leaderboard`: {_ABOUT_RUNS}.",),
         cells=[
             Cell(
-                HELD_OUT.name,
+                HELD_OUT.row,
                 entrant.column,
                 tuple(
                     spec
@@ -225,7 +221,9 @@ def leaderboard_rates(scale: Scale = "small") -> Experiment:
     return rates_of(ENTRANTS, scale)
 
 
-def _specs(entrant: Entrant, row: Row, supervision: str, scale: Scale, seeds: Sequence[int]) -> tuple[RunSpec, ...]:
+def _specs(
+    entrant: Entrant, row: Language, supervision: str, scale: Scale, seeds: Sequence[int]
+) -> tuple[RunSpec, ...]:
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
     # The strings of smoke runs are too short for all elements of S_5.
     kind = "legal" if scale == "smoke" else "mostly-balanced"

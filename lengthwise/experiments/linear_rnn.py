@@ -47,7 +47,7 @@ BASELINES: dict[str, tuple[str, Settings]] = {
     "LRU": ("diagonal-linear-rnn", {"transitions": "constant"}),
     "Diagonal, eq. (3)": ("diagonal-linear-rnn", {"transitions": "input-dependent"}),
 }
-"""The linear recurrences that the paper names: section 2, eq. (2) to (4), and sections 4.2 and 4.3."""
+"""The linear recurrences that the paper names: section 2, eq. (2) to (4), and section 4.3."""
 
 _AT_PAPER_SCALE = ("Ours", "Ours, eq. (5)-(6)")
 FIT = (40, 0.99)

@@ -79,7 +79,7 @@ def chunks(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT: chunk sizes mixed, and chosen by pilots",
         about=(
-            "Chi et al. (2023) choose the chunk size by hand and name that as a limitation (section 5). Preset `fast` "
+            "Chi et al. (2023) choose the chunk size by hand and name that as a limitation. Preset `fast` "
             "with chunks of one size, with four symbols and then two states at a time (*C=4, then 2*), and with the "
             "size that short pilots choose by their training loss. Two seeds, D=64, 6,000 steps for all; measured at "
             "41-500 with final weights."

@@ -13,7 +13,7 @@ class Language(Preset):
         decay 0.1, gradients clipped at 1, a linear warm-up, then a cosine. Sizes, steps and rate are ours.
     """
 
-    source = "nanoGPT's optimizer, as in Chi et al. (2023), section 4.3; sizes ours"
+    source = "nanoGPT's optimizer, as in Chi et al. (2023), section 6; sizes ours"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

@@ -9,7 +9,7 @@ from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
 class Xu2024(Preset):
     """Looped transformers as in Xu and Sato (2024): AdamW, 781,250 steps, one warm-up in twenty.
 
-    These are 100 passes over 1,000,000 strings; here strings are always drawn again.
+    These are 100 passes over 1,000,000 strings; here strings are drawn again unless `train.num_examples` says how many.
 
     The length is that of the problem and has to be given.
 

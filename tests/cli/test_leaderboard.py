@@ -1,7 +1,11 @@
 """A model of one's own on the leaderboard, and files of users that are loaded as if they were the package's."""
 
 import csv
+import importlib
+import inspect
 import os
+import pickle
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,3 +91,28 @@ def test_files_of_users_are_loaded_once_and_fail_in_a_sentence(tmp_path: Path, m
     for _ in range(2):
         with pytest.raises(ValueError, match=r"broken.py: ZeroDivisionError: division by zero"):
             load_extensions()
+
+
+def test_a_file_named_as_another_module_is_its_own(tmp_path: Path, monkeypatch) -> None:
+    """Classes of two such files are two, and their source is there to read."""
+    for folder, words in (("a", "one"), ("b", "two")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "json.py").write_text(
+            f"from lengthwise import MODELS\nclass Net:\n    '{words}'\nMODELS.kinds.append(Net)\n"
+        )
+    files = [str(tmp_path / folder / "json.py") for folder in "ab"]
+    monkeypatch.setattr(MODELS, "kinds", [], raising=False)
+    load_extensions(files)
+    assert [inspect.getsourcefile(kind) for kind in MODELS.kinds] == files
+    assert [pickle.loads(pickle.dumps(kind)) for kind in MODELS.kinds] == MODELS.kinds
+    assert "dumps" in vars(sys.modules["json"])
+
+
+def test_a_module_of_users_that_was_imported_is_not_run_again(tmp_path: Path, monkeypatch) -> None:
+    name = f"imported_{os.getpid()}"
+    (tmp_path / f"{name}.py").write_text("import os\nos.environ['COUNT'] = str(int(os.environ['COUNT']) + 1)\n")
+    monkeypatch.setenv("COUNT", "0")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module(name)
+    load_extensions([str(tmp_path / f"{name}.py")])
+    assert os.environ["COUNT"] == "1"

@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.certificate import Level
 from lengthwise.certification.evidence.enclosures import EnclosureEvidence
 from lengthwise.certification.proofs.affine import ROUNDING, Affine
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finer_extractions, finite_or_none
@@ -312,12 +311,8 @@ class EnclosureProver(Prover):
 
     @classmethod
     def applies_to(cls, model: TreeModel) -> bool:
-        return type(model.tree.layers[0]) is not BareLayer  # whose merges are followed exactly
-
-    @classmethod
-    def reaches(cls, model: TreeModel) -> Level:
-        """Merges of a RegularGPT are bounded, those of another tree are not."""
-        return "proved" if isinstance(model, RegularGPT) else "extracted"
+        # Merges of another tree have no bounds, and those of a bare layer are followed exactly.
+        return isinstance(model, RegularGPT) and type(model.tree.layers[0]) is not BareLayer
 
     def __init__(self) -> None:
         self.num_merges_left = MAX_BOUNDED

@@ -48,8 +48,7 @@ class DecisionTree(VectorTask):
         2208.01066), section 4, as used by Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical
         Analysis and Enhancement via Timestep Encoding" (arXiv 2410.01405), appendix C.3.
     Differs from the source: the last y, after which nothing is predicted, is left out. In the curriculum of Garg et al.
-    the
-        nodes compare any of the `dims` coordinates, so that those of one that is 0 always lead to the left; in
+        the nodes compare any of the `dims` coordinates, so that those of one that is 0 always lead to the left; in
         the code of the second paper inputs are never truncated.
     """
 

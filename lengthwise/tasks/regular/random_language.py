@@ -12,12 +12,12 @@ from lengthwise.tasks.regular.recognition import RecognitionTask
 
 @TASKS.register("random-language")
 class RandomLanguage(RecognitionTask):
-    """Recognition of a random regular language, whose minimal automaton has `num_states` states and `num_symbols`.
+    """Recognition of a random regular language: its minimal automaton has `num_states` states, `num_symbols` symbols.
 
     `seed` numbers the languages of a size. `lengthwise.automata.random_languages.random_language` says how they are
     drawn, the same on every machine, and which are rejected as trivial: every length from `num_states` on has strings
-    of both classes, and of two random states half are still apart after 40 random symbols. Strings are drawn as for
-    every recognition task: uniform or in long runs inside, uniform and near misses outside.
+    of both classes, and at least half of all pairs of states are still apart after 40 random symbols. Strings are drawn
+    as for every recognition task: uniform or in long runs inside, uniform and near misses outside.
 
     Raises:
         ValueError: a size is out of its range, or there are hardly any languages of that size.
