@@ -88,7 +88,7 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     assert "random strings of 20 symbols" in (tmp_path / "inside.html").read_text(encoding="utf-8")
 
 
-def test_where_the_task_has_no_target(tmp_path: Path, capsys) -> None:
+def test_where_the_task_has_no_target(tmp_path: Path, small_plan, capsys) -> None:
     """Half an expression has no value, and a single structured string need not be an expression."""
     assert exit_code("train", "modular-arithmetic", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
     (folder,) = map(str, tmp_path.iterdir())
