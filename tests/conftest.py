@@ -16,6 +16,7 @@ from hypothesis import settings
 from one_renderer import OneRenderer
 
 import lengthwise.report.charts.pictures as pictures_module
+from lengthwise.evaluation.plan import EvaluationPlan
 
 torch.set_num_threads(1)
 settings.register_profile("lengthwise", deadline=None, derandomize=True)
@@ -145,3 +146,15 @@ def handled_signals() -> Generator[None]:
 @pytest.fixture
 def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     draw_fewer_strings(monkeypatch.setattr)
+
+
+@pytest.fixture
+def small_plan(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """Runs are measured on few and short strings, unless they say otherwise."""
+    small = {"dense": (7, 9), "dense_strings": 4, "long": ((20, 4),), "structured": ((12, 2),)}
+    for name, value in small.items():
+        monkeypatch.setattr(EvaluationPlan.model_fields[name], "default", value)
+    EvaluationPlan.model_rebuild(force=True)
+    yield
+    monkeypatch.undo()
+    EvaluationPlan.model_rebuild(force=True)

@@ -21,20 +21,6 @@ SMALL = [
 
 
 @pytest.fixture
-def small_plan(monkeypatch) -> None:
-    from lengthwise.evaluation import plan
-
-    fields = plan.EvaluationPlan.model_fields
-    small = {"dense": (7, 9), "dense_strings": 4, "long": ((20, 4),), "structured": ((12, 2),)}
-    for name, value in small.items():
-        monkeypatch.setattr(fields[name], "default", value)
-    plan.EvaluationPlan.model_rebuild(force=True)
-    yield
-    monkeypatch.undo()
-    plan.EvaluationPlan.model_rebuild(force=True)
-
-
-@pytest.fixture
 def trained(tmp_path: Path, small_plan, capsys) -> Path:
     assert exit_code("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
     capsys.readouterr()
