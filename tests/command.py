@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lengthwise.cli.app import main
+from lengthwise.runs.pools.local import PRELOADED
 from lengthwise.runs.signals import STOP_SIGNALS
 
 
@@ -41,7 +42,7 @@ class Command:
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `LocalPool` does: one server
+        context.set_forkserver_preload(PRELOADED)  # there is one server
         with tempfile.NamedTemporaryFile(delete=False) as printed:
             self._printed = Path(printed.name)
         self._process = context.Process(

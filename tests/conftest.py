@@ -10,12 +10,13 @@ import pytest
 import torch
 from checked_types import begin
 from command import handle_signals
-from cost import LIMIT, LONG, NOT_QUICK, cpu_seconds, deal, name_of, sampled, stop_fork_server
+from cost import LIMIT, LONG, NOT_QUICK, by_file, cpu_seconds, deal, largest, name_of, sampled, stop_fork_server
 from fewer_strings import draw_fewer_strings
 from hypothesis import settings
 from one_renderer import OneRenderer
 
 import lengthwise.report.charts.pictures as pictures_module
+from lengthwise.evaluation.plan import EvaluationPlan
 
 torch.set_num_threads(1)
 settings.register_profile("lengthwise", deadline=None, derandomize=True)
@@ -96,7 +97,10 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """CPU seconds of all processes; tests that took more of them than they have a reason for. No test fails by them."""
+    """CPU seconds of all processes; tests that took more of them than they have a reason for. No test fails by them.
+
+    With `--durations=N`, also those of the N files and the N tests that took most; 0 is all.
+    """
     seconds: dict[str, float] = {}
     for report in terminalreporter.stats.get("", []):
         for name, value in report.user_properties:
@@ -105,7 +109,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for nodeid in sorted(seconds, key=seconds.__getitem__, reverse=True):
         if seconds[nodeid] > LIMIT and name_of(nodeid) not in LONG:
             terminalreporter.write_line(f"{nodeid} took {seconds[nodeid]:.1f} CPU s; give a reason in tests/cost.py")
-    terminalreporter.write_line(f"tests took {cpu_seconds():.0f} CPU s")
+    most = terminalreporter.config.getoption("durations")
+    for line in [] if most is None else largest(by_file(seconds), most) + largest(seconds, most):
+        terminalreporter.write_line(line)
+    terminalreporter.write_line(
+        f"tests took {cpu_seconds():.0f} CPU s, {sum(seconds.values()):.0f} without imports and collection"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -137,3 +146,15 @@ def handled_signals() -> Generator[None]:
 @pytest.fixture
 def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     draw_fewer_strings(monkeypatch.setattr)
+
+
+@pytest.fixture
+def small_plan(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """Runs are measured on few and short strings, unless they say otherwise."""
+    small = {"dense": (7, 9), "dense_strings": 4, "long": ((20, 4),), "structured": ((12, 2),)}
+    for name, value in small.items():
+        monkeypatch.setattr(EvaluationPlan.model_fields[name], "default", value)
+    EvaluationPlan.model_rebuild(force=True)
+    yield
+    monkeypatch.undo()
+    EvaluationPlan.model_rebuild(force=True)

@@ -13,6 +13,7 @@ LIMIT = 5.0
 
 STARTS_A_BROWSER = "starts Chromium"
 STARTS_PROCESSES = "each of its processes imports torch"
+READS_RECORDS = "reads the recorded results of all papers' tables"
 LONG = {
     "tests/playground/test_playground_page.py::test_somebody_types_a_string_and_steps_through_it": STARTS_A_BROWSER,
     "tests/playground/test_playground_page.py::test_net_machine_and_task_agree_under_node_and_with_python": (
@@ -31,7 +32,7 @@ LONG = {
     "tests/test_examples.py::test_python_of_the_tutorial_runs_from_top_to_bottom": "trains and certifies several nets",
     "tests/test_examples.py::test_python_of_a_page_runs_from_top_to_bottom": "trains and certifies several nets",
     "tests/test_examples.py::test_benchmarks_run": "compares forms at the lengths where they differ in speed",
-    "tests/training/test_training.py::test_consistency_brings_the_states_of_one_string_together": "trains four nets",
+    "tests/training/test_training.py::test_consistency_brings_the_states_of_one_string_together": "trains two nets",
     "tests/cli/test_cli.py::test_demo_at_smoke_scale": "trains, measures and certifies six nets",
     "tests/certification/test_grids.py::test_no_net_with_a_wrong_cell_that_matters_is_certified": "certifies 50 nets",
     "tests/automata/test_grid_machine.py::test_every_single_wrong_entry_that_matters_is_found": "compares 150 rules",
@@ -52,9 +53,9 @@ LONG = {
     ),
     "tests/contracts/test_format_contract.py::test_any_machine_it_holds_comes_back": "writes hundreds of machines",
     "tests/test_examples.py::test_python_of_the_readme_runs": "trains and certifies two nets",
-    "tests/report/test_claims.py::test_the_page_is_what_the_records_of_the_checkout_say": (
-        "reads the recorded results of all papers' tables"
-    ),
+    "tests/report/test_claims.py::test_the_page_is_what_the_records_of_the_checkout_say": READS_RECORDS,
+    "tests/report/test_claims.py::"
+    "test_every_claim_has_a_verdict_and_what_was_run_a_number_or_test_page_and_command": READS_RECORDS,
     "tests/contracts/test_experiment_contract.py::test_one_cell_is_run_alone_and_once": STARTS_PROCESSES,
     "tests/experiments/test_regular_gpt_chunks.py::test_the_page_and_its_choices_are_made_of_records_alone": (
         "runs an experiment, then makes its page from records alone"
@@ -109,6 +110,21 @@ def deal(nodeids: list[str], num_workers: int) -> list[int]:
         order += share + short[start:stop]
         start = stop
     return order + short[start:]
+
+
+def by_file(seconds: Mapping[str, float]) -> dict[str, float]:
+    """What each file's tests took together, fixtures included."""
+    sums: dict[str, float] = {}
+    for nodeid, value in seconds.items():
+        file = nodeid.partition("::")[0]
+        sums[file] = sums.get(file, 0.0) + value
+    return sums
+
+
+def largest(seconds: Mapping[str, float], count: int) -> list[str]:
+    """Lines for the largest of them, all with `count` 0."""
+    names = sorted(seconds, key=seconds.__getitem__, reverse=True)
+    return [f"{seconds[name]:7.1f} CPU s  {name}" for name in names[: count or None]]
 
 
 def cpu_seconds() -> float:

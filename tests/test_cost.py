@@ -42,6 +42,13 @@ def test_seconds_of_children_count() -> None:
     assert cost.cpu_seconds() - before >= child - 0.01  # a tick of the kernel's clock
 
 
+def test_files_are_summed_and_the_largest_come_first() -> None:
+    seconds = {"a.py::one[x::y]": 1.0, "b.py::two": 2.5, "a.py::three": 2.0}
+    assert cost.by_file(seconds) == {"a.py": 3.0, "b.py": 2.5}
+    assert [line.split()[-1] for line in cost.largest(seconds, 2)] == ["b.py::two", "a.py::three"]
+    assert len(cost.largest(seconds, 0)) == 3
+
+
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=3))
 def test_each_value_is_in_a_case_that_is_run(sizes: list[int]) -> None:
     cases = {str(case): dict(zip("abc", case, strict=False)) for case in itertools.product(*map(range, sizes))}

@@ -206,7 +206,7 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
         assert sum(theirs) > sum(ours), "and looks better on the strings of the published code"
 
 
-@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.usefixtures("fewer_strings", "small_plan")
 @pytest.mark.parametrize(
     "page",
     [

@@ -5,6 +5,7 @@ import json
 import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -139,7 +140,7 @@ def _task_details(name: str, task: type[Task], width: int) -> Iterator[list[str]
     made = task()
     if isinstance(made, SymbolTask):
         yield [f"symbols: {_names(made.symbols)}", f"classes: {_names(made.classes)}"]
-    yield _uses(lambda spec: spec.task.name == name)
+    yield _uses(task=name)
 
 
 def _names(names: Sequence[str]) -> str:
@@ -152,7 +153,7 @@ def _model_details(name: str, model: Any, width: int) -> Iterator[list[str]]:
     presets = [preset for preset, recipe in PRESETS.items() if name in recipe.models]
     more = _wrapped(f"presets that set more of it: {', '.join(presets)}", width) if presets else []
     yield [f"preset: {model.default_preset}", *more]
-    yield _uses(lambda spec: spec.model_name == name)
+    yield _uses(model=name)
 
 
 def _preset_details(name: str, preset: type[Preset], width: int) -> Iterator[list[str]]:
@@ -193,9 +194,15 @@ def _experiment_details(name: str, make: Any, width: int) -> Iterator[list[str]]
     yield [f"page: {_page(name)}"]
 
 
-def _uses(matches: Any) -> list[str]:
-    """The experiments some of whose runs match, and their pages."""
-    users = [name for name, make in EXPERIMENTS.items() if any(map(matches, make("smoke").specs))]
+@cache
+def _tasks_and_models(experiment: str) -> frozenset[tuple[str, str]]:
+    """Task and model of each run of an experiment; making them takes a while."""
+    return frozenset((spec.task.name, spec.model_name) for spec in EXPERIMENTS[experiment]("smoke").specs)
+
+
+def _uses(*, task: str | None = None, model: str | None = None) -> list[str]:
+    """The experiments with runs of the task or of the model, and their pages."""
+    users = [name for name in EXPERIMENTS if any(task == t or model == m for t, m in _tasks_and_models(name))]
     heading = "experiments that use it, and the pages that `lengthwise reproduce` writes"
     return [heading, *(f"  {name}: {_page(name)}" for name in users)] if users else []
 

@@ -115,8 +115,8 @@ def test_every_single_wrong_entry_that_matters_is_found(name: str) -> None:
     assert num_wrong >= 20
 
 
-COUNTS = list(product(TASKS, [9, 25, 40], ["down", "right"]))
-BY_DEFAULT = [case for case in COUNTS if case[1] == 9] + [(TASKS[0], 40, "right"), (TASKS[1], 40, "down")]
+COUNTS = list(product(TASKS, [4, 9, 25, 40], ["down", "right"]))
+BY_DEFAULT = [case for case in COUNTS if case[1] == 4] + [(TASKS[0], 40, "right"), (TASKS[1], 40, "down")]
 
 
 @pytest.mark.unchecked

@@ -21,20 +21,6 @@ SMALL = [
 
 
 @pytest.fixture
-def small_plan(monkeypatch) -> None:
-    from lengthwise.evaluation import plan
-
-    fields = plan.EvaluationPlan.model_fields
-    small = {"dense": (7, 9), "dense_strings": 4, "long": ((20, 4),), "structured": ((12, 2),)}
-    for name, value in small.items():
-        monkeypatch.setattr(fields[name], "default", value)
-    plan.EvaluationPlan.model_rebuild(force=True)
-    yield
-    monkeypatch.undo()
-    plan.EvaluationPlan.model_rebuild(force=True)
-
-
-@pytest.fixture
 def trained(tmp_path: Path, small_plan, capsys) -> Path:
     assert exit_code("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
     capsys.readouterr()
@@ -88,7 +74,7 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     assert "random strings of 20 symbols" in (tmp_path / "inside.html").read_text(encoding="utf-8")
 
 
-def test_where_the_task_has_no_target(tmp_path: Path, capsys) -> None:
+def test_where_the_task_has_no_target(tmp_path: Path, small_plan, capsys) -> None:
     """Half an expression has no value, and a single structured string need not be an expression."""
     assert exit_code("train", "modular-arithmetic", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
     (folder,) = map(str, tmp_path.iterdir())

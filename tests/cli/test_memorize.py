@@ -108,13 +108,10 @@ def test_mistakes_get_one_sentence_and_code_2(
 
 
 @pytest.mark.parametrize("columns", [30, 120])
-def test_a_matrix_fits_a_terminal(columns: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", "-m", "lengthwise", "memorize", "0010110111", "--out", "orbit.png"]
-    environment = {"COLUMNS": str(columns), "PATH": "", "PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    matrices = [line for line in done.stdout.splitlines() if line.startswith(("  [", "   "))]
+def test_a_matrix_fits_a_terminal(columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert run("0010110111", "--out", str(tmp_path / "orbit.png")) == 0
+    matrices = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("  [", "   "))]
     assert matrices
     assert all(len(line) <= columns for line in matrices)
 
@@ -125,6 +122,6 @@ def test_memorizing_needs_no_torch(tmp_path: Path) -> None:
         "except SystemExit as stopped:\n    assert not stopped.code\nassert 'torch' not in sys.modules"
     )
     environment = {"PATH": "", "PYTHONPATH": ":".join(sys.path)}
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")

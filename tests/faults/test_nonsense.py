@@ -64,12 +64,15 @@ values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | mappi
 sections = st.dictionaries(st.sampled_from(["task", "model", "train"]) | keys, values | mappings(values), max_size=3)
 names = st.one_of(st.sampled_from([*TASKS, *MODELS, *PRESETS]), st.text(max_size=12))
 many = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+MANY = pytest.mark.parametrize("count", [400, pytest.param(1_500, marks=pytest.mark.slow)])
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 4))])
-def test_configurations(part: int) -> None:
+@pytest.mark.parametrize(
+    ("part", "count"), [(0, 300), *(pytest.param(part, 1_000, marks=pytest.mark.slow) for part in range(4))]
+)
+def test_configurations(part: int, count: int) -> None:
     @seed(part)
-    @settings(many, max_examples=1000)
+    @settings(many, max_examples=count)
     @given(st.sampled_from(list(TASKS)), sections, st.sampled_from(list(PRESETS)), st.integers(-2, 10))
     def is_completed_or_rejected(task: str, changes: dict[str, Any], preset: str, seed: int) -> None:
         completed_or_rejected(lambda: make_spec(task, "regular-gpt", changes, preset=preset, seed=seed))
@@ -77,18 +80,26 @@ def test_configurations(part: int) -> None:
     is_completed_or_rejected()
 
 
-@settings(many, max_examples=1500)
-@given(names, names, names)
-def test_names(task: str, model: str, preset: str) -> None:
-    completed_or_rejected(lambda: make_spec(task, model, {}, preset=preset))
-    completed_or_rejected(lambda: make_task(task))
-    completed_or_rejected(lambda: make_model(model, make_task("parity"), d_model=8, num_heads=2))
+@MANY
+def test_names(count: int) -> None:
+    @settings(many, max_examples=count)
+    @given(names, names, names)
+    def are_completed_or_rejected(task: str, model: str, preset: str) -> None:
+        completed_or_rejected(lambda: make_spec(task, model, {}, preset=preset))
+        completed_or_rejected(lambda: make_task(task))
+        completed_or_rejected(lambda: make_model(model, make_task("parity"), d_model=8, num_heads=2))
+
+    are_completed_or_rejected()
 
 
-@settings(many, max_examples=1500)
-@given(st.lists(st.text(max_size=20) | st.builds("{}.{}={}".format, keys, keys, st.text(max_size=6)), max_size=3))
-def test_assignments(words: list[str]) -> None:
-    completed_or_rejected(lambda: make_spec("parity", "regular-gpt", parse_assignments(words)))
+@MANY
+def test_assignments(count: int) -> None:
+    @settings(many, max_examples=count)
+    @given(st.lists(st.text(max_size=20) | st.builds("{}.{}={}".format, keys, keys, st.text(max_size=6)), max_size=3))
+    def are_completed_or_rejected(words: list[str]) -> None:
+        completed_or_rejected(lambda: make_spec("parity", "regular-gpt", parse_assignments(words)))
+
+    are_completed_or_rejected()
 
 
 toml_pieces = st.sampled_from(
@@ -112,23 +123,33 @@ toml_pieces = st.sampled_from(
 )
 
 
-@settings(many, max_examples=1500)
-@given(content=st.lists(toml_pieces, max_size=6).map(lambda parts: "".join(parts).encode()) | st.binary(max_size=60))
-def test_toml_files(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "run.toml"
-    path.write_bytes(content)
-    completed_or_rejected(lambda: make_spec("parity", "regular-gpt", read_settings(path)))
+@MANY
+def test_toml_files(count: int, tmp_path: Path) -> None:
+    @settings(many, max_examples=count)
+    @given(
+        content=st.lists(toml_pieces, max_size=6).map(lambda parts: "".join(parts).encode()) | st.binary(max_size=60)
+    )
+    def is_completed_or_rejected(content: bytes) -> None:
+        path = tmp_path / "run.toml"
+        path.write_bytes(content)
+        completed_or_rejected(lambda: make_spec("parity", "regular-gpt", read_settings(path)))
+
+    is_completed_or_rejected()
 
 
-@settings(many, max_examples=1500)
-@given(
-    st.sampled_from([name for name, task in TASKS.items() if issubclass(task, SymbolTask)]),
-    st.text(max_size=12) | st.text("()ab01<>+-*234 |", max_size=12),
-)
-def test_strings(name: str, text: str) -> None:
-    task = make_task(name)
-    answer = task.solve if isinstance(task, OracleTask) else torch.Tensor.tolist
-    completed_or_rejected(lambda: answer(task.encode(text)[None]))
+@MANY
+def test_strings(count: int) -> None:
+    @settings(many, max_examples=count)
+    @given(
+        st.sampled_from([name for name, task in TASKS.items() if issubclass(task, SymbolTask)]),
+        st.text(max_size=12) | st.text("()ab01<>+-*234 |", max_size=12),
+    )
+    def is_completed_or_rejected(name: str, text: str) -> None:
+        task = make_task(name)
+        answer = task.solve if isinstance(task, OracleTask) else torch.Tensor.tolist
+        completed_or_rejected(lambda: answer(task.encode(text)[None]))
+
+    is_completed_or_rejected()
 
 
 @settings(many, max_examples=1000)

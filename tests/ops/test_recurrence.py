@@ -20,7 +20,9 @@ from lengthwise.ops.symbol_recurrence import (
     symbol_recurrence_by_definition,
 )
 
-LENGTHS = [1, 2, 3, 40, 63, 500, 4_097]
+BEYOND = [1_025, pytest.param(4_097, marks=pytest.mark.slow)]
+"""Lengths beyond those at which a form goes on to another block of steps."""
+LENGTHS = [1, 2, 3, 40, 63, 500, *BEYOND]
 FORMS = ["sequential", "scan", "chunked", None]
 KINDS = ["dense", "blocks", "diagonal", "block diagonals"]
 TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-10, torch.complex64: 2e-4, torch.complex128: 1e-10}
@@ -182,7 +184,7 @@ def draw_table(num_symbols: int, length: int, dtype: torch.dtype) -> tuple[list[
     ("num_symbols", "dtype"),
     [(5, torch.float32), *((num_symbols, torch.float64) for num_symbols in (1, 5, MANY_SYMBOLS))],
 )
-@pytest.mark.parametrize("length", [1, 2, 3, 63, 4_097])
+@pytest.mark.parametrize("length", [1, 2, 3, 63, *BEYOND])
 def test_a_table_of_transitions_gives_the_same(
     length: int, num_symbols: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,7 @@ MIXED = [(2, (4,)), (2, (3, 2, 4)), (3, (2,)), (4, (2, 2, 2, 2, 2))]
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("length", [1, 2, 4, 5, 63, 125, 200])
+@pytest.mark.parametrize("length", [1, 2, 4, 5, 63, 125, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("thickness", [1, 2])
 @pytest.mark.parametrize(("chunk_size", "lower"), MIXED)
 @pytest.mark.parametrize("variant", ["merge", "code"])

@@ -9,6 +9,7 @@ import pytest
 import torch
 from browser import Browser, needs_chromium
 from command import exit_code
+from fewer_strings import draw_fewer_strings
 from scripts import needs_node, run_script
 
 from lengthwise.automata.tree_machine import tree_machine
@@ -30,7 +31,9 @@ def compiled(tmp_path_factory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def contents(compiled) -> dict[str, dict]:
-    return {name: run_contents(path) for name, path in compiled.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        draw_fewer_strings(patch.setattr)
+        return {name: run_contents(path) for name, path in compiled.items()}
 
 
 PER_PREFIX = """
@@ -90,6 +93,7 @@ def test_tree_machines_are_those_of_python() -> None:
     assert [of_string[-1] for of_string in levels] == machine.final_classes(strings).tolist()
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_the_question_says_what_the_settings_mean(tmp_path: Path) -> None:
     folder = tmp_path / "net"
     save_compiled(construct("block-linear-rnn", make_task("tomita", index=3)), folder)

@@ -1,6 +1,7 @@
 """Labeled strings from files, data frames and pairs: all read alike, and mistakes are named."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -129,7 +130,10 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         ("file.parquet", b"", "expected the package pyarrow for Parquet, got none; pip install pyarrow"),
     ],
 )
-def test_mistakes_in_files_are_named(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
+def test_mistakes_in_files_are_named(
+    name: str, content: bytes, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # which may be installed, for data sets
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ValueError) as caught:  # noqa: PT011  # the sentence has brackets
