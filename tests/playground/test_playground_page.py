@@ -135,7 +135,7 @@ def test_a_certificate_of_other_weights_is_refused(tmp_path: Path, capsys) -> No
     construction = construct("block-linear-rnn", task)
     save_compiled(construction, folder)
     (blocked := tmp_path / "file").touch()
-    assert exit_code("certify", str(folder), "--draw", str(blocked / "machine.svg")) == 1
+    assert exit_code("certify", str(folder), "--draw", str(blocked / "machine.svg")) == 2
     assert capsys.readouterr() == ("", f"lengthwise: {blocked}: File exists\n"), "said before the work"
     assert exit_code("certify", str(folder), "--draw", str(tmp_path / "machine.svg")) == 0
     assert (tmp_path / "machine.svg").read_text().startswith("<svg")
