@@ -14,7 +14,10 @@ from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.counterexample import grade
+from lengthwise.certification.proofs.base import Unproved
+from lengthwise.certification.proofs.rules import RuleProver
 from lengthwise.certification.verify import check
+from lengthwise.extraction.readers.grid import GridReader
 from lengthwise.models.grid_recurrence import GridRecurrence
 from lengthwise.report.tables.certificate import certificate_lines, checked_lines
 
@@ -113,6 +116,31 @@ def test_two_equal_logits_prove_nothing() -> None:
     assert certificate.level in ("extracted", "refuted")  # which of both is taken is torch's choice
     if certificate.level == "extracted":
         assert "two logits of a class are equal" in certificate.reason
+
+
+@pytest.mark.parametrize("border", ["top", "left"])
+def test_logits_that_are_all_infinite_are_equal(border: str) -> None:
+    task = task_of("levenshtein-distance")
+    model = net_of(task.reference, task)
+    extraction = GridReader(model, task.symbols).extract(0.0)
+    assert RuleProver().prove(model, extraction).slack == 1
+    with torch.no_grad():
+        getattr(model.cell, border).fill_(torch.inf)
+    with pytest.raises(Unproved, match="two logits of a class are equal"):
+        RuleProver().prove(model, GridReader(model, task.symbols).extract(0.0))
+
+
+def test_nets_that_compute_something_else_are_not_proved() -> None:
+    """They err only where answers are larger than those tested."""
+    task = task_of("longest-common-subsequence")
+    hooked, replaced = net_of(task.reference, task), net_of(task.reference, task)
+    hooked.readout.register_forward_hook(lambda module, given, logits: logits.where(given[0] < 20, 0.0))
+    usual = replaced.numbers
+    replaced.numbers = lambda inputs: usual(inputs).clamp(max=20)
+    for model, sentence in ((hooked, "without hooks"), (replaced, "its usual methods only, got another numbers")):
+        certificate = certify(model, task)
+        assert certificate.level == "extracted"
+        assert sentence in certificate.reason
 
 
 def test_nets_whose_messages_are_no_classes_are_not_certified() -> None:

@@ -75,8 +75,8 @@ def _choices(layer: PDSSMLayer, features: Intervals) -> Bool[Tensor, "V N N"]:
     size = layer.num_states
     mixed = mixtures.linear(layer.dictionary.double().flatten(1).T)
     low, high = (end.unflatten(-1, (size, size)) for end in (mixed.low, mixed.high))
-    possible: Tensor = high >= low.amax(-2, keepdim=True)
-    return possible
+    impossible: Tensor = high < low.amax(-2, keepdim=True)
+    return ~impossible  # where a bound is no number, all are possible
 
 
 def _softmax(logits: Intervals) -> Intervals:
@@ -128,6 +128,8 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     assert isinstance(layer, PDSSMLayer)
     if (layer.b, layer.phase_map, layer.size_map, layer.form) != (None, None, None, "scatter"):
         raise ValueError("model: expected a layer that is not driven and has no diagonal, as configured, got another")
+    if layer.mixture_map.bias is not None:
+        raise ValueError("model: expected mixtures without a bias, as configured, got one with a bias")
     if model.embedding.max_norm is not None:
         raise ValueError(f"model: expected an embedding without max_norm, got {model.embedding.max_norm}")
     return layer

@@ -19,6 +19,7 @@ from torch import Tensor
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.certification.evidence.rules import RuleEvidence
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
+from lengthwise.certification.proofs.usual_parts import check_usual
 from lengthwise.extraction.base import Extraction
 from lengthwise.extraction.readers.grid import grid_machine, kept_classes
 from lengthwise.layers.grid_cells import CategoricalCell, NumberReadout
@@ -39,15 +40,15 @@ class RuleProver(Prover):
         if not _is_same(grid_machine(cell, machine.symbols), machine):
             raise Unproved("the machine is not the rule of the net's cell")
         down, right = kept_classes(cell, machine)
-        slack = min(
+        slacks = (
             _lead(cell.relations),
             _lead(cell.table[down][:, right][:, :, cell.relations.argmax(-1).unique()]),
             _lead(cell.top),
             _lead(cell.left),
         )
-        if not slack > 0:
+        if not all(slack > 0 for slack in slacks):  # not their minimum, which forgets one that is no number
             raise Unproved("two logits of a class are equal, so that another machine may take the other one")
-        return RuleEvidence(num_cells=machine.num_cells, slack=finite_or_none(slack))
+        return RuleEvidence(num_cells=machine.num_cells, slack=finite_or_none(min(slacks)))
 
 
 def _checked_cell(model: Any) -> CategoricalCell:
@@ -56,6 +57,7 @@ def _checked_cell(model: Any) -> CategoricalCell:
         raise ValueError(f"model: rules are proved of a GridRecurrence with categorical messages, got {type(model)}")
     if type(model.readout) is not NumberReadout or set(map(type, model.children())) != {CategoricalCell, NumberReadout}:
         raise ValueError("model: expected a cell and a readout of numbers, and nothing else")
+    check_usual(model, {CategoricalCell, NumberReadout})
     return model.cell
 
 

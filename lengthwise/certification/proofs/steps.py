@@ -1,6 +1,7 @@
 """Bounds on the steps and the answers of recurrent models whose parts are known."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -172,7 +173,7 @@ class LSTMSteps(StackedSteps):
 
 
 HEAD: set[type[nn.Module]] = {nn.Linear, nn.LayerNorm, nn.ReLU, nn.Tanh, nn.Sigmoid, nn.Dropout, nn.Identity}
-"""What the head of a wrapped net may be made of, in any order; a linear map comes last."""
+"""What the head of a wrapped net may be made of, in any order and nested; a linear map comes last."""
 
 
 @STEPS.register("wrapped")
@@ -193,9 +194,12 @@ class WrappedSteps(Steps):
         topmost, head = model.readout
         assert isinstance(topmost, Topmost)
         self.width = topmost.width
-        self.head = list(head) if isinstance(head, nn.Sequential) else [head]
+        self.head = list(_flat(head))
         if not self.head or not isinstance(self.head[-1], nn.Linear):
             raise ValueError("model: bounds are known for a head that ends in an nn.Linear, got another head")
+        if foreign := sorted({type(part).__name__ for part in self.head if type(part) not in HEAD}):
+            names = ", ".join(sorted(kind.__name__ for kind in HEAD))
+            raise ValueError(f"model: bounds are known for a head of {names}, got a {', '.join(foreign)}")
 
     def features(self, states: Intervals) -> Intervals:
         features = states[..., -self.width :]
@@ -216,6 +220,15 @@ class WrappedSteps(Steps):
         last = self.head[-1]
         assert isinstance(last, nn.Linear)
         return last
+
+
+def _flat(part: nn.Module) -> Iterator[nn.Module]:
+    """The modules of a chain one after another, of chains in it, too."""
+    if isinstance(part, nn.Sequential):
+        for inner in part:
+            yield from _flat(inner)
+    else:
+        yield part
 
 
 def check_normalizes_last_axis(norm: nn.LayerNorm) -> None:

@@ -68,6 +68,17 @@ def test_where_rounding_may_decide_the_step_both_are_enumerated() -> None:
 
 
 @torch.no_grad()
+def test_steps_without_bounds_are_enumerated() -> None:
+    """An infinite number leads a column out of the states that the machine knows; its bounds are no numbers."""
+    model = machine_net(torch.ones(8, 3, dtype=torch.long), torch.eye(8)[2].long(), "scatter")
+    extraction = RecurrentReader(model, SYMBOLS).extract(1e-3)
+    model.layers[0].dictionary[:, 2, 1] = torch.inf
+    assert model.last(torch.zeros(1, 2, dtype=torch.long)).argmax() == 1, "planted"
+    with pytest.raises(Unproved, match="rounding may decide the answer"):
+        ChoiceProver().prove(model, extraction)
+
+
+@torch.no_grad()
 def test_answers_that_rounding_decides_are_no_proof() -> None:
     model = net()
     extraction = RecurrentReader(model, SYMBOLS).extract(1e-3)
@@ -89,11 +100,13 @@ def test_it_is_for_states_that_are_one_hot_vectors_alone() -> None:
             proof_of(model, net())
     assert ChoiceProver.applies_to(net())
     assert not ChoiceProver.applies_to(Other(net().config, vocab_size=3, num_classes=2))
-    hooked, patched, driven = net(), net(), net()
+    hooked, patched, driven, biased = net(), net(), net(), net()
     hooked.register_forward_hook(lambda *given: None)
     patched.layers[0].mixtures = lambda features: features
     driven.layers[0].b = torch.nn.Linear(11, 8, bias=False)
-    for model, sentence in ((hooked, "hooks"), (patched, "mixtures"), (driven, "not driven")):
+    biased.layers[0].mixture_map.bias = torch.nn.Parameter(torch.zeros(3))
+    sentences = ("hooks", "its usual methods only, got another mixtures", "not driven", "mixtures without a bias")
+    for model, sentence in zip((hooked, patched, driven, biased), sentences, strict=True):
         with pytest.raises(ValueError, match=sentence):
             proof_of(model, net())
 

@@ -15,6 +15,7 @@ from lengthwise.certification.proofs.base import Unproved
 from lengthwise.certification.proofs.intervals import IntervalProver
 from lengthwise.certification.proofs.steps import steps_of
 from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.ops.intervals import Intervals
 
@@ -25,6 +26,7 @@ HEADS = {
     "no bias": lambda: nn.Linear(6, 2, bias=False),
     "hidden": lambda: nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 5), nn.ReLU(), nn.Dropout(0.5), nn.Linear(5, 2)),
     "smooth": lambda: nn.Sequential(nn.Tanh(), nn.Linear(6, 4), nn.Sigmoid(), nn.Identity(), nn.Linear(4, 2)),
+    "nested": lambda: nn.Sequential(nn.Sequential(nn.Linear(6, 6), nn.Sequential(nn.ReLU())), nn.Linear(6, 2)),
 }
 
 
@@ -128,6 +130,7 @@ class Doubled(nn.Linear):
         (nn.GRU(4, 6), Doubled(6, 2), "usual parts only, got Doubled"),
         (nn.GRU(4, 6), nn.Sequential(nn.Linear(6, 2), nn.ReLU()), "a head that ends in an nn.Linear"),
         (nn.GRU(4, 6), nn.Sequential(nn.LayerNorm(6, bias=False), nn.Linear(6, 2)), "LayerNorm of the last axis"),
+        (nn.GRU(4, 6), nn.Sequential(Topmost(6), nn.Linear(6, 2)), "a head of .*, got a Topmost"),
     ],
 )
 def test_what_has_no_bounds_is_named(core: nn.Module, head: nn.Module, sentence: str) -> None:
