@@ -42,7 +42,7 @@ def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
 
 
 def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
-    """Raise a ValueError where the certificate next to a model is about another model or, unless `of_any_task`, task."""
+    """Raise a ValueError where the certificate next to a model is about another one, or, unless `of_any_task`, task."""
     what = other_part(certificate, stored)
     if what is None or (of_any_task and what not in ("weights", "model")):
         return
