@@ -52,8 +52,10 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         trusted += [certificate.evidence.check(certificate)]
     if proof is not None:
         verified += [_check_proof(certificate, proof)]
-        trusted[-1] = (
-            f"the model is of kind {certificate.model['name']}, which computes what the formulas of the checker say"
+        settings = ", ".join(f"{name}={value}" for name, value in certificate.model.items() if name != "name")
+        trusted[-1] = (  # two nets with other settings may have the same weights
+            f"the model is of kind {certificate.model['name']} ({settings}), which computes what the formulas of the "
+            "checker say"
         )
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.examination import weights_digest
 from lengthwise.files import digest_of
-from lengthwise.models.base import SequenceModel
+from lengthwise.runs.certified import other_part
 from lengthwise.runs.folder import certificate_file
 from lengthwise.runs.machines import is_certificate
 from lengthwise.runs.stored import StoredModel
@@ -42,17 +41,20 @@ def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
     return CertificateFacts(certificate.level, digest_of(certificate.to_text())), certificate
 
 
-def check_about(source: str, certificate: Certificate, model: SequenceModel) -> None:
-    """Raise a ValueError where the certificate next to a model is about other weights."""
-    if certificate.weights != weights_digest(model):
-        raise ValueError(f"{source}: its certificate is about other weights; certify {source} again")
+def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
+    """Raise a ValueError where the certificate next to a model is about another one, or, unless `of_any_task`, task."""
+    what = other_part(certificate, stored)
+    if what is None or (of_any_task and what not in ("weights", "model")):
+        return
+    another = "other weights" if what == "weights" else f"another {what}"
+    raise ValueError(f"{source}: its certificate is about {another}; certify {source} again")
 
 
 def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
     """What a graph says of itself, as texts; lists are JSON.
 
     Raises:
-        ValueError: the model reads no symbols, or its certificate is about other weights.
+        ValueError: the model reads no symbols, or its certificate is about another model or task.
     """
     task = stored.task
     if not isinstance(task, SymbolTask):
@@ -66,6 +68,6 @@ def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
     }
     certified = certificate_of(source)
     if certified is not None:
-        check_about(source, certified[1], stored.model)
+        check_about(source, certified[1], stored)
         facts |= {"certificate_level": certified[0].level, "certificate_digest": certified[0].digest}
     return facts

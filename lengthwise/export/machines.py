@@ -39,7 +39,8 @@ class MachineText(Export):
             machine = of_answer(machine, options.answer)
         certified = certificate_of(source)
         if certified is not None and _has_weights(Path(source)):
-            check_about(source, certified[1], load_stored(Path(source)).model)
+            # What is written is the certificate's own machine, whatever the task in the folder.
+            check_about(source, certified[1], load_stored(Path(source)), of_any_task=True)
         certificate = "none" if certified is None else str(certified[0])
         about = (f"written by lengthwise {__version__}", f"certificate: {certificate}")
         content = cls.kind.write_annotated(machine, notes_on(machine, out.stem, about))

@@ -93,14 +93,18 @@ class Gated(RecurrentLayer):
 
 
 class Topmost(nn.Module):
-    """Of a state that is several things one after another, the numbers that come last."""
+    """Of a state that is several things one after another, the numbers that come last.
 
-    def __init__(self, width: int) -> None:
+    `copies`: as a copy, for what follows to write into, as a user's `nn.ReLU(inplace=True)` does.
+    """
+
+    def __init__(self, width: int, *, copies: bool = False) -> None:
         super().__init__()
-        self.width = width
+        self.width, self.copies = width, copies
 
     def forward(self, states: Float[Tensor, "*M _"]) -> Float[Tensor, "*M D"]:
-        return states[..., -self.width :]
+        topmost = states[..., -self.width :]
+        return topmost.clone() if self.copies else topmost
 
 
 def hidden_layer_readout(width: int, hidden: int, num_classes: int) -> nn.Sequential:

@@ -120,7 +120,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         self.cache = cache
         width = int(backbone.config.hidden_size)  # type: ignore[union-attr, arg-type]
         self.sizes = [first.numel() for first in cache.first] + [width]
-        self.readout = nn.Sequential(Topmost(width), head)
+        self.readout = nn.Sequential(Topmost(width, copies=True), head)
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B Z"]:
         first = [part.flatten() for part in self.cache.first]

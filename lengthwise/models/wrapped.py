@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int64
+from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.layers.gated_cells import gru_bounds, lstm_bounds, rnn_bounds
@@ -27,12 +28,16 @@ CORES: dict[type[nn.Module], Literal["rnn", "gru", "lstm"]] = {
 
 
 class WrappedConfig(ModelConfig):
-    """What a wrapped net is made of: it names a net in files, and does not rebuild one."""
+    """What a wrapped net is made of: it names a net in files, and does not rebuild one.
+
+    `nonlinearity` is that of an `nn.RNN` or its cell, of which weights say nothing.
+    """
 
     core: Literal["rnn", "gru", "lstm"]
     hidden_size: int
     num_layers: int
     head: str
+    nonlinearity: Literal["tanh", "relu"] = Field("tanh", exclude_if=lambda name: name == "tanh")
 
 
 def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols: int | None = None) -> "WrappedRNN":
@@ -87,11 +92,14 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
         self.num_symbols = num_symbols
         size = int(core.hidden_size)  # type: ignore[arg-type]  # all of `CORES` have one
         layers = core.num_layers if isinstance(core, nn.RNNBase) else 1
-        self.config = WrappedConfig(core=kind, hidden_size=size, num_layers=layers, head=_kinds(head))
+        between = getattr(core, "nonlinearity", "tanh")
+        self.config = WrappedConfig(
+            core=kind, hidden_size=size, num_layers=layers, head=_kinds(head), nonlinearity=between
+        )
         projected = core.proj_size if isinstance(core, nn.RNNBase) else 0
         self.widths = ([size] if kind == "lstm" else []) + [projected or size]
         self.embedding, self.core = embedding, core
-        self.readout = nn.Sequential(Topmost(projected or size), head)
+        self.readout = nn.Sequential(Topmost(projected or size, copies=True), head)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """A user's net has the weights that it was given: a ValueError."""

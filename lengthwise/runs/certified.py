@@ -15,7 +15,7 @@ from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.folder import certificate_file, versions
 from lengthwise.runs.machines import given_machines
-from lengthwise.runs.stored import load_stored
+from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import MachineTask, RegularTask, Task, make_task
 from lengthwise.tasks.regular.machine import machine_fields
 from lengthwise.tasks.regular.recognition import RecognitionTask
@@ -64,17 +64,9 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
     """
     stored = load_stored(folder)
     model, task = stored.model, stored.task
+    if (what := other_part(certificate, stored)) is not None:
+        raise ValueError(f"{folder}: expected the {what} of the certificate, got another; certify {folder} again")
     assert isinstance(task, MachineTask)  # others have no certificate
-    pairs: dict[str, tuple[Any, Any]] = {
-        "weights": (certificate.weights, weights_digest(model)),
-        "model": (certificate.model, dump_named(model.name, model.config)),
-        "task": (certificate.task, dump_named(task.name, task)),
-        "classes": (certificate.classes, task.classes),
-        "transducer": (certificate.transducer, task.reference.to_json()),
-    }
-    for what, (expected, actual) in pairs.items():
-        if expected != actual:
-            raise ValueError(f"{folder}: expected the {what} of the certificate, got another; certify {folder} again")
     if certificate.counterexample is not None:
         string = task.encode(task.separator.join(certificate.counterexample.string))
         with torch.no_grad():
@@ -84,6 +76,21 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
             raise ValueError(f"{folder}: its model answers the counterexample with {answer!r}; certify {folder} again")
     about = f"the certificate is about the model and the task in {folder}"
     return [about, *(confirm(certificate, model, task) if certificate.level != "refuted" else [])]
+
+
+def other_part(certificate: Certificate, stored: StoredModel) -> str | None:
+    """What of a model in files is not what a certificate is about: the first of its parts; None where all are."""
+    model, task = stored.model, stored.task
+    if not isinstance(task, MachineTask):
+        return "task"
+    pairs: dict[str, tuple[Any, Any]] = {
+        "weights": (certificate.weights, weights_digest(model)),
+        "model": (certificate.model, dump_named(model.name, model.config)),
+        "task": (certificate.task, dump_named(task.name, task)),
+        "classes": (certificate.classes, task.classes),
+        "transducer": (certificate.transducer, task.reference.to_json()),
+    }
+    return next((what for what, (expected, actual) in pairs.items() if expected != actual), None)
 
 
 def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:

@@ -111,6 +111,12 @@ def test_a_net_of_ones_own_keeps_its_certificate(tmp_path: Path, monkeypatch, ca
     capsys.readouterr()
     assert exit_code("certify", "hub", "--check", "hub/certificate.json") in (0, 1)
     assert "another" not in capsys.readouterr().err
+    text = Path("net.toml").read_text(encoding="utf-8")
+    for old, new, what in (('"relu"', '"tanh"', "model"), ("parity", "even-pairs", "task")):
+        Path("net.toml").write_text(text.replace(old, new), encoding="utf-8")
+        assert exit_code("export", "net.toml", "--to", "hub-folder", "--out", "hub") == 2
+        assert f"net.toml: its certificate is about another {what}; certify net" in capsys.readouterr().err
+    Path("net.toml").write_text(text, encoding="utf-8")
     core.weight_hh_l0.data[0, 0] += 1
     save_model(parts, "net.safetensors")
     assert exit_code("export", "net.toml", "--to", "onnx", "--out", "net.onnx") == 2

@@ -85,6 +85,17 @@ def test_weights_are_shared() -> None:
     assert not torch.equal(before, model(torch.ones(1, 3, dtype=torch.long)))
 
 
+def test_a_head_that_writes_into_what_it_is_given_leaves_states_alone() -> None:
+    """Repeated steps give what the whole string gives."""
+    model = wrap(nn.Embedding(2, 4), nn.GRU(4, 6), nn.Sequential(nn.ReLU(inplace=True), nn.Linear(6, 2))).eval()
+    state, strings = model.initial_state(3), torch.randint(2, (3, 9))
+    with torch.no_grad():
+        for token in strings.unbind(1):
+            logits, state = model.step(token, state)
+        torch.testing.assert_close(logits, model(strings)[:, -1])
+        assert bool((state < 0).any())
+
+
 def test_other_embeddings_say_how_many_symbols_there_are() -> None:
     embedding = nn.Sequential(nn.Embedding(2, 4), nn.Tanh())
     model = wrap(embedding, nn.GRU(4, 6), nn.Linear(6, 2), num_symbols=2)

@@ -178,6 +178,8 @@ def check_isometric(model: RecurrentModel) -> None:
     assert isinstance(layer, BlockLinearLayer)
     if layer.columns != "reflected" or layer.input_map is not None or len(layer.transition_map):
         raise ValueError(f"model: expected a layer with columns 'reflected', as configured, got {layer.columns!r}")
+    if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
+        raise ValueError(f"model: expected no norm in front of its layer, as configured, got a {names[0]}")
     directions = model.embedding.weight.unflatten(-1, (layer.blocks[0], -1))[..., :-1]
     sizes = torch.cat([directions.norm(dim=-1).flatten(), layer.first_state.norm()[None]])
     if not bool(((sizes > 1e-6) & (sizes < LARGEST)).all()):

@@ -180,7 +180,6 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
             values = values.relu()
         elif isinstance(part, nn.Identity):
             continue
-        else:
-            assert isinstance(part, Topmost)
-            assert values.center.shape[-1] == part.width
+        elif not isinstance(part, Topmost) or values.center.shape[-1] != part.width:
+            raise ValueError(f"model: bounds are known for its usual chains only, got one with a {type(part).__name__}")
     return values

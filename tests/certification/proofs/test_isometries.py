@@ -207,6 +207,8 @@ def test_other_nets_are_refused() -> None:
     tiny.layers[0].first_state.mul_(1e-8)
     hooked = parity_net()
     hooked.readout.register_forward_hook(lambda *_: None)
+    normed = parity_net()
+    normed.norms[0] = nn.Linear(normed.embedding.embedding_dim, normed.embedding.embedding_dim)
     short = parity_net()
     short.readout = nn.Sequential(*list(short.readout)[:3])
     for model, sentence in (
@@ -214,6 +216,7 @@ def test_other_nets_are_refused() -> None:
         (other, "expected a layer with columns 'reflected', as configured, got 'clamped'"),
         (tiny, "norms between 1e-6 and 1e15, got others"),
         (hooked, "without hooks, got one"),
+        (normed, "no norm in front of its layer, as configured, got a Linear"),
     ):
         with pytest.raises(ValueError, match=sentence):
             check_isometric(model)

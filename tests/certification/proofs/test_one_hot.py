@@ -250,6 +250,8 @@ def test_what_is_not_known_is_refused() -> None:
     refused(other, "expected a layer with columns 'stochastic', as configured, got 'clamped'")
     foreign.readout[3] = torch.nn.GELU()
     refused(foreign, "bounds are known for its usual parts only, got GELU")
+    foreign.readout[3] = torch.nn.Sequential(torch.nn.ReLU())
+    refused(foreign, "bounds are known for its usual chains only, got one with a Sequential")
 
 
 @pytest.mark.unchecked
