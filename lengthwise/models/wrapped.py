@@ -1,6 +1,6 @@
 """A user's own recurrent net, built of torch's modules, as a model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import torch
@@ -93,9 +93,8 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
         size = int(core.hidden_size)  # type: ignore[arg-type]  # all of `CORES` have one
         layers = core.num_layers if isinstance(core, nn.RNNBase) else 1
         between = getattr(core, "nonlinearity", "tanh")
-        self.config = WrappedConfig(
-            core=kind, hidden_size=size, num_layers=layers, head=_kinds(head), nonlinearity=between
-        )
+        names = ", ".join(type(part).__name__ for part in chain_of(head))
+        self.config = WrappedConfig(core=kind, hidden_size=size, num_layers=layers, head=names, nonlinearity=between)
         projected = core.proj_size if isinstance(core, nn.RNNBase) else 0
         self.widths = ([size] if kind == "lstm" else []) + [projected or size]
         self.embedding, self.core = embedding, core
@@ -196,10 +195,11 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
         return Intervals.joined([*contents, *after])
 
 
-def _kinds(head: nn.Module) -> str:
-    """The names of a head's kinds of modules, for files."""
-    parts: Sequence[nn.Module] = list(head) if isinstance(head, nn.Sequential) else [head]
-    return ", ".join(type(part).__name__ for part in parts)
+def chain_of(head: nn.Module) -> list[nn.Module]:
+    """The modules of a head one after another, those of chains within chains, too."""
+    if not isinstance(head, nn.Sequential):
+        return [head]
+    return [part for inner in head for part in chain_of(inner)]
 
 
 def _check_core(core: nn.Module) -> None:

@@ -96,6 +96,15 @@ def test_a_head_that_writes_into_what_it_is_given_leaves_states_alone() -> None:
         assert bool((state < 0).any())
 
 
+def test_heads_that_compute_something_else_have_other_names() -> None:
+    """Weights say nothing of what stands between them; chains in chains name their parts, too."""
+    names = [
+        wrap(nn.Embedding(2, 4), nn.GRU(4, 6), nn.Sequential(nn.Sequential(between), nn.Linear(6, 2))).config.head
+        for between in (nn.ReLU(), nn.Tanh())
+    ]
+    assert names == ["ReLU, Linear", "Tanh, Linear"]
+
+
 def test_other_embeddings_say_how_many_symbols_there_are() -> None:
     embedding = nn.Sequential(nn.Embedding(2, 4), nn.Tanh())
     model = wrap(embedding, nn.GRU(4, 6), nn.Linear(6, 2), num_symbols=2)

@@ -1,7 +1,6 @@
 """Bounds on the steps and the answers of recurrent models whose parts are known."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -16,7 +15,7 @@ from lengthwise.models.gru import GRU
 from lengthwise.models.lstm import LSTM
 from lengthwise.models.rnn import RNN
 from lengthwise.models.stacked_rnn import BoundedStackedRNN
-from lengthwise.models.wrapped import WrappedRNN
+from lengthwise.models.wrapped import WrappedRNN, chain_of
 from lengthwise.ops.intervals import LARGEST, SMALLEST, UNIT, Intervals
 from lengthwise.registry import Registry
 
@@ -194,7 +193,7 @@ class WrappedSteps(Steps):
         topmost, head = model.readout
         assert isinstance(topmost, Topmost)
         self.width = topmost.width
-        self.head = list(_flat(head))
+        self.head = chain_of(head)
         if not self.head or not isinstance(self.head[-1], nn.Linear):
             raise ValueError("model: bounds are known for a head that ends in an nn.Linear, got another head")
         if foreign := sorted({type(part).__name__ for part in self.head if type(part) not in HEAD}):
@@ -220,15 +219,6 @@ class WrappedSteps(Steps):
         last = self.head[-1]
         assert isinstance(last, nn.Linear)
         return last
-
-
-def _flat(part: nn.Module) -> Iterator[nn.Module]:
-    """The modules of a chain one after another, of chains in it, too."""
-    if isinstance(part, nn.Sequential):
-        for inner in part:
-            yield from _flat(inner)
-    else:
-        yield part
 
 
 def check_normalizes_last_axis(norm: nn.LayerNorm) -> None:
