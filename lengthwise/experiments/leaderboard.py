@@ -141,14 +141,14 @@ def entrant_cells(entrant: Entrant, scale: Scale) -> list[Cell]:
     """All cells of a column, both supervisions."""
     return [
         Cell(
-            row.row,
+            language.row,
             entrant.column,
-            _specs(entrant, row, supervision, scale, SEEDS),
-            published=PUBLISHED.get((row.row, entrant.column), "") if supervision == "last" else "",
+            _specs(entrant, language, supervision, scale, SEEDS),
+            published=PUBLISHED.get((language.row, entrant.column), "") if supervision == "last" else "",
             part=part,
         )
         for part, supervision in SUPERVISIONS.items()
-        for row in ROWS
+        for language in ROWS
     ]
 
 
@@ -222,12 +222,12 @@ def leaderboard_rates(scale: Scale = "small") -> Experiment:
 
 
 def _specs(
-    entrant: Entrant, row: Language, supervision: str, scale: Scale, seeds: Sequence[int]
+    entrant: Entrant, language: Language, supervision: str, scale: Scale, seeds: Sequence[int]
 ) -> tuple[RunSpec, ...]:
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
     # The strings of smoke runs are too short for all elements of S_5.
     kind = "legal" if scale == "smoke" else "mostly-balanced"
     lengths: Settings = {"min_length": 1, "lengths": kind, "length_sampling": "short-first"}
     train: Settings = {"steps": STEPS, "batch_size": BATCH_SIZE, "supervision": supervision, "optimizer": optimizer}
-    given: Settings = {"task": row.fields, "model": entrant.settings, "train": {**lengths, **train}}
-    return ScaledSpecs(scale, seeds, entrant.model)(row.task, given, preset="recurrent")
+    given: Settings = {"task": language.fields, "model": entrant.settings, "train": {**lengths, **train}}
+    return ScaledSpecs(scale, seeds, entrant.model)(language.task, given, preset="recurrent")

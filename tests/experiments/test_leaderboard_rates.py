@@ -18,6 +18,6 @@ def test_each_model_has_the_rate_of_the_lowest_training_loss_on_record() -> None
 
 def test_published_numbers_are_of_cells_that_exist() -> None:
     columns = {entrant.column for entrant in ENTRANTS}
-    rows = {row.row for row in ROWS}
+    rows = {language.row for language in ROWS}
     assert all(row in rows and column in columns for row, column in PUBLISHED)
     assert len(columns) == len(ENTRANTS)
