@@ -74,6 +74,16 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
+def are_equal(values: Sequence[float]) -> bool:
+    """Whether 2 values or more are the same up to rounding, so that they do not say how far apart others would be.
+
+    Example:
+        >>> are_equal([0.4 - 0.3, 0.3 - 0.2]), are_equal([0.1, 0.2])
+        (True, False)
+    """
+    return stdev(values) / math.sqrt(len(values)) <= ROUNDING * abs(fmean(values))
+
+
 def difference_from_zero(values: Sequence[float]) -> float:
     """p of Student's two-sided test that the mean which 2 values or more were drawn around is 0; NaN for fewer.
 
@@ -87,7 +97,7 @@ def difference_from_zero(values: Sequence[float]) -> float:
     if len(values) < 2:
         return math.nan
     mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
-    if error <= ROUNDING * abs(mean):
+    if are_equal(values):
         return 1.0 if mean == 0 else math.nan
     from scipy.special import stdtr
 

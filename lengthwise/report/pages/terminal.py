@@ -14,7 +14,7 @@ from rich.text import Text
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.levels import level_sentences
-from lengthwise.report.tables.numbers import percent
+from lengthwise.report.tables.numbers import percent, percent_span
 from lengthwise.report.tables.perplexities import perplexity_run_table
 from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
@@ -175,13 +175,12 @@ def _subsample(points: Sequence[LengthPoint]) -> list[LengthPoint]:
 
 
 def _curve_line(point: LengthPoint) -> tuple[str, ...]:
-    low, high = point.interval
     return (
         f"{point.length:,}",
         point.family,
         f"{point.num_correct}/{point.num_strings}",
         percent(point.accuracy),
-        f"{percent(low)} to {percent(high)}",
+        percent_span(*point.interval),
         percent(point.baseline),
         "#" * math.floor(BAR_LENGTH * point.accuracy),  # whole only at 100 %, as the percentage
     )

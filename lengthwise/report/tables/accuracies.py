@@ -3,12 +3,12 @@
 import math
 from collections.abc import Sequence
 
-from lengthwise.evaluation.interval import mean_interval, wilson_interval
+from lengthwise.evaluation.interval import are_equal, mean_interval, wilson_interval
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, fit_text, results_of, runs_text
-from lengthwise.report.tables.numbers import NOTHING, percent, span
+from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
@@ -122,18 +122,13 @@ def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]
     """The interval of the mean and the share proved, where a cell's runs are of tasks drawn at random; else nothing."""
     if len({spec.task for spec in cell.specs}) == 1 or len(means) < 2:
         return NOTHING, NOTHING
-    interval = NOTHING if len(set(means)) == 1 else _range(mean_interval(means))
+    low, high = mean_interval(means)
+    interval = NOTHING if are_equal(means) else percent_span(max(0.0, low), min(1.0, high))
     levels = [result.certificate.level for result in results if result.certificate]
     if not levels:
         return interval, NOTHING
     proved = levels.count("proved")
-    return interval, f"{proved} of {len(levels)} ({_range(wilson_interval(proved, len(levels)))})"
-
-
-def _range(interval: tuple[float, float]) -> str:
-    """An interval for a share."""
-    low, high = interval
-    return f"{percent(max(0.0, low))} to {percent(min(1.0, high))}"
+    return interval, f"{proved} of {len(levels)} ({percent_span(*wilson_interval(proved, len(levels)))})"
 
 
 def _best_tests(results: Sequence[RunResult]) -> tuple[str, str]:

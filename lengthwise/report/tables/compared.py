@@ -11,7 +11,7 @@ from lengthwise.evaluation.interval import accuracy_interval
 from lengthwise.report.tables.comparison import group_accuracies
 from lengthwise.report.tables.differences import HEADER, Difference, difference_lines, paired_differences
 from lengthwise.report.tables.levels import LEVELS
-from lengthwise.report.tables.numbers import NOTHING, percent, span
+from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
 from lengthwise.report.tables.runs import RunRow, run_rows
 from lengthwise.report.tables.settings import setting_text, task_of, variations, without_seed
 from lengthwise.report.tables.table import Table
@@ -157,7 +157,7 @@ def _model_line(model: ComparedModel, long: Sequence[int]) -> tuple[str, ...]:
     return (
         model.name,
         percent(fmean(means)),
-        f"{percent(low)} to {percent(high)}" if low == low else NOTHING,
+        percent_span(low, high),
         percent(min(row.dense.min() for row in model.rows)),
         *(_lowest([row.long[length].accuracy for row in model.rows if length in row.long]) for length in long),
         _lowest([point.accuracy for row in model.rows for point in row.structured]),

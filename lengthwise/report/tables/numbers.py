@@ -1,5 +1,6 @@
 """Numbers as a reader sees them."""
 
+import math
 from collections.abc import Sequence
 
 from lengthwise.display import NOTHING as NOTHING
@@ -17,3 +18,13 @@ def span(numbers: Sequence[int]) -> str:
         return NOTHING
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def percent_span(low: float, high: float) -> str:
+    """An interval of shares, and nothing where a limit is not known.
+
+    Example:
+        >>> percent_span(0.25, 0.5), percent_span(math.nan, math.nan)
+        ('25.00 % to 50.00 %', '-')
+    """
+    return NOTHING if math.isnan(low) else f"{percent(low)} to {percent(high)}"

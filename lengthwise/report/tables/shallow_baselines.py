@@ -1,6 +1,5 @@
 """Accuracies next to those of answers that solve nothing, for tasks that know how well these score."""
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,7 +7,7 @@ from lengthwise.evaluation.interval import accuracy_interval
 from lengthwise.experiments.base import Experiment
 from lengthwise.report.tables.cells import accuracies_scored, results_of
 from lengthwise.report.tables.markdown import markdown_table
-from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.report.tables.numbers import percent, percent_span
 from lengthwise.report.tables.settings import task_of
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
@@ -59,8 +58,8 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         curves = [accuracies_scored(result, cell, experiment) for result in results]
         means = [curve.mean() for curve in curves]
         low, high = accuracy_interval(means, sum(point.num_strings for point in curves[0].points))
-        interval = NOTHING if math.isnan(low) else f"{percent(low)} to {percent(high)}"
-        accuracy, beaten = percent(sum(means) / len(means)), "yes" if low > best.accuracy else "no"
+        accuracy, interval = percent(sum(means) / len(means)), percent_span(low, high)
+        beaten = "yes" if low > best.accuracy else "no"
         lines.append((cell.row, cell.column, accuracy, interval, percent(best.accuracy), best.what, beaten))
     if not lines:
         return []
