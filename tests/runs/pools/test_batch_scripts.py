@@ -31,8 +31,8 @@ RAY = """#!/bin/bash
 [ "$1" = symmetric-run ] && [ "$2" = --address ] && echo "$3" > head && [ "$4 $5" = "--min-nodes 4" ] && [ "$6" = -- ]
 shift 6 && exec "$@"
 """
-RECORD = '#!/bin/bash\nprintf "%q " "$@" >> calls\necho >> calls\n'
-"""Stands in for lengthwise; a line so short is written at once."""
+RECORD = '#!/bin/bash\nprintf "%q " "$@" > "$(mktemp call.XXXXXXXX)"\n'
+"""Stands in for lengthwise; each call has a file of its own, since calls of one moment would mix in one file."""
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def sbatch(script: str, folder: Path) -> None:
 
 
 def recorded_calls(folder: Path) -> list[list[str]]:
-    return [shlex.split(line) for line in (folder / "calls").read_text().splitlines()]
+    return [shlex.split(path.read_text()) for path in folder.glob("call.*")]
 
 
 def test_the_tasks_of_the_array_have_each_run_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
