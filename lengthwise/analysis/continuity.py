@@ -20,6 +20,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from lengthwise.analysis.embedded import looking_up
+
 SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
 """A function on sequences of T tokens, which are vectors."""
 
@@ -142,20 +144,9 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
     assert isinstance(embedding, nn.Embedding)
 
     def function(embedded: Float[Tensor, "B T d"], weights: Mapping[str, Tensor] = _NOTHING) -> Float[Tensor, "B T Y"]:
-        start = 0
-
-        def replacement(_: nn.Module, inputs: tuple[Tensor], __: Tensor) -> Tensor:
-            nonlocal start
-            part = embedded[:, start : start + inputs[0].shape[-1]]  # some models read a string in parts
-            start += part.shape[1]
-            return part
-
         tokens = torch.zeros(embedded.shape[:2], dtype=torch.int64, device=embedded.device)
-        handle = embedding.register_forward_hook(replacement)
-        try:
+        with looking_up(embedding, embedded):
             logits: Tensor = functional_call(model, dict(weights), (tokens,), tie_weights=False)
-        finally:
-            handle.remove()
         return logits
 
     def domain(num_tokens: int) -> Domain:

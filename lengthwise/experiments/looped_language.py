@@ -1,9 +1,20 @@
 """Language models that loop one wide layer, with timestep encoding and without, as in Table 3 of Xu and Sato (2024)."""
 
-from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs
-from lengthwise.experiments.text import AS_GPT2, TRAINED_AT, VOCAB_SIZE, about_text, given_text, lacking, training
-from lengthwise.runs.spec import RunSpec, Settings
+from collections.abc import Iterator
+
+from lengthwise.experiments.base import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiments.text import (
+    AS_GPT2,
+    TRAINED_AT,
+    VOCAB_SIZE,
+    TextColumn,
+    about_text,
+    chunk_plan,
+    given_text,
+    lacking,
+    text_cells,
+)
+from lengthwise.runs.spec import Settings
 
 STEPS = 1_000
 LOOPS = (1, 3, 6)
@@ -31,14 +42,6 @@ PUBLISHED = {
 def looped_table_3(scale: Scale = "small") -> Experiment:
     """Perplexity of one wide layer, looped 1, 3 and 6 times, with timestep encoding and without, on a given text."""
     task = given_text(scale)
-    fields = task.model_dump(mode="json")
-    learned: Settings = {**AS_GPT2, "positions": "learned", "learned_positions": TRAINED_AT}
-    columns = {"transformer": ("transformer", {**learned, **TRANSFORMER})} | {
-        _name(loops, kind): ("looped-transformer", {**learned, **WIDE, "num_loops": loops, "variant": variant})
-        for kind, variant in KINDS.items()
-        for loops in LOOPS
-    }
-    lengths, num_chunks = ((16,), 4) if scale == "smoke" else ((TRAINED_AT,), 1_000)
     return Experiment(
         title="Looped transformers: Table 3 of Xu and Sato, language, at a small size",
         about=(
@@ -55,11 +58,8 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
             "A loop costs a layer of D=448, about 0.9 of the transformer's six: 6 loops take more than five times its "
             "time.",
         ),
-        cells=[
-            Cell(f"trained at {TRAINED_AT}", name, _specs(scale, model, settings, fields), PUBLISHED[name])
-            for name, (model, settings) in columns.items()
-        ],
-        plan=EvaluationPlan(chunk_lengths=lengths, num_chunks=num_chunks),
+        cells=text_cells(scale, task, list(_columns()), steps=STEPS),
+        plan=chunk_plan(scale, (TRAINED_AT,)),
         scored="perplexity",
         compared=tuple((_name(loops, "timestep"), _name(loops, "plain")) for loops in LOOPS),
         lacks=lacking(scale),
@@ -70,9 +70,11 @@ def _name(loops: int, kind: str) -> str:
     return f"{loops} loop{'s' * (loops > 1)}, {kind}"
 
 
-def _specs(scale: Scale, model: str, settings: Settings, fields: Settings) -> tuple[RunSpec, ...]:
-    train = training(STEPS)
-    if scale == "smoke":
-        layers: Settings = {"num_layers": 1} if model == "transformer" else {"num_loops": 2}
-        settings, train = {**settings, "d_model": 16, "num_heads": 2, **layers}, {}
-    return ScaledSpecs(scale, seeds=(0,), model=model)("text", {"task": fields, "model": settings, "train": train})
+def _columns() -> Iterator[TextColumn]:
+    learned: Settings = {**AS_GPT2, "positions": "learned", "learned_positions": TRAINED_AT}
+    yield TextColumn("transformer", "transformer", {**learned, **TRANSFORMER}, PUBLISHED["transformer"])
+    for kind, variant in KINDS.items():
+        for loops in LOOPS:
+            settings = {**learned, **WIDE, "num_loops": loops, "variant": variant}
+            name = _name(loops, kind)
+            yield TextColumn(name, "looped-transformer", settings, PUBLISHED[name])

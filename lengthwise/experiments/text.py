@@ -1,9 +1,12 @@
 """What the experiments on language share: the text that they are given, and how nets are trained on it."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from lengthwise.experiments.base import Scale
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments.base import Cell, Scale, ScaledSpecs
 from lengthwise.runs.spec import Settings
 from lengthwise.tasks.base import make_task
 from lengthwise.tasks.text.task import Text
@@ -20,15 +23,46 @@ FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
 AS_GPT2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
 """A transformer that begins, reads in and reads out as GPT-2 does."""
 
+_SMOKE: dict[str, Settings] = {
+    "transformer": {"num_heads": 2, "num_layers": 1},
+    "looped-transformer": {"num_heads": 2, "num_loops": 2},
+    "regular-gpt-lm": {"num_heads": 2, "thickness": 1},
+}
+"""Sizes at scale `smoke` next to width 16, by the name of the model."""
 
-def training(steps: int) -> Settings:
-    """Windows of the training length, 16 a step, by AdamW."""
-    return {
+
+class TextColumn(NamedTuple):
+    """A language model of a table: its model with settings, and the paper's entry."""
+
+    name: str
+    model: str
+    settings: Settings
+    published: str = ""
+
+
+def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps: int) -> list[Cell]:
+    """The row of nets trained on a text, one seed each: windows of the training length, 16 a step, by AdamW."""
+    train: Settings = {
         "steps": steps,
         "batch_size": 16,
         "optimizer": {"learning_rate": 1e-3, "warmup_steps": 100},
         "checkpoint_every": 100,
     }
+    cells = []
+    for column in columns:
+        small: Settings = {"d_model": 16, **_SMOKE.get(column.model, {})} if scale == "smoke" else {}
+        settings = {"task": task.model_dump(mode="json"), "model": {**column.settings, **small}, "train": train}
+        specs = ScaledSpecs(scale, seeds=(0,), model=column.model)("text", settings)
+        cells.append(Cell(f"trained at {TRAINED_AT}", column.name, specs, column.published))
+    return cells
+
+
+def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPlan:
+    """Perplexity of 1,000 chunks of each length; at `smoke` of four short ones."""
+    return EvaluationPlan(
+        chunk_lengths=(16, 64)[: len(lengths)] if scale == "smoke" else lengths,
+        num_chunks=4 if scale == "smoke" else 1_000,
+    )
 
 
 def given_text(scale: Scale) -> Text:

@@ -1,0 +1,61 @@
+"""Figure 4b of Chi et al. (2023): how far back the gradients of language models reach."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lengthwise.analysis.text_field import TextField, text_fields
+from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale
+from lengthwise.experiments.regular_gpt_language import table_3
+from lengthwise.experiments.text import TRAINED_AT
+from lengthwise.runs.folder import load_run
+from lengthwise.tasks.text.language import LanguageTask
+
+COLUMNS = ("32/6", "16/3, at most 2 levels", "ALiBi", "T5")
+"""Of `regular-gpt/table-3`: the like of the paper's 128/12, one whose windows end, and two transformers."""
+
+LENGTHS: dict[Scale, tuple[int, ...]] = {"small": (TRAINED_AT, 512, 2_048), "smoke": (16, 64)}
+NUM_CHUNKS: dict[Scale, int] = {"small": 64, "smoke": 4}
+
+
+class NetField(NamedTuple):
+    """The receptive fields of a trained net, by the length of chunks."""
+
+    column: str
+    fields: list[TextField]
+
+
+@EXPERIMENTS.register("regular-gpt/receptive-field")
+def receptive_field(scale: Scale = "small") -> Experiment:
+    """Figure 4b: how far back language models look, by the gradients of the next token, beyond the training length."""
+    experiment = table_3(scale)
+    cells = [cell for cell in experiment.cells if cell.column in COLUMNS]
+    return experiment._replace(
+        title="Receptive fields of language models: Figure 4b",
+        about=(
+            "Chi et al. (2023) say that RegularGPT, trained on language, settles on a local window, as transformers "
+            "with biases for near tokens do (Figure 4b). Here is the share of the gradient of the next token by how "
+            f"far back it lies, for nets of `regular-gpt/table-3`, trained on windows of {TRAINED_AT} tokens."
+        ),
+        notes=(
+            *experiment.notes[:2],
+            f"Gradients: of the log-odds of the last token of {NUM_CHUNKS[scale]:,} chunks of the test split, with "
+            "respect to the embeddings of those before it; chunks of all lengths end at the same tokens. A window that "
+            "stays as long when the chunk grows is local; one whose length grows with the chunk's is not.",
+            "A gradient says how far small changes reach, and not what a net would lose without a token.",
+        ),
+        cells=cells,
+        compared=(),
+        study=lambda root: fields(root, cells, scale),
+    )
+
+
+def fields(root: Path, cells: Sequence[Cell], scale: Scale) -> list[NetField]:
+    """The receptive fields of the nets below a folder."""
+    nets = []
+    for cell in cells:
+        run = load_run(root / cell.specs[0].id)
+        assert isinstance(run.spec.task, LanguageTask)
+        measured = text_fields(run.model, run.spec.task, LENGTHS[scale], num_chunks=NUM_CHUNKS[scale])
+        nets.append(NetField(cell.column, measured))
+    return nets
