@@ -6,7 +6,7 @@ from typing import Any
 
 from lengthwise.certification import strings as drawn
 from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.counterexample import shortest_error, shrunk_error
+from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
 from lengthwise.certification.preconditions import check_model, check_unchanged, snapshot_of
 from lengthwise.certification.proofs.base import Prover, Unproved, provers_of
@@ -26,7 +26,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 
     1. All strings up to a length at which there are 4,096, then 1,000 strings of each of 40, 500 and 10,000 symbols,
        a part of them structured, are answered, up to the first length with a wrong answer, which ends in level
-       ``refuted``. Some of them are read again, each alone, and all prefixes at once (`ways`).
+       ``refuted``. A model without a reader answers fewer of the longest, and one that reads strings up to a length
+       none beyond it. Some are read again, each alone, and all prefixes at once (`ways`).
     2. The reader of the model's kind (`extraction.base.READERS`) closes its states into classes, from the largest of a
        few radii on, until the states at all nodes over these strings, and over powers of words where a tree shows
        them, are in the classes that the machine names.
@@ -67,9 +68,9 @@ def _certify(examination: Examination, seed: int) -> Certificate:
     if error is not None:
         return examination.refuted(error, "of all strings")
     reader = reader_of(model, task.symbols)
-    strings = drawn.traced_strings(task, reader, seed)
+    strings = drawn.traced_strings(model, task, reader, seed)
     if strings is None:
-        reason = f"the task has no strings near some of the lengths {drawn.TESTED_LENGTHS}"
+        reason = f"the task has no strings near some of the lengths {drawn.tested_lengths(model)}"
         return examination.certificate("tested", reason)
     tested, wrong = drawn.grade_all(model, task, strings)
     examination = examination._replace(tested=tested)
@@ -85,9 +86,16 @@ def _certify(examination: Examination, seed: int) -> Certificate:
         except (ValueError, Diverged) as problem:  # no machine, too many classes or merges, or an overflow
             reasons.append(f"with radius {radius:.3g}: {problem}")
     if wrong is not None:
-        return examination.refuted(shrunk_error(model, task, wrong), "as found")
-    none = f"no reader reads a {type(model).__name__} (readers: {', '.join(READERS)})"
-    return examination.certificate("tested", _first_and_last(reasons) if reasons else none)
+        max_pairs = MAX_PAIRS_READ if reader is None else None
+        return examination.refuted(shrunk_error(model, task, wrong, max_pairs=max_pairs), "as found")
+    return examination.certificate("tested", _first_and_last(reasons) if reasons else _why_unread(model))
+
+
+def _why_unread(model: SequenceModel) -> str:
+    """Why no machine is read off a model."""
+    if model.max_length is not None:
+        return f"the model reads no string of more than {model.max_length:,} symbols"
+    return f"no reader reads a {type(model).__name__} (readers: {', '.join(READERS)})"
 
 
 def _attempt(

@@ -15,6 +15,10 @@ from lengthwise.tasks.base import OracleTask
 MAX_STRINGS_OF_A_LENGTH = 4_096
 MAX_CUTS_PER_CHUNK = 64
 
+MAX_PAIRS_READ = 1 << 31
+"""Pairs of positions in strings that are read for one purpose by a model whose work grows with their number: forty
+seconds of a small transformer, and 21 strings of 10,000 symbols."""
+
 String = Int64[Tensor, " _"]  # a shortened string has another length
 
 
@@ -35,10 +39,10 @@ def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"])
     return Graded(final_answers(model, strings), task.solve(strings)[:, -1])
 
 
-def max_enumerated_length(task: OracleTask) -> int:
-    """The largest length of which there are no more than 4,096 strings."""
-    length = 1
-    while len(task.symbols) > 1 and len(task.symbols) ** (length + 1) <= MAX_STRINGS_OF_A_LENGTH:
+def max_enumerated_length(model: SequenceModel, task: OracleTask) -> int:
+    """The largest length of which there are no more than 4,096 strings, and which the model reads."""
+    length, longest = 1, model.max_length or MAX_STRINGS_OF_A_LENGTH
+    while len(task.symbols) > 1 and length < longest and len(task.symbols) ** (length + 1) <= MAX_STRINGS_OF_A_LENGTH:
         length += 1
     return length
 
@@ -50,7 +54,7 @@ def all_strings(task: OracleTask, length: int) -> Int64[Tensor, "B T"]:
 
 def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
     """The first wrongly answered of all strings up to `max_enumerated_length`, by length and symbol order, or None."""
-    for length in range(1, max_enumerated_length(task) + 1):
+    for length in range(1, max_enumerated_length(model, task) + 1):
         strings = all_strings(task, length)
         wrong = grade(model, task, strings).wrong
         if bool(wrong.any()):
@@ -59,38 +63,67 @@ def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
 
 
 @torch.no_grad()
-def shrunk_error(model: SequenceModel, task: OracleTask, string: String) -> String:
+def shrunk_error(model: SequenceModel, task: OracleTask, string: String, *, max_pairs: int | None = None) -> String:
     """Leave out parts of a wrongly answered string for as long as what remains is answered wrongly.
 
     First to the shortest wrong prefix, then without windows of half its length, a quarter, ... one symbol; up to 64 of
-    each size are tried. The result is short, not always the shortest.
+    each size are tried. The result is short, not always the shortest. It ends where strings of more than `max_pairs`
+    pairs of positions would have been read; None: it goes on.
     """
-    shorter: String | None = string
-    while shorter is not None:
-        string = _shortest_wrong_prefix(model, task, shorter)
-        shorter = _with_a_window_left_out(model, task, string)
-    return string
+    shrinking = _Shrinking(model, task, string, max_pairs)
+    try:
+        while shrinking.to_shortest_wrong_prefix() and shrinking.to_what_a_window_leaves():
+            pass
+    except _TooMuchWork:
+        pass
+    return shrinking.string
 
 
-def _shortest_wrong_prefix(model: SequenceModel, task: OracleTask, string: String) -> String:
-    every = Graded(prefix_answers(model, string[None])[0], task.solve(string[None])[0])
-    indices = torch.nonzero(every.wrong)[:, 0]
-    # Reading all prefixes at once may round otherwise than reading the whole string: only what holds of `last` counts.
-    for index in indices[:MAX_CUTS_PER_CHUNK].tolist():
-        if bool(grade(model, task, string[None, : index + 1]).wrong):
-            return string[: index + 1]
-    return string
+class _TooMuchWork(Exception):
+    """More pairs of positions would be read than may be."""
 
 
-def _with_a_window_left_out(model: SequenceModel, task: OracleTask, string: String) -> String | None:
-    for size in _halves(len(string)):
-        starts = torch.arange(0, len(string) - size + 1, size)[:MAX_CUTS_PER_CHUNK]
-        kept = torch.arange(len(string) - size)
-        candidates = string[kept + size * (kept >= starts[:, None])]
-        wrong = grade(model, task, candidates).wrong
-        if bool(wrong.any()):
-            return candidates[wrong][0]
-    return None
+class _Shrinking:
+    """A string that is answered wrongly, and how many pairs of positions may still be read to shorten it."""
+
+    def __init__(self, model: SequenceModel, task: OracleTask, string: String, max_pairs: int | None) -> None:
+        self.model, self.task, self.string, self.pairs_left = model, task, string, max_pairs
+
+    def to_shortest_wrong_prefix(self) -> bool:
+        """Go on with it; True."""
+        self._count(self.string[None])
+        every = Graded(prefix_answers(self.model, self.string[None])[0], self.task.solve(self.string[None])[0])
+        indices = torch.nonzero(every.wrong)[:, 0]
+        # Reading all prefixes at once may round otherwise than reading the whole: only what holds of `last` counts.
+        for index in indices[:MAX_CUTS_PER_CHUNK].tolist():
+            prefix = self.string[: index + 1]
+            if bool(self._wrong(prefix[None]).any()):
+                self.string = prefix
+                break
+        return True
+
+    def to_what_a_window_leaves(self) -> bool:
+        """Go on with the first string without a window, the largest ones first, that is wrong; whether there is one."""
+        for size in _halves(len(self.string)):
+            starts = torch.arange(0, len(self.string) - size + 1, size)[:MAX_CUTS_PER_CHUNK]
+            kept = torch.arange(len(self.string) - size)
+            candidates = self.string[kept + size * (kept >= starts[:, None])]
+            wrong = self._wrong(candidates)
+            if bool(wrong.any()):
+                self.string = candidates[wrong][0]
+                return True
+        return False
+
+    def _wrong(self, strings: Int64[Tensor, "B T"]) -> Bool[Tensor, " B"]:
+        self._count(strings)
+        return grade(self.model, self.task, strings).wrong
+
+    def _count(self, strings: Int64[Tensor, "B T"]) -> None:
+        if self.pairs_left is None:
+            return
+        self.pairs_left -= strings.numel() * strings.shape[1]
+        if self.pairs_left < 0:
+            raise _TooMuchWork
 
 
 def _halves(length: int) -> Iterator[int]:

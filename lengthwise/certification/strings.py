@@ -8,7 +8,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.certification.certificate import Tested, TraceAgreement
-from lengthwise.certification.counterexample import Graded, grade
+from lengthwise.certification.counterexample import MAX_PAIRS_READ, Graded, grade
 from lengthwise.certification.pairs import tested_pairs
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
@@ -33,12 +33,24 @@ NUM_FIRST = 8
 """Strings that a model without traces reads first."""
 
 
-def tested_strings(task: SymbolTask, length: int, num_strings: int, seed: int) -> Int64[Tensor, "B T"] | None:
+def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
+    """Those of them that the model reads, or the longest that it does."""
+    longest = model.max_length
+    if longest is None:
+        return TESTED_LENGTHS
+    return tuple(length for length in TESTED_LENGTHS if length <= longest) or (longest,)
+
+
+def tested_strings(
+    task: SymbolTask, length: int, num_strings: int, seed: int, longest: int | None
+) -> Int64[Tensor, "B T"] | None:
     """Structured strings, each once, for two fifths or less, of all families alike, and for the rest samples.
 
-    Where the task has no strings of this length they have a symbol less or more; None where these do not exist either.
+    Where the task has no strings of this length they have a symbol less or more, but no more than `longest`; None where
+    these do not exist either.
     """
-    legal = [n for n in (length, length - 1, length + 1) if task.is_legal_length(n)]
+    near = [n for n in (length, length - 1, length + 1) if n <= (longest or n)]
+    legal = [n for n in near if task.is_legal_length(n)]
     if not legal:
         return None
     of_each_family = num_strings * 2 // 5 // len(STRUCTURED)
@@ -67,12 +79,12 @@ class TracedStrings(NamedTuple):
     def parts(self) -> "list[TracedStrings]":
         """What is graded one after the other, until an answer is wrong: where no reader gives states, a few first.
 
-        Then strings are spread evenly and have at most `MAX_SYMBOLS_READ` symbols: of a transformer, whose work grows
-        with the square of the length, a thousand of the longest strings take an hour.
+        Then strings are spread evenly and have at most `MAX_PAIRS_READ` pairs of positions: of a transformer, a
+        thousand of the longest strings take an hour.
         """
         if self.traces is not None:
             return [self]
-        strings = self.strings[:: -(-self.strings.numel() // MAX_SYMBOLS_READ)]
+        strings = self.strings[:: -(-self.strings.numel() * self.strings.shape[1] // MAX_PAIRS_READ)]
         return [TracedStrings(part, None) for part in (strings[:NUM_FIRST], strings[NUM_FIRST:]) if len(part)]
 
     def grade(self, model: SequenceModel, task: OracleTask) -> Graded:
@@ -92,12 +104,14 @@ AllStrings = Sequence[TracedStrings]
 """The tested strings, by length."""
 
 
-def traced_strings(task: SymbolTask, reader: Reader[Any] | None, seed: int) -> list[TracedStrings] | None:
+def traced_strings(
+    model: SequenceModel, task: SymbolTask, reader: Reader[Any] | None, seed: int
+) -> list[TracedStrings] | None:
     """The tested strings of every length; None where the task has none near one of the lengths."""
     if isinstance(task, GridTask):
         drawn: list[Int64[Tensor, "_ _"] | None] = [*tested_pairs(len(task.reference.symbols), seed)]
     else:
-        drawn = [tested_strings(task, length, NUM_STRINGS, seed) for length in TESTED_LENGTHS]
+        drawn = [tested_strings(task, length, NUM_STRINGS, seed, model.max_length) for length in tested_lengths(model)]
     strings = [of_length for of_length in drawn if of_length is not None]
     if len(strings) < len(drawn):
         return None

@@ -22,7 +22,7 @@ def error_when_alone(model: SequenceModel, task: OracleTask, strings: AllStrings
     The longest tested strings are left out.
     """
     with denormals_kept():
-        for batch in (*_shortest(task), *(traced.subsample for traced in strings[:2])):
+        for batch in (*_shortest(model, task), *(traced.subsample for traced in strings[:2])):
             string: Tensor
             for string in batch:
                 if bool(grade(model, task, string[None]).wrong):
@@ -43,7 +43,7 @@ def error_of_prefixes(model: SequenceModel, task: OracleTask, strings: AllString
     return None
 
 
-def _shortest(task: OracleTask) -> list[Int64[Tensor, "B T"]]:
+def _shortest(model: SequenceModel, task: OracleTask) -> list[Int64[Tensor, "B T"]]:
     """All strings of the lengths of which there are no more than 64."""
-    lengths = range(1, max_enumerated_length(task) + 1)
+    lengths = range(1, max_enumerated_length(model, task) + 1)
     return [all_strings(task, length) for length in lengths if len(task.symbols) ** length <= 64]

@@ -74,6 +74,11 @@ class SequenceModel(nn.Module, ABC):
     precision: Precision = "float32"
     """What products of matrices are computed in while the model is measured (`eval_mode`); weights stay as they are."""
 
+    @property
+    def max_length(self) -> int | None:
+        """The length of the longest strings that it reads; longer ones are a ValueError. None: it reads any."""
+        return None
+
     @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again."""

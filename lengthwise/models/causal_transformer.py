@@ -160,6 +160,10 @@ class CausalTransformer(
         window = self.read_in.positions.window
         return None if window is None else self.depth * (window - 1) + 1
 
+    @property
+    def max_length(self) -> int | None:
+        return self.read_in.positions.max_length
+
     @abstractmethod
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """What the layers make of the inputs as they were read."""

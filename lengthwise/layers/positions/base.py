@@ -75,6 +75,11 @@ class PositionEncoding(nn.Module, ABC):
         """How many of the last positions each layer sees; None: all."""
         return None
 
+    @property
+    def max_length(self) -> int | None:
+        """The number of positions that there are; None: any."""
+        return None
+
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again."""
 

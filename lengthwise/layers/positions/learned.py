@@ -22,6 +22,10 @@ class LearnedPositions(PositionEncoding):
         super().__init__(sizes)
         self.table = nn.Parameter(torch.empty(sizes.max_positions, sizes.d_model))
 
+    @property
+    def max_length(self) -> int:
+        return len(self.table)
+
     def reset_parameters(self, generator: torch.Generator) -> None:
         nn.init.normal_(self.table, std=0.02, generator=generator)
 

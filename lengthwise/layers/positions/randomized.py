@@ -23,6 +23,10 @@ class RandomizedPositions(PositionEncoding):
     Differs from the source: it draws in evaluation, too, which a model does whose `drawing` has a generator.
     """
 
+    @property
+    def max_length(self) -> int:
+        return self.sizes.max_positions
+
     def add(self, states: Float[Tensor, "B T D"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
         length, longest = states.shape[1], self.sizes.max_positions
         if length > longest:
