@@ -49,7 +49,7 @@ def test_without_traces_few_strings_are_read_first_and_never_more_pairs_than_may
         assert sum(part.num_correct for part in tested) == sum(n for t, n in expected.items() if t <= right_up_to)
 
 
-def test_a_wrong_string_is_shortened_for_as_long_as_there_is_work_left() -> None:
+def test_parts_of_a_wrong_string_are_left_out_for_as_long_as_there_is_work_left() -> None:
     """Of 1,000 symbols the first wrong prefix has 11; to see that costs the string twice and a prefix, 2,000,242."""
     task, string = make_task("parity"), torch.ones(1_000, dtype=torch.int64)
     for max_pairs, expected in ((None, 11), (10**9, 11), (1_000_121, 11), (1_000_120, 1_000), (0, 1_000)):
