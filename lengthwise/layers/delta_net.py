@@ -1,14 +1,14 @@
 """The layer of DeltaNet and of its kin with gates and with products of Householder matrices."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears, draw_steps
-from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.recurrent_layer import TabledLayer
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.delta_rule import delta_rule
 
@@ -26,7 +26,26 @@ NORM_FLOOR = 1e-12
 RMS_EPSILON = 1e-5
 
 
-class DeltaNetLayer(RecurrentLayer):
+class _MemoryInputs(NamedTuple):
+    """q, k, v, b and the logarithm of a, of positions or of rows of a table."""
+
+    query: Float[Tensor, "*M H K"]
+    keys: Float[Tensor, "*M J H K"]
+    values: Float[Tensor, "*M J H K"]
+    strengths: Float[Tensor, "*M J H"]
+    log_decays: Float[Tensor, "*M H"] | None
+
+    def at(self, rows: Int64[Tensor, "B T"]) -> "_MemoryInputs":
+        """Those of a table's rows at the positions of strings, looked up together."""
+        there = [each for each in self if each is not None]
+        looked_up = F.embedding(rows, torch.cat([each.flatten(1) for each in there], 1))
+        parts = looked_up.split([each[0].numel() for each in there], -1)
+        shaped = [part.unflatten(-1, each.shape[1:]) for part, each in zip(parts, there, strict=True)]
+        query, keys, values, strengths, *gates = shaped
+        return _MemoryInputs(query, keys, values, strengths, gates[0] if gates else None)
+
+
+class DeltaNetLayer(TabledLayer):
     r"""A memory of values by keys, [K, K] numbers for each of H heads, K = D / H, that products of reflections move.
 
     Of each head, with z the features and n = `householders` sub-steps j,
@@ -103,16 +122,27 @@ class DeltaNetLayer(RecurrentLayer):
         mapped = self.maps(features)
         if self.convolution is not None:
             mapped, earlier = self.convolution(mapped, earlier)
+        return self._remembered(self._memory_inputs(features, mapped), memory, earlier)
+
+    def through_rows(
+        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        if self.convolution is not None:
+            return self.forward(F.embedding(rows, table), state)
+        memory, earlier = state.tensor_split([self.memory_size], 1)
+        return self._remembered(self._memory_inputs(table, self.maps(table)).at(rows), memory, earlier)
+
+    def _memory_inputs(self, features: Float[Tensor, "*M D"], mapped: Float[Tensor, "*M _"]) -> _MemoryInputs:
         vectors = F.silu(mapped).unflatten(-1, (1 + 2 * self.householders, self.num_heads, self.d_key))
-        query, keys, values = vectors.tensor_split([1, 1 + self.householders], 2)
+        query, keys, values = vectors.tensor_split([1, 1 + self.householders], -3)
         query, keys = (F.normalize(tensor, dim=-1, eps=NORM_FLOOR) for tensor in (query, keys))
-        read, memory = delta_rule(
-            query.squeeze(2) * self.d_key**-0.5,
-            keys,
-            values,
-            self.strengths(features),
-            self.log_decays(features),
-            memory.unflatten(1, (self.num_heads, self.d_key, self.d_key)),
-        )
-        outputs = self.output(F.rms_norm(read, (self.d_key,), self.gain, RMS_EPSILON).flatten(2))
+        query = query.squeeze(-3) * self.d_key**-0.5
+        return _MemoryInputs(query, keys, values, self.strengths(features), self.log_decays(features))
+
+    def _remembered(
+        self, memory_inputs: _MemoryInputs, memory: Tensor, earlier: Tensor
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        start = memory.unflatten(1, (self.num_heads, self.d_key, self.d_key))
+        read, memory = delta_rule(*memory_inputs, start)
+        outputs: Tensor = self.output(F.rms_norm(read, (self.d_key,), self.gain, RMS_EPSILON).flatten(2))
         return outputs, torch.cat([memory.flatten(1), earlier], 1)

@@ -2,14 +2,15 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears, draw_steps, draw_uniformly
-from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
@@ -80,7 +81,7 @@ class SelectiveLayer(RecurrentLayer):
         return F.silu(x), recent
 
 
-class MambaLayer(SelectiveLayer):
+class MambaLayer(SelectiveLayer, TabledLayer):
     r"""P decays of its own for each of 2 D channels: h_t = a_t h_{t-1} + s_t b_t x_t, y_t = <c_t, h_t> + d x_t.
 
     (x, z) = W_in u, x becomes SiLU(conv(x)); steps s = softplus(W_s W x + bias) through ceil(D / 16) numbers, b and c
@@ -126,8 +127,8 @@ class MambaLayer(SelectiveLayer):
         nn.init.ones_(self.skip)
 
     def selected(
-        self, x: Float[Tensor, "B T E"]
-    ) -> tuple[Float[Tensor, "B T E"], Float[Tensor, "B T P"], Float[Tensor, "B T P"]]:
+        self, x: Float[Tensor, "*M E"]
+    ) -> tuple[Float[Tensor, "*M E"], Float[Tensor, "*M P"], Float[Tensor, "*M P"]]:
         """s, b and c."""
         low, b, c = self.selection(x).split([self.rank, self.d_state, self.d_state], -1)
         return F.softplus(self.step_map(low)), b, c
@@ -144,10 +145,38 @@ class MambaLayer(SelectiveLayer):
         before, recent = state.split(self.sizes, 1)
         x, gate = self.input_map(features).chunk(2, -1)
         x, recent = self.convolved(x, recent)
+        return self._scanned(self._scan_inputs(x, gate), before, recent, None)
+
+    def through_rows(
+        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        if self.convolution is not None:
+            return self.forward(F.embedding(rows, table), state)
+        before, recent = state.split(self.sizes, 1)
+        x, gate = self.input_map(table).chunk(2, -1)
+        made = self._scan_inputs(F.silu(x), gate)
+        of_rows = F.embedding(rows, torch.cat(made, -1))
+        return self._scanned(of_rows.split([each.shape[-1] for each in made], -1), before, recent, (made[0], rows))
+
+    def _scan_inputs(self, x: Float[Tensor, "*M E"], gate: Float[Tensor, "*M E"]) -> tuple[Tensor, ...]:
+        """s, s x, b, c, d x and SiLU(z)."""
         steps, b, c = self.selected(x)
+        return steps, steps * x, b, c, self.skip * x, F.silu(gate)
+
+    def _scanned(
+        self,
+        scan_inputs: Sequence[Tensor],
+        before: Tensor,
+        recent: Tensor,
+        rows: tuple[Tensor, Tensor] | None,
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        steps, values, b, c, skipped, gate = scan_inputs
         before = before.unflatten(1, self.state_shape)
-        y, after = selective_scan(steps, -self.log_rate.exp(), steps * x, b, c, before, eigenvalues=self.eigenvalues)
-        return self.output_map((y + self.skip * x) * F.silu(gate)), torch.cat([after.flatten(1), recent], 1)
+        y, after = selective_scan(
+            steps, -self.log_rate.exp(), values, b, c, before, eigenvalues=self.eigenvalues, rows=rows
+        )
+        outputs: Tensor = self.output_map((y + skipped) * gate)
+        return outputs, torch.cat([after.flatten(1), recent], 1)
 
 
 class Mamba2Layer(SelectiveLayer):

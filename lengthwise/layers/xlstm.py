@@ -1,13 +1,14 @@
 """The two layers of xLSTM: sLSTM, whose output is fed back, and mLSTM, a matrix memory that is not."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.mlstm import mlstm
 from lengthwise.ops.slstm import MINIMUM, slstm
@@ -74,7 +75,7 @@ class SLSTMLayer(RecurrentLayer):
         return normed, torch.cat([torch.stack(after, 1).flatten(1), recent], 1)
 
 
-class MLSTMLayer(RecurrentLayer):
+class MLSTMLayer(TabledLayer):
     r"""A matrix memory for each of H heads, twice as wide as features, with a skip and a gate.
 
     (x, z) = W u and c = SiLU(conv(x)); queries and keys are made of c, values of x, by maps of 4 numbers to 4; the two
@@ -120,21 +121,43 @@ class MLSTMLayer(RecurrentLayer):
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         x, z = self.input_map(features).chunk(2, -1)
-        sums, stabilizer, recent = state.split(self.sizes, 1)
-        c = x
+        c, recent = x, state.split(self.sizes, 1)[2]
         if self.convolution is not None:
             c, recent = self.convolution(x, recent)
-        c = F.silu(c)
+        return self._remembered(self._memory_inputs(x, F.silu(c), z), state, recent)
+
+    def through_rows(
+        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        if self.convolution is not None:
+            return self.forward(F.embedding(rows, table), state)
+        x, z = self.input_map(table).chunk(2, -1)
+        made = self._memory_inputs(x, F.silu(x), z)
+        of_rows = F.embedding(rows, torch.cat(made, 1)).split([each.shape[1] for each in made], -1)
+        return self._remembered(of_rows, state, state[:, :0])
+
+    def _memory_inputs(
+        self, x: Float[Tensor, "*M E"], c: Float[Tensor, "*M E"], z: Float[Tensor, "*M E"]
+    ) -> tuple[Tensor, ...]:
+        """Queries, keys, values, the gates i and f, skip * c and SiLU(z)."""
         q, k, v = (
-            torch.einsum("btgi,gij->btgj", made_of.unflatten(-1, (-1, MAP_WIDTH)), maps).flatten(2)
+            torch.einsum("...gi,gij->...gj", made_of.unflatten(-1, (-1, MAP_WIDTH)), maps).flatten(-2)
             for made_of, maps in zip((c, c, x), self.maps, strict=True)
         )
-        i, f = self.gates(torch.cat([q, k, v], -1)).chunk(2, -1)
-        q, k, v = (each.unflatten(-1, (self.num_heads, self.width)) for each in (q, k, v))
+        gates = self.gates(torch.cat([q, k, v], -1))
+        return q, k * self.width**-0.5, v, gates, self.skip * c, F.silu(z)
+
+    def _remembered(
+        self, memory_inputs: Sequence[Tensor], state: Tensor, recent: Tensor
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        *vectors, gates, skipped, gate = memory_inputs
+        i, f = gates.chunk(2, -1)
+        q, k, v = (each.unflatten(-1, (self.num_heads, self.width)) for each in vectors)
+        sums, stabilizer, _ = state.split(self.sizes, 1)
         sums = sums.unflatten(1, (self.num_heads, self.width, self.width + 1))
-        h, sums, stabilizer = mlstm(i, f, k * self.width**-0.5, v, q, sums, stabilizer)
+        h, sums, stabilizer = mlstm(i, f, k, v, q, sums, stabilizer)
         normed = self.norm(h.flatten(2).flatten(0, 1)).unflatten(0, h.shape[:2])
-        outputs = self.output_map((normed + self.skip * c) * F.silu(z))
+        outputs: Tensor = self.output_map((normed + skipped) * gate)
         return outputs, torch.cat([sums.flatten(1), stabilizer, recent], 1)
 
 

@@ -19,11 +19,14 @@ the chunks; Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for
 each.
 """
 
+from functools import partial
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from lengthwise.devices import in_full_precision
+from lengthwise.ops.parts import through_parts
 
 CHUNK_STEPS = 16
 """Sub-steps of a chunk: the work grows with it, the number of steps in sequence falls."""
@@ -94,6 +97,21 @@ def delta_rule(
     if length == 1 or torch.compiler.is_exporting():
         return delta_rule_by_definition(queries, keys, values, strengths, log_decays, initial)
     size = min(length, max(1, chunk_steps // products))
+    given = (queries, keys, values, strengths, log_decays, initial)
+    return through_parts(partial(_in_chunks_of, size), given, keys[0].numel())
+
+
+def _in_chunks_of(
+    size: int,
+    queries: Float[Tensor, "B T H K"],
+    keys: Vectors,
+    values: Vectors,
+    strengths: Numbers,
+    log_decays: Float[Tensor, "B T H"] | None,
+    initial: Matrices,
+) -> tuple[Float[Tensor, "B T H M"], Matrices]:
+    """The work of `delta_rule` by chunks of so many symbols."""
+    length, products = keys.shape[1:3]
     q = _in_chunks(queries, size)
     k, v, b = (_in_chunks(tensor, size).flatten(3, 4) for tensor in _heads_last(keys, values, strengths[..., None]))
     decays = None if log_decays is None else _Decays(_in_chunks(log_decays[..., None], size)[..., 0], products)

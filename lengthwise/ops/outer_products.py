@@ -23,6 +23,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn.functional import pad
 
 from lengthwise.devices import in_full_precision
+from lengthwise.ops.parts import through_parts
 
 MAX_CHUNK = 32
 """The number of positions of a chunk: work grows with it within chunks, and with its inverse between them."""
@@ -109,6 +110,12 @@ def outer_products(
     """
     if torch.compiler.is_exporting():
         return outer_products_by_definition(decays, keys, values, queries, initial)
+    return through_parts(_outer_products, (decays, keys, values, queries, initial), values[0].numel())
+
+
+def _outer_products(
+    decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
+) -> tuple[Values, State]:
     length = decays.shape[1]
     count = math.ceil(length / MAX_CHUNK)
     size = math.ceil(length / count)

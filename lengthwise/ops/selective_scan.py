@@ -20,10 +20,10 @@ Differs from the source: the factor s_t of the source's input term is part of v_
 """
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
@@ -38,9 +38,13 @@ POSITIONS_PER_PART = 8
 NUMBERS_PER_STEP = 1 << 16
 """The maximal numbers of the states of strings that are read together: a quarter of a megabyte in float32."""
 
+MAX_TABLED = 1 << 17
+"""The maximal numbers of decays that are kept for all rows: half a megabyte in float32."""
+
 Channels = Float[Tensor, "B T E"]
 Vectors = Float[Tensor, "B T P"]
 State = Float[Tensor, "B P E"]
+Rows = tuple[Float[Tensor, "R E"], Int64[Tensor, "B T"]]
 
 
 def decays_of(exponents: Tensor, eigenvalues: Eigenvalues) -> Tensor:
@@ -62,8 +66,9 @@ def selective_scan_by_definition(
     initial: State,
     *,
     eigenvalues: Eigenvalues = "positive",
+    rows: Rows | None = None,
 ) -> tuple[Channels, State]:
-    """Outputs at all positions and the last state, one position after another.
+    """Outputs at all positions and the last state, one position after another; `rows` are not needed.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)
@@ -89,8 +94,11 @@ def selective_scan(
     initial: State,
     *,
     eigenvalues: Eigenvalues = "positive",
+    rows: Rows | None = None,
 ) -> tuple[Channels, State]:
     """The same, in buffers that stay in the cache; in a graph that is exported, the definition.
+
+    `rows`: a table of steps, and which of its rows the steps are, so that decays are computed once for each row.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)
@@ -104,27 +112,43 @@ def selective_scan(
     if torch.compiler.is_exporting():
         return selective_scan_by_definition(*given, eigenvalues=eigenvalues)
     needs_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
-    outputs, last = _SelectiveScan.apply(*given, eigenvalues, needs_gradient)  # type: ignore[no-untyped-call]
+    tabled = None
+    if rows is not None and len(rows[0]) * rates.numel() <= MAX_TABLED:
+        with torch.no_grad():
+            tabled = _Tabled(decays_of(rows[0][:, None] * rates, eigenvalues), rows[1])
+    outputs, last = _SelectiveScan.apply(*given, eigenvalues, tabled, needs_gradient)  # type: ignore[no-untyped-call]
     return outputs, last
+
+
+class _Tabled(NamedTuple):
+    """The decays of all rows, and which row each position has."""
+
+    decays: Float[Tensor, "R P E"]
+    rows: Int64[Tensor, "B T"]
 
 
 class _Part:
     """Buffers for some positions of some strings: their decays, and their states after the one that comes before."""
 
-    def __init__(self, rates: Tensor, like: Tensor, length: int, eigenvalues: Eigenvalues) -> None:
-        self.rates, self.eigenvalues = rates, eigenvalues
+    def __init__(
+        self, rates: Tensor, like: Tensor, length: int, eigenvalues: Eigenvalues, tabled: _Tabled | None
+    ) -> None:
+        self.rates, self.eigenvalues, self.tabled = rates, eigenvalues, tabled
         self.decays = like.new_empty(length, *like.shape)
         self.states = like.new_empty(length + 1, *like.shape)
 
-    def run(self, start: Tensor, steps: Tensor, values: Tensor, b: Tensor) -> None:
-        """Fill them, position after position."""
+    def run(self, start: Tensor, span: slice, steps: Tensor, values: Tensor, b: Tensor) -> None:
+        """Fill them, position after position of a span."""
         self.states[0] = start
-        for t, step in enumerate(steps):
-            decays, after = self.decays[t], self.states[t + 1]
-            torch.mul(step, self.rates, out=decays).exp_()
-            if self.eigenvalues == "signed":
-                decays.mul_(2).sub_(1)
-            torch.mul(decays, self.states[t], out=after).addcmul_(b[t].mT, values[t])
+        for index, t in enumerate(range(span.start, span.stop)):
+            decays, after = self.decays[index], self.states[index + 1]
+            if self.tabled is None:
+                torch.mul(steps[t], self.rates, out=decays).exp_()
+                if self.eigenvalues == "signed":
+                    decays.mul_(2).sub_(1)
+            else:
+                torch.index_select(self.tabled.decays, 0, self.tabled.rows[:, t], out=decays)
+            torch.mul(decays, self.states[index], out=after).addcmul_(b[t].mT, values[t])
 
 
 class _SelectiveScan(torch.autograd.Function):
@@ -138,6 +162,7 @@ class _SelectiveScan(torch.autograd.Function):
         c: Tensor,
         initial: Tensor,
         eigenvalues: Eigenvalues,
+        tabled: _Tabled | None,
         needs_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
         outputs, last = torch.empty_like(values), torch.empty_like(initial)
@@ -145,18 +170,18 @@ class _SelectiveScan(torch.autograd.Function):
         starts = initial.new_empty(len(parts) if needs_gradient else 0, *initial.shape)
         for rows in _rows(initial):
             by_time = [_by_time(each[rows]) for each in (steps, values, b, c)]
-            part = _Part(rates, initial[rows], parts[0].stop, eigenvalues)
+            part = _Part(rates, initial[rows], parts[0].stop, eigenvalues, _of_strings(tabled, rows))
             latest, computed = initial[rows], torch.empty_like(by_time[1])
             for index, span in enumerate(parts):
                 if needs_gradient:
                     starts[index, rows] = latest
-                part.run(latest, *(each[span] for each in by_time[:3]))
+                part.run(latest, span, *by_time[:3])
                 for t, state in zip(range(span.start, span.stop), part.states[1:], strict=False):
                     torch.bmm(by_time[3][t], state, out=computed[t])
                 latest = part.states[span.stop - span.start]
             outputs[rows], last[rows] = computed.squeeze(2).transpose(0, 1), latest
         ctx.save_for_backward(steps, rates, values, b, c, starts)
-        ctx.eigenvalues = eigenvalues  # type: ignore[attr-defined]
+        ctx.eigenvalues, ctx.tabled = eigenvalues, tabled  # type: ignore[attr-defined]
         return outputs, last
 
     @staticmethod
@@ -169,17 +194,18 @@ class _SelectiveScan(torch.autograd.Function):
         for rows in _rows(by_last):
             by_time = [_by_time(each[rows]) for each in (steps, values, b, c, by_outputs)]
             computed = [torch.empty_like(each) for each in by_time[:4]]
-            part = _Part(rates, by_last[rows], parts[0].stop, ctx.eigenvalues)  # type: ignore[attr-defined]
+            tabled = _of_strings(ctx.tabled, rows)  # type: ignore[attr-defined]
+            part = _Part(rates, by_last[rows], parts[0].stop, ctx.eigenvalues, tabled)  # type: ignore[attr-defined]
             adjoint, total = by_last[rows].clone(), torch.zeros_like(by_last[rows])
             for index, span in reversed(list(enumerate(parts))):
-                part.run(starts[index, rows], *(each[span] for each in by_time[:3]))
+                part.run(starts[index, rows], span, *by_time[:3])
                 _run_back(part, adjoint, total, [each[span] for each in (*by_time, *computed)])
             by_initial[rows] = adjoint
             by_rates += total.sum(0)
             for whole, part_of in zip(gradients, computed, strict=True):
                 whole[rows] = part_of.squeeze(2).transpose(0, 1)
         by_steps, by_values, by_b, by_c = gradients
-        return by_steps, by_rates, by_values, by_b, by_c, by_initial, None, None
+        return by_steps, by_rates, by_values, by_b, by_c, by_initial, None, None, None
 
 
 def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]) -> None:
@@ -201,6 +227,10 @@ def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]
             by_exponent.addcmul_(by_exponent, decays)
         total.addcmul_(by_exponent, steps)
         torch.sum(torch.mul(by_exponent, part.rates, out=weighted), 1, keepdim=True, out=by_steps)
+
+
+def _of_strings(tabled: _Tabled | None, rows: slice) -> _Tabled | None:
+    return None if tabled is None else tabled._replace(rows=tabled.rows[rows])
 
 
 def _by_time(rows: Tensor) -> Tensor:

@@ -37,6 +37,26 @@ def test_buffers_give_what_the_loop_gives(
         assert float((one - other).detach().abs().max()) <= TOLERANCE[dtype] * max(1, float(other.detach().abs().max()))
 
 
+@pytest.mark.parametrize("eigenvalues", ["positive", "signed"])
+@pytest.mark.parametrize("max_tabled", [0, 1 << 17])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_decays_of_rows_are_those_of_their_steps(
+    length: int, max_tabled: int, eigenvalues: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the bit, and so are the gradients: what is looked up was computed from the same numbers."""
+    monkeypatch.setattr("lengthwise.ops.selective_scan.NUMBERS_PER_STEP", 40)
+    monkeypatch.setattr("lengthwise.ops.selective_scan.MAX_TABLED", max_tabled)
+    _, *given = draw(length, torch.float32)
+    generator, compared = torch.Generator().manual_seed(1), []
+    table = torch.rand(6, 5, generator=generator).requires_grad_()
+    rows = torch.randint(6, (3, length), generator=generator)
+    for looked_up in (None, (table, rows)):
+        outputs, last = selective_scan(table[rows], *given, eigenvalues=eigenvalues, rows=looked_up)
+        gradients = torch.autograd.grad(outputs.sum() + last.square().sum(), (table, *given))
+        compared.append((outputs, last, *gradients))
+    assert all(torch.equal(one, other) for one, other in zip(*compared, strict=True))
+
+
 def test_gradients_are_derivatives() -> None:
     for eigenvalues in ("positive", "signed"):
         given = draw(3, torch.float64, batch_size=1)
