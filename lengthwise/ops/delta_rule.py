@@ -110,7 +110,7 @@ def _in_chunks_of(
     log_decays: Float[Tensor, "B T H"] | None,
     initial: Matrices,
 ) -> tuple[Float[Tensor, "B T H M"], Matrices]:
-    """The work of `delta_rule` by chunks of so many symbols."""
+    """The work of `delta_rule`, by chunks of `size` symbols."""
     length, products = keys.shape[1:3]
     q = _in_chunks(queries, size)
     k, v, b = (_in_chunks(tensor, size).flatten(3, 4) for tensor in _heads_last(keys, values, strengths[..., None]))
