@@ -145,6 +145,9 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
         "# Speed of recurrences of other papers\n",
         "CPU milliseconds of a training step, forward and backward, and in brackets how many times that of torch's "
         f"GRU: batch {first.batch}, D = {first.width}, one thread.\n",
+        f"Strings have {NUM_SYMBOLS} symbols. DeltaNet and Mamba without a convolution, mLSTM, PD-SSM and linear CDEs "
+        "compute what depends on the symbol alone once for each symbol, in their lowest layer; the GRU and the others "
+        "do so at every position.\n",
         markdown_table(["model", *(f"T = {length}" for length in lengths)], rows) + "\n",
         provenance(where),
         "- command: `python benchmarks/other_recurrences.py --save`\n",
