@@ -72,8 +72,9 @@ def shrunk_error(model: SequenceModel, task: OracleTask, string: String, *, max_
     """
     shrinking = _Shrinking(model, task, string, max_pairs)
     try:
-        while shrinking.to_shortest_wrong_prefix() and shrinking.to_what_a_window_leaves():
-            pass
+        shrinking.to_shortest_wrong_prefix()
+        while shrinking.to_what_a_window_leaves():
+            shrinking.to_shortest_wrong_prefix()
     except _TooMuchWork:
         pass
     return shrinking.string
@@ -89,8 +90,8 @@ class _Shrinking:
     def __init__(self, model: SequenceModel, task: OracleTask, string: String, max_pairs: int | None) -> None:
         self.model, self.task, self.string, self.pairs_left = model, task, string, max_pairs
 
-    def to_shortest_wrong_prefix(self) -> bool:
-        """Go on with it; True."""
+    def to_shortest_wrong_prefix(self) -> None:
+        """Go on with it."""
         self._count(self.string[None])
         every = Graded(prefix_answers(self.model, self.string[None])[0], self.task.solve(self.string[None])[0])
         indices = torch.nonzero(every.wrong)[:, 0]
@@ -99,8 +100,7 @@ class _Shrinking:
             prefix = self.string[: index + 1]
             if bool(self._wrong(prefix[None]).any()):
                 self.string = prefix
-                break
-        return True
+                return
 
     def to_what_a_window_leaves(self) -> bool:
         """Go on with the first string without a window, the largest ones first, that is wrong; whether there is one."""
