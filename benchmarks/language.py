@@ -22,7 +22,8 @@ import numpy as np
 import torch
 from speed_page import ROOT, environment, parse_options, write_files
 
-from lengthwise.experiments.regular_gpt_language import COLUMNS, SIZES, TRAIN, VOCAB_SIZE
+from lengthwise.experiments.regular_gpt_language import COLUMNS, STEPS
+from lengthwise.experiments.text import VOCAB_SIZE, training
 from lengthwise.randomness import generator_for
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.runs.spec import RunSpec, make_spec, merge
@@ -104,7 +105,7 @@ def main() -> None:
         write_file(Path(folder), 1 << (16 if options.quick else 22))
         costs = []
         for column in columns[-1:] if options.quick else columns:
-            settings = {"task": {"corpus": KEY}, "model": {**SIZES, **column.settings}, "train": TRAIN}
+            settings = {"task": {"corpus": KEY}, "model": column.settings, "train": training(STEPS)}
             spec = make_spec("text", column.model, merge(settings, changes))
             count = 1 if options.quick else 3
             costs.append(measured(column.name, spec, steps=count, batches=20 * count))

@@ -40,18 +40,22 @@ class TextColumn(NamedTuple):
     published: str = ""
 
 
-def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps: int) -> list[Cell]:
-    """The row of nets trained on a text, one seed each: windows of the training length, 16 a step, by AdamW."""
-    train: Settings = {
+def training(steps: int) -> Settings:
+    """Windows of the training length, 16 a step, by AdamW."""
+    return {
         "steps": steps,
         "batch_size": 16,
         "optimizer": {"learning_rate": 1e-3, "warmup_steps": 100},
         "checkpoint_every": 100,
     }
-    cells = []
+
+
+def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps: int) -> list[Cell]:
+    """The row of nets trained on a text, one seed each."""
+    fields, cells = task.model_dump(mode="json"), []
     for column in columns:
         small: Settings = {"d_model": 16, **_SMOKE.get(column.model, {})} if scale == "smoke" else {}
-        settings = {"task": task.model_dump(mode="json"), "model": {**column.settings, **small}, "train": train}
+        settings = {"task": fields, "model": {**column.settings, **small}, "train": training(steps)}
         specs = ScaledSpecs(scale, seeds=(0,), model=column.model)("text", settings)
         cells.append(Cell(f"trained at {TRAINED_AT}", column.name, specs, column.published))
     return cells
