@@ -32,7 +32,7 @@ def text_field_page(nets: Sequence[NetField], stem: str) -> StudyPage:
         "*With 50 %*: how many of the newest tokens hold more than half of the gradient, the mean over chunks with "
         "Student's 95 % interval for other chunks. If every token mattered alike, 50, 90 and 99 % of the tokens would "
         f"hold as much of it. *In the last {TRAINED_AT - 1}*: the share of the gradient that lies in as many tokens as "
-        "a net read in training.",
+        "a net read in training, the dashed line of the chart.",
     ]
     return StudyPage(sections, {f"{stem}.svg": text_field_chart(nets).to_dict()})
 
@@ -63,7 +63,7 @@ def text_field_chart(nets: Sequence[NetField]) -> alt.ConcatChart:
         values = [value for field, name in zip(net.fields, lengths, strict=True) for value in _curve(field, name)]
         lines = alt.Chart(alt.InlineData(values=values)).mark_line(strokeWidth=1.5).encode(x=x, y=y, color=color)
         trained = alt.Chart(alt.InlineData(values=[{"newest": TRAINED_AT - 1}]))
-        rule = trained.mark_rule(color=GRAY, strokeDash=[4, 3]).encode(x=x)
+        rule = trained.mark_rule(clip=True, color=GRAY, strokeDash=[4, 3]).encode(x=x)
         panels.append(alt.LayerChart(layer=[lines, rule], width=260, height=200, title=net.column))
     return alt.ConcatChart(concat=panels, columns=2, config=alt.Config(background="white"))
 
