@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.analysis.embedded import looking_up
 from lengthwise.analysis.receptive_field import Answer, cumulative_field, gradient_norms
-from lengthwise.evaluation.perplexity import chunk_ends
+from lengthwise.evaluation.perplexity import chunk_ends, chunks_up_to
 from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.models.causal_transformer import CausalTransformer
@@ -47,8 +46,7 @@ def text_fields(
     fields = []
     with eval_mode(model), torch.enable_grad():
         for length in sorted(set(lengths)):
-            windows = ends[:, None] + torch.arange(1 - length, 1)
-            chunks = torch.from_numpy(tokens[windows.numpy()].astype(np.int64))
+            chunks = chunks_up_to(tokens, ends, length)
             norms = gradient_norms(answer, table[chunks[:, :-1]], chunks[:, -1])
             fields.append(TextField(length, cumulative_field(norms)))
     return fields

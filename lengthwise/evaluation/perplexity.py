@@ -119,6 +119,12 @@ def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> 
     return longest - 1 + (draws * (num_tokens - longest + 1)).long()
 
 
+def chunks_up_to(tokens: Tokens, ends: Int64[Tensor, " N"], length: int) -> Int64[Tensor, "N T"]:
+    """The `length` tokens that end at each of these indices."""
+    windows = ends[:, None] + torch.arange(1 - length, 1)
+    return torch.from_numpy(tokens[windows.numpy()].astype(np.int64))
+
+
 @one_thread()
 def perplexity_curve(
     model: SequenceModel,
@@ -164,8 +170,7 @@ def perplexity_curve(
 
 
 def _point(model: SequenceModel, tokens: Tokens, ends: Int64[Tensor, " N"], length: int) -> PerplexityPoint:
-    windows = ends[:, None] + torch.arange(1 - length, 1)
-    chunks = moved(torch.from_numpy(tokens[windows.numpy()].astype(np.int64)), device_of(model))
+    chunks = moved(chunks_up_to(tokens, ends, length), device_of(model))
     kept = 1 if isinstance(model, RecurrentModel) else length  # of the logits of a chunk, at a time
     num_logits = kept * max(1, _num_classes(model, chunks))
     parts = [token_nlls(model, part) for part in chunks.split(max(1, MAX_LOGITS_PER_CHUNK // num_logits))]

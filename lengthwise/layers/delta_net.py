@@ -8,7 +8,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears, draw_steps
-from lengthwise.layers.recurrent_layer import TabledLayer
+from lengthwise.layers.recurrent_layer import TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.delta_rule import delta_rule
 
@@ -36,12 +36,8 @@ class _MemoryInputs(NamedTuple):
     log_decays: Float[Tensor, "*M H"] | None
 
     def at(self, rows: Int64[Tensor, "B T"]) -> "_MemoryInputs":
-        """Those of a table's rows at the positions of strings, looked up together."""
-        there = [each for each in self if each is not None]
-        looked_up = F.embedding(rows, torch.cat([each.flatten(1) for each in there], 1))
-        parts = looked_up.split([each[0].numel() for each in there], -1)
-        shaped = [part.unflatten(-1, each.shape[1:]) for part, each in zip(parts, there, strict=True)]
-        query, keys, values, strengths, *gates = shaped
+        """Those of a table's rows at the positions of strings."""
+        query, keys, values, strengths, *gates = at_rows([each for each in self if each is not None], rows)
         return _MemoryInputs(query, keys, values, strengths, gates[0] if gates else None)
 
 

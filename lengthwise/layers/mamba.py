@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears, draw_steps, draw_uniformly
-from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer
+from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
@@ -155,8 +155,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         before, recent = state.split(self.sizes, 1)
         x, gate = self.input_map(table).chunk(2, -1)
         made = self._scan_inputs(F.silu(x), gate)
-        of_rows = F.embedding(rows, torch.cat(made, -1))
-        return self._scanned(of_rows.split([each.shape[-1] for each in made], -1), before, recent, (made[0], rows))
+        return self._scanned(at_rows(made, rows), before, recent, (made[0], rows))
 
     def _scan_inputs(self, x: Float[Tensor, "*M E"], gate: Float[Tensor, "*M E"]) -> tuple[Tensor, ...]:
         """s, s x, b, c, d x and SiLU(z)."""

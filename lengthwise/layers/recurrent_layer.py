@@ -1,6 +1,7 @@
 """What a layer of a stacked recurrent network is, and the gate that state-space layers share."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -55,6 +56,13 @@ class TabledLayer(RecurrentLayer):
         num_rows = features.shape[0] * features.shape[1]
         rows = torch.arange(num_rows, device=features.device).view(features.shape[:2])
         return self.through_rows(features.flatten(0, 1), rows, state)
+
+
+def at_rows(tensors: Sequence[Float[Tensor, "R *_"]], rows: Int64[Tensor, "B T"]) -> list[Float[Tensor, "B T *_"]]:
+    """What a table's rows have, at the positions of strings: looked up together, which is faster than one by one."""
+    looked_up = F.embedding(rows, torch.cat([tensor.flatten(1) for tensor in tensors], 1))
+    parts = looked_up.split([tensor[0].numel() for tensor in tensors], -1)
+    return [part.unflatten(-1, tensor.shape[1:]) for part, tensor in zip(parts, tensors, strict=True)]
 
 
 class BoundedLayer(RecurrentLayer):

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer
+from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.mlstm import mlstm
 from lengthwise.ops.slstm import MINIMUM, slstm
@@ -132,9 +132,7 @@ class MLSTMLayer(TabledLayer):
         if self.convolution is not None:
             return self.forward(F.embedding(rows, table), state)
         x, z = self.input_map(table).chunk(2, -1)
-        made = self._memory_inputs(x, F.silu(x), z)
-        of_rows = F.embedding(rows, torch.cat(made, 1)).split([each.shape[1] for each in made], -1)
-        return self._remembered(of_rows, state, state[:, :0])
+        return self._remembered(at_rows(self._memory_inputs(x, F.silu(x), z), rows), state, state[:, :0])
 
     def _memory_inputs(
         self, x: Float[Tensor, "*M E"], c: Float[Tensor, "*M E"], z: Float[Tensor, "*M E"]
