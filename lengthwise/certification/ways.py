@@ -12,6 +12,9 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask
 from lengthwise.threads import denormals_kept
 
+MAX_SHORT = 64
+"""All strings of a length are read one by one where there are no more of them."""
+
 MAX_SYMBOLS_OF_PREFIXES = 4_096
 """Strings of all of whose prefixes the answers are computed at once have no more symbols together."""
 
@@ -44,6 +47,6 @@ def error_of_prefixes(model: SequenceModel, task: OracleTask, strings: AllString
 
 
 def _shortest(model: SequenceModel, task: OracleTask) -> list[Int64[Tensor, "B T"]]:
-    """All strings of the lengths of which there are no more than 64."""
+    """All strings of the lengths of which there are no more than `MAX_SHORT`."""
     lengths = range(1, max_enumerated_length(model, task) + 1)
-    return [all_strings(task, length) for length in lengths if len(task.symbols) ** length <= 64]
+    return [all_strings(task, length) for length in lengths if len(task.symbols) ** length <= MAX_SHORT]
