@@ -88,8 +88,7 @@ def reproduce(
     options, given = PoolOptions(workers, scheduler), {"pool": pool, "scheduler": scheduler, "shard": shard}
     _check_page_only(page_only, given)
     console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
-    if experiment.lacks:
-        raise ValueError(experiment.lacks)
+    _announce(experiment, console, runs_anything=not page_only)
     records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"
     before = read_records(records) if recorded or records.exists() else []
     if recorded:
@@ -106,6 +105,15 @@ def reproduce(
     if row is None and column is None:
         write_results(name, scale, experiment, outcomes, runs, pages, before, console)
     return code
+
+
+def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool) -> None:
+    """Say what the experiment's runs take; a ValueError where something has to be given first."""
+    needs = experiment.needs and f"{experiment.needs} See --device, and --column and --shard for a part of them."
+    if experiment.lacks:
+        raise ValueError(f"{experiment.lacks}. {needs}" if needs else experiment.lacks)
+    if needs and runs_anything:
+        console.print_line(needs)
 
 
 def _check_page_only(page_only: bool, given: dict[str, str | None]) -> None:

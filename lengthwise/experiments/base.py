@@ -49,6 +49,8 @@ class Experiment(NamedTuple):
     `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
     `compared`: pairs of columns whose runs are compared seed by seed, in each row that has both.
     `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
+    `needs`: the device, data and time that its runs take, where these are no laptop's: sentences, printed before they
+    start.
     `lacks`: what has to be given before its runs can be run, as a text that is not part of the package: a sentence.
     `main`: the columns of the page's first table, where they are not the usual ones.
     `study`: what else is computed, from the folder that holds the runs, or from none where there are no cells. The page
@@ -67,6 +69,7 @@ class Experiment(NamedTuple):
     study: Callable[[Path], object] | None = None
     main: Sequence[str] = ()
     is_matrix: bool = False
+    needs: str = ""
     lacks: str = ""
 
     @property

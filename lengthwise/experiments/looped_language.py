@@ -1,6 +1,7 @@
 """Language models that loop one wide layer, with timestep encoding and without, as in Table 3 of Xu and Sato (2024)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from lengthwise.experiments.base import EXPERIMENTS, Experiment, Scale
 from lengthwise.experiments.text import (
@@ -12,6 +13,7 @@ from lengthwise.experiments.text import (
     chunk_plan,
     given_text,
     lacking,
+    preset_cells,
     text_cells,
 )
 from lengthwise.runs.spec import Settings
@@ -24,7 +26,15 @@ KINDS = {"timestep": "timestep", "plain": "code"}
 WIDE: Settings = {"d_model": 448, "num_heads": 7, "gates": "closed"}
 """One layer about as large as the transformer's six."""
 
-TRANSFORMER: Settings = {"d_model": 192, "num_heads": 6, "num_layers": 6}
+_LEARNED: Settings = {**AS_GPT2, "positions": "learned", "learned_positions": TRAINED_AT}
+
+_SMALL: Mapping[str, Settings] = MappingProxyType(
+    {
+        "transformer": {**_LEARNED, "d_model": 192, "num_heads": 6, "num_layers": 6},
+        "looped-transformer": {**_LEARNED, **WIDE},
+    }
+)
+"""The settings of both models at scale `small`."""
 
 PUBLISHED = {
     "transformer": "19.6 (train 5.11)",
@@ -41,6 +51,8 @@ PUBLISHED = {
 @EXPERIMENTS.register("looped/table-3")
 def looped_table_3(scale: Scale = "small") -> Experiment:
     """Perplexity of one wide layer, looped 1, 3 and 6 times, with timestep encoding and without, on a given text."""
+    if scale == "paper":
+        return _at_the_papers_size()
     task = given_text(scale)
     return Experiment(
         title="Looped transformers: Table 3 of Xu and Sato, language, at a small size",
@@ -58,11 +70,40 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
             "A loop costs a layer of D=448, about 0.9 of the transformer's six: 6 loops take more than five times its "
             "time.",
         ),
-        cells=text_cells(scale, task, list(_columns()), steps=STEPS),
+        cells=text_cells(scale, task, list(_columns(_SMALL)), steps=STEPS),
         plan=chunk_plan(scale, (TRAINED_AT,)),
         scored="perplexity",
-        compared=tuple((_name(loops, "timestep"), _name(loops, "plain")) for loops in LOOPS),
+        compared=COMPARED,
         lacks=lacking(scale),
+    )
+
+
+def _at_the_papers_size() -> Experiment:
+    """The paper's seven nets, a seed each."""
+    task = given_text("paper")
+    return Experiment(
+        title="Looped transformers: Table 3 of Xu and Sato, language",
+        about=(
+            "One layer of width 2,048, looped 1, 3 and 6 times, with timestep encoding and without, and a transformer "
+            "of twelve layers of width 768; trained on windows of 1,024 tokens, measured on as long chunks."
+        ),
+        notes=(
+            f"The text: {about_text(task)}",
+            "Preset `xu2024-language`: 600,000 steps of 24 windows, one seed, final weights. The paper: 20 times as "
+            "many windows a step of WikiText-103, GPT-2's tokens, and the best checkpoint. Ours are byte-level BPE of "
+            "as many tokens, learned from the text that is given. Perplexities compare on its text alone, and then "
+            "those of whole chunks.",
+        ),
+        cells=preset_cells(task, list(_columns({})), "xu2024-language", seeds=(0,)),
+        plan=chunk_plan("paper", (1_024,)),
+        scored="perplexity",
+        compared=COMPARED,
+        needs=(
+            "These are 7 nets of 124 to 177 million parameters, each of which reads 15 billion tokens in about 1.1 (6 "
+            "loops: 3.6) times 10^19 operations: days of a GPU with bfloat16, whose memory has to hold the 1.2 billion "
+            "logits of a step. They want a text as WikiText-103."
+        ),
+        lacks=lacking("paper"),
     )
 
 
@@ -70,11 +111,14 @@ def _name(loops: int, kind: str) -> str:
     return f"{loops} loop{'s' * (loops > 1)}, {kind}"
 
 
-def _columns() -> Iterator[TextColumn]:
-    learned: Settings = {**AS_GPT2, "positions": "learned", "learned_positions": TRAINED_AT}
-    yield TextColumn("transformer", "transformer", {**learned, **TRANSFORMER}, PUBLISHED["transformer"])
+def _columns(sizes: Mapping[str, Settings]) -> Iterator[TextColumn]:
+    """The nets, with these sizes of the two models."""
+    yield TextColumn("transformer", "transformer", sizes.get("transformer", {}), PUBLISHED["transformer"])
     for kind, variant in KINDS.items():
         for loops in LOOPS:
-            settings = {**learned, **WIDE, "num_loops": loops, "variant": variant}
+            settings = {**sizes.get("looped-transformer", {}), "num_loops": loops, "variant": variant}
             name = _name(loops, kind)
             yield TextColumn(name, "looped-transformer", settings, PUBLISHED[name])
+
+
+COMPARED = tuple((_name(loops, "timestep"), _name(loops, "plain")) for loops in LOOPS)

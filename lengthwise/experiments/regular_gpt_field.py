@@ -11,11 +11,15 @@ from lengthwise.experiments.text import TRAINED_AT
 from lengthwise.runs.folder import load_run
 from lengthwise.tasks.text.language import LanguageTask
 
-COLUMNS = ("32/6", "16/3, at most 2 levels", "ALiBi", "T5")
-"""Of `regular-gpt/table-3`: the like of the paper's 128/12, one whose windows end, and two transformers."""
+COLUMNS = ("32/6", "16/3, at most 2 levels", "128/12", "128/6", "ALiBi", "T5")
+"""Of `regular-gpt/table-3`: the paper's 128/12 and at scale `small` its like, another, and two transformers."""
 
-LENGTHS: dict[Scale, tuple[int, ...]] = {"small": (TRAINED_AT, 512, 2_048), "smoke": (16, 64)}
-NUM_CHUNKS: dict[Scale, int] = {"small": 64, "smoke": 4}
+LENGTHS: dict[Scale, tuple[int, ...]] = {
+    "paper": (512, 2_048, 8_192),
+    "small": (TRAINED_AT, 512, 2_048),
+    "smoke": (16, 64),
+}
+NUM_CHUNKS: dict[Scale, int] = {"paper": 64, "small": 64, "smoke": 4}
 
 
 class NetField(NamedTuple):
@@ -37,7 +41,7 @@ def receptive_field(scale: Scale = "small") -> Experiment:
         about=(
             "Chi et al. (2023) say that RegularGPT, trained on language, settles on a local window, as transformers "
             "with biases for near tokens do (Figure 4b). Here is the share of the gradient of the next token by how "
-            f"far back it lies, for nets of `regular-gpt/table-3`, trained on windows of {TRAINED_AT} tokens."
+            f"far back it lies, for nets of `regular-gpt/table-3`, trained on windows of {LENGTHS[scale][0]} tokens."
         ),
         notes=(
             *experiment.notes[:2],

@@ -10,10 +10,13 @@ from lengthwise.experiments.text import (
     chunk_plan,
     given_text,
     lacking,
+    preset_cells,
     text_cells,
 )
+from lengthwise.runs.spec import Settings
 
 STEPS = 2_000
+PAPER_LENGTHS = (512, 1_024, 2_048, 4_096, 8_192)
 
 
 def _transformer(name: str, positions: str, published: str = "") -> TextColumn:
@@ -30,18 +33,35 @@ def _regular_gpt(chunk_size: int, thickness: int, published: str = "", levels: i
     return TextColumn(name, "regular-gpt-lm", settings, published)
 
 
+PUBLISHED = {
+    "KERPLE": "24.71 / 24.42 / 24.21 / 24.53 / 24.74",
+    "T5": "24.50 / 24.38 / 25.01 / 28.91 / 39.08",
+    "ALiBi": "24.53 / 24.90 / 25.08 / 25.08 / 25.08",
+    "32/6": "32.06 / 32.03 / 791.74 / 812.00 / 818.49",
+    "64/6": "30.17 / 30.30 / 30.56 / 30.80 / 1175.91",
+    "128/6": "28.80 / 28.94 / 29.14 / 29.25 / 29.41",
+    "128/12": "26.37 / 26.91 / 27.08 / 27.28 / 27.39",
+    "256/6": "27.90 / 34.38 / 34.85 / 35.11 / 35.42",
+}
+"""The paper's perplexities at 512, 1,024, ..., 8,192 tokens; C/K is RegularGPT's chunk size and thickness."""
+
+ENCODINGS = {"KERPLE": "kerple-log", "T5": "t5", "ALiBi": "alibi"}
+
+
+def _like(name: str) -> str:
+    """A paper's entry with its C and K, for a column that has others."""
+    return f"{name}: {PUBLISHED[name]}"
+
+
 COLUMNS = (
-    _transformer("KERPLE", "kerple-log", "24.71 / 24.42 / 24.21 / 24.53 / 24.74"),
-    _transformer("T5", "t5", "24.50 / 24.38 / 25.01 / 28.91 / 39.08"),
-    _transformer("ALiBi", "alibi", "24.53 / 24.90 / 25.08 / 25.08 / 25.08"),
+    *(_transformer(name, positions, PUBLISHED[name]) for name, positions in ENCODINGS.items()),
     _transformer("rotary", "rotary"),
-    _regular_gpt(16, 3, "32/6: 32.06 / 32.03 / 791.74 / 812.00 / 818.49"),
+    _regular_gpt(16, 3, _like("32/6")),
     _regular_gpt(16, 3, levels=2),
-    _regular_gpt(32, 3, "64/6: 30.17 / 30.30 / 30.56 / 30.80 / 1175.91"),
-    _regular_gpt(32, 6, "128/12: 26.37 / 26.91 / 27.08 / 27.28 / 27.39"),
-    _regular_gpt(64, 3, "256/6: 27.90 / 34.38 / 34.85 / 35.11 / 35.42"),
+    _regular_gpt(32, 3, _like("64/6")),
+    _regular_gpt(32, 6, _like("128/12")),
+    _regular_gpt(64, 3, _like("256/6")),
 )
-"""C/K: RegularGPT's chunk size and thickness. The paper's perplexities are at 512, 1,024, ..., 8,192 tokens."""
 
 COMPARED = (
     *(("T5", "ALiBi"), ("KERPLE", "ALiBi"), ("rotary", "ALiBi"), ("32/6", "ALiBi")),
@@ -52,6 +72,8 @@ COMPARED = (
 @EXPERIMENTS.register("regular-gpt/table-3")
 def table_3(scale: Scale = "small") -> Experiment:
     """Perplexity of language models up to 16 times their training length, on a text that is given."""
+    if scale == "paper":
+        return _at_the_papers_size()
     task, plan = given_text(scale), chunk_plan(scale)
     return Experiment(
         title="RegularGPT: Table 3 of Chi et al., language, at a small size",
@@ -80,4 +102,44 @@ def table_3(scale: Scale = "small") -> Experiment:
         scored="perplexity",
         compared=COMPARED,
         lacks=lacking(scale),
+    )
+
+
+def _at_the_papers_size() -> Experiment:
+    """The paper's eight nets, three seeds each."""
+    task, plan = given_text("paper"), chunk_plan("paper", PAPER_LENGTHS)
+    columns = [TextColumn(name, "transformer", {"positions": ENCODINGS[name]}, PUBLISHED[name]) for name in ENCODINGS]
+    for name in list(PUBLISHED)[len(ENCODINGS) :]:
+        chunk_size, thickness = map(int, name.split("/"))
+        sizes: Settings = {"chunk_size": chunk_size, "thickness": thickness}
+        columns.append(TextColumn(name, "regular-gpt-lm", sizes, PUBLISHED[name]))
+    return Experiment(
+        title="RegularGPT: Table 3 of Chi et al., language",
+        about=(
+            "Language models of 81 and 123 million parameters, trained on windows of 512 tokens and measured on "
+            f"{plan.num_chunks:,} chunks of up to {max(PAPER_LENGTHS):,}, by the perplexity of the last tokens. "
+            "Columns C/K: RegularGPT with that chunk size and thickness; the others are transformers of twelve layers."
+        ),
+        notes=(
+            f"The text: {about_text(task)}",
+            "Preset `chi2023-language`: D=768, 12 heads, 50,000 steps of 32 windows, three seeds; what the paper "
+            "leaves open is nanoGPT's. Byte-level BPE of as many tokens as GPT-2 has, but learned from the text "
+            "that is given. Perplexities compare with the paper's, which are at the same lengths, on its text alone: "
+            "OpenWebText2.",
+            "The first length with a third level, which training never has: 2,048 for C=32, 8,192 for C=64.",
+            "Weights decay in all parameters, norms and biases included, which nanoGPT leaves out.",
+        ),
+        cells=preset_cells(task, columns, "chi2023-language", seeds=(0, 1, 2)),
+        plan=plan,
+        scored="perplexity",
+        compared=(
+            *(("T5", "ALiBi"), ("KERPLE", "ALiBi"), ("128/12", "ALiBi")),
+            *(("128/12", "128/6"), ("256/6", "128/6")),
+        ),
+        needs=(
+            "These are 24 nets, each of which reads 0.82 billion tokens in about 0.6 (K=12: 1.0) times 10^18 "
+            "operations: months of a CPU core, hours of a GPU with bfloat16 and room for a step, whose logits alone "
+            "are 0.8 billion numbers. They want a text of a few GB (the paper: OpenWebText2)."
+        ),
+        lacks=lacking("paper"),
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import Cell, Scale, ScaledSpecs
-from lengthwise.runs.spec import Settings
+from lengthwise.runs.spec import Settings, make_spec
 from lengthwise.tasks.base import make_task
 from lengthwise.tasks.text.task import Text
 
@@ -17,6 +17,10 @@ FOLDER = "LENGTHWISE_TEXT"
 VOCAB_SIZE = 2_048
 TRAINED_AT = 128
 LENGTHS = (128, 256, 512, 1_024, 2_048)
+
+GPT2_VOCAB_SIZE = 50_257
+"""Of the nets at scale `paper`, next to preset `chi2023-language` or `xu2024-language`."""
+
 FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
 """The files of the task `text`, and the splits that they have."""
 
@@ -51,13 +55,24 @@ def training(steps: int) -> Settings:
 
 
 def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps: int) -> list[Cell]:
-    """The row of nets trained on a text, one seed each."""
+    """The row of nets trained on a text, one seed each; at `smoke` tiny ones."""
     fields, cells = task.model_dump(mode="json"), []
     for column in columns:
         small: Settings = {"d_model": 16, **_SMOKE.get(column.model, {})} if scale == "smoke" else {}
         settings = {"task": fields, "model": {**column.settings, **small}, "train": training(steps)}
         specs = ScaledSpecs(scale, seeds=(0,), model=column.model)("text", settings)
         cells.append(Cell(f"trained at {TRAINED_AT}", column.name, specs, column.published))
+    return cells
+
+
+def preset_cells(task: Text, columns: Sequence[TextColumn], preset: str, seeds: Sequence[int]) -> list[Cell]:
+    """The row of nets at the paper's size: the steps of a preset, and its sizes where the columns have no others."""
+    fields, cells = task.model_dump(mode="json"), []
+    for column in columns:
+        settings: Settings = {"task": fields, "model": column.settings}
+        specs = tuple(make_spec("text", column.model, settings, preset=preset, seed=seed) for seed in seeds)
+        row = f"trained at {specs[0].recipe.max_length}"
+        cells.append(Cell(row, column.name, specs, column.published))
     return cells
 
 
@@ -70,19 +85,13 @@ def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPl
 
 
 def given_text(scale: Scale) -> Text:
-    """The text in the folder that is named, or the one that needs no file; at `smoke` always the latter.
-
-    Raises:
-        ValueError: scale `paper`.
-    """
-    if scale == "paper":
-        raise ValueError(
-            "scale: the paper's nets have 81 to 124 million parameters and read 0.8 billion tokens, weeks of a core; "
-            "use small, the real thing, or smoke"
-        )
+    """The text in the folder that is named, or the one that needs no file; at `smoke` always the latter."""
     folder = None if scale == "smoke" else os.environ.get(FOLDER)
-    files = {field: [Path(folder) / f"{split}.txt"] for field, split in FIELDS.items()} if folder else {}
-    text = make_task("text", **files, vocab_size=VOCAB_SIZE) if folder else make_task("text")
+    if not folder:
+        text = make_task("text")
+    else:
+        files = {field: [Path(folder) / f"{split}.txt"] for field, split in FIELDS.items()}
+        text = make_task("text", **files, vocab_size=GPT2_VOCAB_SIZE if scale == "paper" else VOCAB_SIZE)
     assert isinstance(text, Text)
     return text
 

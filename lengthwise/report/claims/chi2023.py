@@ -12,6 +12,7 @@ from lengthwise.report.claims.base import (
     Entry,
     Paper,
     Parameters,
+    Phrase,
     Rows,
     Stated,
     TableNumber,
@@ -200,7 +201,21 @@ _LANGUAGE = (
     Claim("6, Table 3", "Language: C=256 deteriorates.", None, "27.90 to 35.42"),
     Claim("6, Table 3", "Language: K=12 is better than K=6.", None, "26.37; 28.80"),
     Claim("7.4, Fig. 4b", "On language the receptive field is a local window."),
-    Claim("Table 5", "Language nets have 81 and 123 million parameters.", None, "81M; 123M"),
+    Claim(
+        "Table 5",
+        "Language nets have 81 and 123 million parameters.",
+        Stated(
+            "reproduced",
+            "language.md",
+            "tests/models/test_regular_gpt_lm.py",
+            numbers=(
+                Phrase("language.md", r"RegularGPT has (\d+) million parameters for K=6"),
+                Phrase("language.md", r"and (\d+) million for K=12"),
+            ),
+            why="millions",
+        ),
+        "81M; 123M",
+    ),
 )
 
 _INSIDE = "lengthwise reproduce regular-gpt/inside"
