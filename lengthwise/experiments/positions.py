@@ -42,4 +42,5 @@ def positions(scale: Scale = "small") -> Experiment:
             if name != "local"
         ],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        is_matrix=True,
     )

@@ -12,6 +12,9 @@ from lengthwise.report.tables.matrix import Entry
 STEP_X, STEP_Y = 23, 17
 """Pixels of a cell."""
 
+PADDING = {"left": 24, "top": 12, "right": 5, "bottom": 5}
+"""Pixels at the edges, for labels in a font that is wider than the one that the chart was made with."""
+
 COLORS = ("#f4f1ec", "#1f8a70")
 MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
 """Colors of the marks of those levels that say something of every length, or of all up to one."""
@@ -20,27 +23,46 @@ MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
 def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatChart:
     """A panel for each part: the mean accuracy in percent, cut, on a color that begins at chance.
 
-    A dot is the lowest level that all runs of a cell have.
+    A dot is the lowest level that all runs of a cell have; where no cell has one there is no legend.
     """
     rows = list(dict.fromkeys(cell.row for cell in experiment.cells))
     columns = list(dict.fromkeys(cell.column for cell in experiment.cells))
     parts = list(dict.fromkeys(cell.part for cell in experiment.cells))
+    legend = alt.Legend(title="all seeds") if has_marks(entries) else None
     panels = [
-        _panel(part, rows, columns, [entry for entry in entries if entry.cell.part == part], index == 0)
+        _panel(
+            part,
+            rows,
+            columns,
+            [entry for entry in entries if entry.cell.part == part],
+            has_labels=index == 0,
+            legend=None if index else legend,
+        )
         for index, part in enumerate(parts)
     ]
-    chart: alt.HConcatChart = alt.hconcat(*panels, spacing=10).configure_view(stroke="#dddddd")
+    chart: alt.HConcatChart = alt.hconcat(*panels, spacing=10, padding=PADDING).configure_view(stroke="#dddddd")
     return chart
 
 
+def has_marks(entries: Sequence[Entry]) -> bool:
+    """Whether some cell has a level that says something of every length, or of all up to one."""
+    return any(entry.level in MARKS for entry in entries)
+
+
 def _panel(
-    part: str, rows: Sequence[str], columns: Sequence[str], entries: Sequence[Entry], is_first: bool
+    part: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    entries: Sequence[Entry],
+    *,
+    has_labels: bool,
+    legend: alt.Legend | None,
 ) -> alt.LayerChart:
     values = alt.InlineData(values=[_value(entry) for entry in entries])
     x = alt.X("column:N", sort=list(columns), scale=alt.Scale(domain=list(columns)), title=None)
     x = x.axis(orient="top", labelAngle=-55, labelLimit=150, ticks=False, domain=False)
     y = alt.Y("row:N", sort=list(rows), scale=alt.Scale(domain=list(rows)), title=None)
-    y = y.axis(labels=is_first, ticks=False, domain=False, labelLimit=150)
+    y = y.axis(labels=has_labels, ticks=False, domain=False, labelLimit=150)
     above = alt.Scale(domain=[0, 1], range=list(COLORS), clamp=True)
     base = alt.Chart(values, title=part).encode(x=x, y=y)
     squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=alt.Color("above:Q", scale=above, legend=None))
@@ -50,7 +72,7 @@ def _panel(
     dots = (
         base.transform_filter(alt.FieldOneOfPredicate("level", list(MARKS)))
         .mark_point(filled=True, size=26, xOffset=8, yOffset=-4, stroke="white", strokeWidth=0.6, opacity=1)
-        .encode(fill=alt.Fill("level:N", scale=levels, legend=alt.Legend(title="all seeds") if is_first else None))
+        .encode(fill=alt.Fill("level:N", scale=levels, legend=legend))
     )
     panel: alt.LayerChart = (
         alt.layer(squares, numbers, dots)

@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 
 from lengthwise.experiments.base import Experiment
-from lengthwise.report.charts.heat_map import heat_map
+from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
 from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.matrix import column_table, entries_of, matrix_csv, missing, published_table
 from lengthwise.report.tables.numbers import span
 from lengthwise.runs.pools.outcome import Outcome
+
+_DOTS = (
+    "A dot: the lowest level that all seeds have, proved, bounded or extracted; a cell without one has a seed that is "
+    "refuted, or about which nothing is known beyond tests."
+)
+_NO_DOTS = "In each cell a seed is refuted, or nothing is known beyond tests."
 
 
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:
@@ -22,14 +28,14 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
     sections = [
         f"![Accuracy by task and model]({stem}.svg)",
         f"Numbers: the mean accuracy of final answers over seeds and lengths {lengths}, in percent, cut, never rounded "
-        "up. Colors begin at chance. A dot: the lowest level that all seeds have, proved, bounded or extracted; a cell "
-        "without one has a seed that is refuted, or about which nothing is known beyond tests.",
+        f"up. Colors begin at chance. {_DOTS if has_marks(entries) else _NO_DOTS}",
         f"{runs:,} of {len(experiment.specs):,} runs are finished. All cells, with numbers in full: "
         f"[{stem}.csv]({stem}.csv).",
         "## What each model does, and what it costs",
         *table_paragraphs(column_table(experiment, entries).without_empty()),
         "*mean*: over cells; compare models only where *cells*, those of which all runs are finished, are all. "
-        f"*solved*: runs without an error at {lengths}. *proved*, *refuted*: runs with such a certificate.",
+        f"*solved*: runs without an error at {lengths}. *proved*, *refuted*: runs with such a certificate; *error*: "
+        "the symbols of the shortest strings known to be answered wrongly, the median of nets and their range.",
         *(["## Published numbers next to ours", *table_paragraphs(published)] if published.lines else []),
     ]
     if lacking := missing(experiment, outcomes):

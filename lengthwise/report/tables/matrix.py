@@ -5,6 +5,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from lengthwise.experiments.base import Cell, Experiment
@@ -18,7 +19,8 @@ from lengthwise.runs.pools.outcome import Outcome
 class Entry(NamedTuple):
     """A cell that has results: over its runs the mean and lowest accuracy, the lowest at the longest length, and so on.
 
-    `chance` is the mean score of the best constant answer; `levels` counts certificates.
+    `chance` is the mean score of the best constant answer; `levels` counts certificates, and `errors` has the lengths
+    of the strings that these name.
     """
 
     cell: Cell
@@ -29,6 +31,7 @@ class Entry(NamedTuple):
     solved: int
     chance: float
     levels: Counter[str]
+    errors: tuple[int, ...]
     steps: int
     parameters: int
     cpu_seconds: float
@@ -52,6 +55,7 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
     for cell in experiment.cells:
         if not (results := results_of(cell, outcomes)):
             continue
+        certificates = [result.certificate for result in results if result.certificate]
         curves = [accuracies_scored(result, cell, experiment) for result in results]
         scores = [point.baseline for curve in curves for point in curve.points]
         entries.append(
@@ -63,7 +67,8 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
                 at_longest=min(long_accuracies(results, longest), default=math.nan),
                 solved=sum(curve.min() == 1.0 for curve in curves),
                 chance=sum(scores) / len(scores) if scores else math.nan,
-                levels=Counter(result.certificate.level for result in results if result.certificate),
+                levels=Counter(certificate.level for certificate in certificates),
+                errors=tuple(len(named.counterexample.string) for named in certificates if named.counterexample),
                 steps=max(result.training.step for result in results),
                 parameters=results[0].num_parameters,
                 cpu_seconds=sum(result.training.cpu_seconds for result in results),
@@ -72,10 +77,13 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
     return entries
 
 
+_SCORES = ("mean", "solved", "proved", "refuted", "error", "cells")
+
+
 def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
     """One line for each column that has results: what it cost, and for each part its cells and how it does there."""
     parts = list(dict.fromkeys(cell.part for cell in experiment.cells))
-    names = [f"{part}: {name}" for part in parts for name in ("mean", "solved", "proved", "refuted", "cells")]
+    names = [f"{part}: {name}" if part else name for part in parts for name in _SCORES]
     lines = []
     for column in dict.fromkeys(cell.column for cell in experiment.cells):
         own = [entry for entry in entries if entry.cell.column == column]
@@ -92,9 +100,9 @@ def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
 
 
 def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
-    """Mean over cells, runs that are solved, proved and refuted, and of how many cells."""
+    """Mean over cells, runs that are solved, proved and refuted, the median error, and of how many cells."""
     if not own:
-        return (*[NOTHING] * 4, f"0 of {total}")
+        return (*[NOTHING] * (len(_SCORES) - 1), f"0 of {total}")
     runs = sum(entry.num_runs for entry in own)
     counts = (
         sum(entry.solved for entry in own),
@@ -102,7 +110,9 @@ def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
     )
     complete = sum(entry.is_complete for entry in own)
     mean = percent(sum(entry.mean for entry in own) / len(own))
-    return (mean, *(f"{count} of {runs}" for count in counts), f"{complete} of {total}")
+    errors = [length for entry in own for length in entry.errors]
+    error = f"{median(errors):,.0f} ({span(errors)})" if errors else NOTHING
+    return (mean, *(f"{count} of {runs}" for count in counts), error, f"{complete} of {total}")
 
 
 def published_table(entries: Sequence[Entry]) -> Table:
@@ -150,6 +160,7 @@ def _csv_line(entry: Entry) -> dict[str, str | int]:
         "solved": entry.solved,
         "chance": f"{entry.chance:.6f}",
         **{level: entry.levels[level] for level in LEVELS},
+        "errors": " ".join(map(str, entry.errors)),
         "steps": entry.steps,
         "parameters": entry.parameters,
         "cpu_seconds": f"{entry.cpu_seconds:.1f}",

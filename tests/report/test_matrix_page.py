@@ -1,0 +1,56 @@
+"""The page of an experiment that is a matrix: one line for each column, and a heat map."""
+
+from collections.abc import Sequence
+
+import pytest
+from synthetic_runs import PLAN, synthetic_run
+
+from lengthwise.certification.certificate import Certificate, Counterexample, Level
+from lengthwise.experiments import Experiment
+from lengthwise.experiments.base import Cell
+from lengthwise.report.pages.matrix import matrix_page
+from lengthwise.report.tables.matrix import column_table, entries_of
+from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.spec import make_spec
+
+
+def outcome(seed: int, level: Level, error: str = "") -> Outcome:
+    named = Counterexample.model_construct(string=tuple(error)) if error else None
+    certificate = Certificate.model_construct(level=level, counterexample=named)
+    result = synthetic_run(seed=seed).result.model_copy(update={"certificate": certificate})
+    return Outcome(make_spec("parity", "regular-gpt", {}, seed=seed), result)
+
+
+def matrix(outcomes: Sequence[Outcome], *parts: str) -> Experiment:
+    specs = tuple(one.spec for one in outcomes)
+    return Experiment("T", "A.", [Cell("Parity", "C=2", specs, part=part) for part in parts], PLAN, is_matrix=True)
+
+
+REFUTED = [
+    outcome(0, "refuted", "ab"),
+    outcome(1, "refuted", "a" * 10),
+    outcome(2, "refuted", "b" * 3),
+    outcome(3, "tested"),
+]
+
+
+def test_a_line_has_the_strings_that_refute_the_nets_of_its_column() -> None:
+    header, (line,), _ = column_table(experiment := matrix(REFUTED, ""), entries_of(experiment, REFUTED))
+    cells = dict(zip(header, line, strict=True))
+    assert (cells["solved"], cells["refuted"], cells["error"]) == ("4 of 4", "3 of 4", "3 (2-10)")
+    assert cells["cells"] == "1 of 1"
+
+
+def test_where_there_are_parts_each_has_its_columns() -> None:
+    table = column_table(experiment := matrix(REFUTED, "one", "other"), entries_of(experiment, REFUTED))
+    assert [name for name in table.header if name.endswith("error")] == ["one: error", "other: error"]
+
+
+@pytest.mark.parametrize("levels", [("proved", "extracted"), ("proved", "refuted")])
+def test_dots_are_explained_where_there_are_some(levels: tuple[Level, Level]) -> None:
+    outcomes = [outcome(seed, level) for seed, level in enumerate(levels)]
+    page = matrix_page(matrix(outcomes, ""), outcomes, "stem")
+    has_dots = "refuted" not in levels
+    assert ("A dot: " in "".join(page.sections)) == has_dots
+    (chart,) = page.pictures.values()
+    assert ("all seeds" in str(chart)) == has_dots
