@@ -38,6 +38,11 @@ class Codebook(nn.Module):
         self.register_buffer("count", torch.tensor(0))
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there are no codes, as where there are no numbers at all: in the outline of a model."""
+        return self.count.is_meta or not bool(self.count)
+
+    @property
     def known(self) -> Float[Tensor, "K D"]:
         """The codes there are."""
         return self.codes[: int(self.count)]
@@ -59,7 +64,7 @@ class Codebook(nn.Module):
         self.count.fill_(len(codes))
 
     def forward(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        if not self.count:
+        if self.is_empty:
             return states
         codes = self.known
         nearest = F.linear(states, codes, -0.5 * codes.square().sum(-1)).argmax(-1)

@@ -79,6 +79,6 @@ class CodebookGPT(QuantizesStates, RegularGPT):
     def tree(self) -> Tree:
         """The function that the parameters stand for; its layer is a `QuantizingLayer` as soon as there are codes."""
         tree = super().tree
-        if not self.codebook.count:
+        if self.codebook.is_empty:
             return tree
         return tree._replace(layers=[QuantizingLayer(tree.layers[0], self.codebook)])

@@ -4,6 +4,21 @@ from types import MappingProxyType
 
 from lengthwise.presets.base import PRESETS, Preset, Pursuit
 
+_LOW_LOSS = Pursuit(
+    train=MappingProxyType(
+        {
+            "steps": 7_000,
+            "pace": {
+                "solved_loss": 0.05,
+                "final_loss": 1e-4,
+                "contract_steps": 3_000,
+                "contract_after": 0.5,
+                "patience": 1_500,
+            },
+        }
+    )
+)
+
 
 @PRESETS.register("fast")
 class Fast(Preset):
@@ -17,21 +32,4 @@ class Fast(Preset):
 
     source = "ours"
     train = MappingProxyType({})
-    until = MappingProxyType(
-        {
-            "regular-gpt": Pursuit(
-                train=MappingProxyType(
-                    {
-                        "steps": 7_000,
-                        "pace": {
-                            "solved_loss": 0.05,
-                            "final_loss": 1e-4,
-                            "contract_steps": 3_000,
-                            "contract_after": 0.5,
-                            "patience": 1_500,
-                        },
-                    }
-                )
-            )
-        }
-    )
+    until = MappingProxyType({"regular-gpt": _LOW_LOSS, "codebook-gpt": _LOW_LOSS})

@@ -4,8 +4,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from lengthwise.certification.reachable import highest_level
 from lengthwise.conventions import PAD
 from lengthwise.models import MODELS, RecurrentModel, SequenceModel, make_model
+from lengthwise.models.base import outline
 from lengthwise.models.capabilities import (
     AcceptsNoise,
     AcceptsPads,
@@ -50,6 +52,12 @@ def draw(length: int, seed: int = 0) -> torch.Tensor:
 def test_is_a_sequence_model_and_knows_its_name(name: str) -> None:
     assert issubclass(MODELS[name], SequenceModel)
     assert MODELS[name].name == name
+
+
+def test_goals_are_checked_without_numbers(name: str) -> None:
+    """Which level training may reach is known of an outline, before there is a net."""
+    task, config = make_task("parity"), MODELS[name].Config()
+    assert highest_level(outline(name, config, task)) == highest_level(make_model(name, task))
 
 
 @pytest.mark.sampled
