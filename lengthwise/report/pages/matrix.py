@@ -6,7 +6,7 @@ from lengthwise.experiments.base import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
 from lengthwise.report.tables.markdown import table_paragraphs
-from lengthwise.report.tables.matrix import column_table, entries_of, matrix_csv, missing, published_table
+from lengthwise.report.tables.matrix import LOW_LOSS, column_table, entries_of, matrix_csv, missing, published_table
 from lengthwise.report.tables.numbers import span
 from lengthwise.runs.pools.outcome import Outcome
 
@@ -34,6 +34,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         "## What each model does, and what it costs",
         *table_paragraphs(column_table(experiment, entries).without_empty()),
         "*mean*: over cells; compare models only where *cells*, those of which all runs are finished, are all. "
+        f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
         f"*solved*: runs without an error at {lengths}. *proved*, *refuted*: runs with such a certificate; *error*: "
         "the symbols of the shortest strings known to be answered wrongly, the median of nets and their range.",
         *(["## Published numbers next to ours", *table_paragraphs(published)] if published.lines else []),

@@ -15,12 +15,15 @@ from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import Outcome
 
+LOW_LOSS = 0.01
+"""Below it, a run fits the lengths that it was trained on."""
+
 
 class Entry(NamedTuple):
     """A cell that has results: over its runs the mean and lowest accuracy, the lowest at the longest length, and so on.
 
     `chance` is the mean score of the best constant answer; `levels` counts certificates, and `errors` has the lengths
-    of the strings that these name.
+    of the strings that these name. `fits`: runs whose loss at the lengths of training is below `LOW_LOSS`.
     """
 
     cell: Cell
@@ -28,6 +31,7 @@ class Entry(NamedTuple):
     mean: float
     lowest: float
     at_longest: float
+    fits: int
     solved: int
     chance: float
     levels: Counter[str]
@@ -65,6 +69,7 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
                 mean=sum(curve.mean() for curve in curves) / len(curves),
                 lowest=min(curve.min() for curve in curves),
                 at_longest=min(long_accuracies(results, longest), default=math.nan),
+                fits=sum(result.final_loss is not None and result.final_loss < LOW_LOSS for result in results),
                 solved=sum(curve.min() == 1.0 for curve in curves),
                 chance=sum(scores) / len(scores) if scores else math.nan,
                 levels=Counter(certificate.level for certificate in certificates),
@@ -77,7 +82,7 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
     return entries
 
 
-_SCORES = ("mean", "solved", "proved", "refuted", "error", "cells")
+_SCORES = ("mean", "fits", "solved", "proved", "refuted", "error", "cells")
 
 
 def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
@@ -100,11 +105,12 @@ def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
 
 
 def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
-    """Mean over cells, runs that are solved, proved and refuted, the median error, and of how many cells."""
+    """Mean over cells, runs that fit, are solved, proved and refuted, the median error, and of how many cells."""
     if not own:
         return (*[NOTHING] * (len(_SCORES) - 1), f"0 of {total}")
     runs = sum(entry.num_runs for entry in own)
     counts = (
+        sum(entry.fits for entry in own),
         sum(entry.solved for entry in own),
         *(sum(entry.levels[level] for entry in own) for level in ("proved", "refuted")),
     )
@@ -157,6 +163,7 @@ def _csv_line(entry: Entry) -> dict[str, str | int]:
         "mean": f"{entry.mean:.6f}",
         "lowest": f"{entry.lowest:.6f}",
         "at_longest": f"{entry.at_longest:.6f}",
+        "fits": entry.fits,
         "solved": entry.solved,
         "chance": f"{entry.chance:.6f}",
         **{level: entry.levels[level] for level in LEVELS},
