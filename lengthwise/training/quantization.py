@@ -19,7 +19,7 @@ NUM_STRINGS = 256
 
 def quantization_is_due(model: SequenceModel, step: int, steps: int) -> bool:
     """Whether to look for codes before this step (from 0) of all steps: the model takes codes and has none yet."""
-    if not isinstance(model, QuantizesStates) or model.codebook.count:
+    if not isinstance(model, QuantizesStates) or not model.codebook.is_empty:
         return False
     since = step - int(model.quantize_after * steps)
     return since >= 0 and since % RETRY_EVERY == 0
