@@ -7,8 +7,8 @@ from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
 from lengthwise.training.recipe import Recipe, TaskRiseRecipe
 from lengthwise.validation import quoted, validated
 
-MAX_ACTIVATIONS = 1 << 31
-"""Numbers that a training step may compute, by the estimate of `check_memory`: 8 GB in float32."""
+MAX_ACTIVATIONS = 1 << 33
+"""Numbers that a training step may compute, by the estimate of `check_memory`: 32 GB in float32, as on a large GPU."""
 
 
 def check_task(task: Task, recipe: Recipe) -> None:

@@ -9,6 +9,9 @@ from command import exit_code
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.experiments.base import Experiment, Scale
 from lengthwise.experiments.regular_gpt_language import PUBLISHED
+from lengthwise.experiments.text import GPT2_VOCAB_SIZE
+from lengthwise.models.base import outline
+from lengthwise.training.requirements import check_memory
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +40,23 @@ def test_nets_of_xu_and_sato_have_the_papers_sizes() -> None:
     assert {(model["d_model"], model["num_heads"]) for model in models} == {(2_048, 16)}
     variants = {(model.get("variant", "timestep"), model["num_loops"]) for model in models}
     assert variants == {(variant, loops) for variant in ("timestep", "code") for loops in (1, 3, 6)}
+
+
+class GPT2Vocabulary:
+    symbols = classes = tuple(map(str, range(GPT2_VOCAB_SIZE)))
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"), [("regular-gpt/table-3", {81, 123}), ("looped/table-3", {124, 155, 176})]
+)
+def test_nets_of_that_size_are_accepted_with_the_vocabulary_of_gpt_2(name: str, millions: set[int]) -> None:
+    """A text that gives as many tokens is too large for a test; the tokens of the specifications are bytes."""
+    sizes = set()
+    for spec in EXPERIMENTS[name]("paper").specs:
+        model = outline(spec.model_name, spec.model_config, GPT2Vocabulary())
+        check_memory(model, spec.recipe)
+        sizes.add(sum(parameter.numel() for parameter in model.parameters()) // 10**6)
+    assert sizes == millions
 
 
 @pytest.mark.parametrize("name", ["regular-gpt/table-3", "looped/table-3", "regular-gpt/receptive-field"])
