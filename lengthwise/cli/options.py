@@ -24,11 +24,22 @@ def count(kind: Any, tokens: Sequence[Any]) -> int:
     return int(text)
 
 
+def folder(kind: Any, tokens: Sequence[Any]) -> Path:
+    """A folder; an empty name, as of a variable that is not set, would be the one that the command runs in."""
+    if not (text := tokens[0].value):
+        raise ValueError(
+            f"{tokens[0].keyword or 'argument'}: expected a folder, got an empty name; write . for this one"
+        )
+    return Path(text)
+
+
 MAX_DIGITS = 1_000
 """Python converts no number of more than 4,300 digits."""
 
-Root = Annotated[Path, Parameter(help="Folder in which runs are kept.")]
-Seed = Annotated[int, Parameter(converter=whole_number, help="Seed of parameters, data and noise.")]
+Root = Annotated[Path, Parameter(converter=folder, help="Folder in which runs are kept.")]
+Seed = Annotated[
+    int | None, Parameter(converter=whole_number, help="Seed of parameters, data and noise; 0 if not given.")
+]
 StringSeed = Annotated[int, Parameter(converter=whole_number, help="Seed of the strings.")]
 Longest = Annotated[int, Parameter(converter=whole_number, help="Measure up to this length.")]
 Workers = Annotated[int, Parameter(converter=whole_number, help="Runs run at a time, one core each.")]

@@ -29,7 +29,7 @@ def train(
         str | None, Parameter(help="Recipe to start from; by default the model's own; `show` names it.")
     ] = None,
     given: Given = NOTHING_GIVEN,
-    seed: Seed = 0,
+    seed: Seed = None,
     seeds: Annotated[str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4.")] = None,
     workers: Workers = 1,
     runs: Root = Path("runs"),
@@ -57,7 +57,7 @@ def train(
 
     if budget is not None and until is None:
         raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
-    if seeds is not None and seed:
+    if seeds is not None and seed is not None:
         raise ValueError(f"seed: expected none next to --seeds, got {seed}; leave one of the two out")
     if seeds is not None and parallel is not None:
         raise ValueError(f"parallel: expected none next to --seeds, got {parallel!r}; train one run, with --seed")
@@ -65,7 +65,7 @@ def train(
     seconds = BUDGET if budget is None else budget
     specs = [
         make_spec(task, model, settings, preset=preset, seed=number, until=until, budget=seconds)
-        for number in ([seed] if seeds is None else parse_seeds(seeds))
+        for number in ([seed or 0] if seeds is None else parse_seeds(seeds))
     ]
     with tracked(track, runs) as listener:
         if seeds is None:

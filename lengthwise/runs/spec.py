@@ -18,6 +18,9 @@ from lengthwise.training.requirements import check_memory, check_model, check_ta
 from lengthwise.validation import dump_named, quoted, truncate, validated
 
 SECTIONS = ("task", "model", "train")
+MAX_SEED = 10**15
+"""A run's folder is named by its seed, and names of files end somewhere."""
+
 SEEDS_APART = 1 << 32
 """How far the seeds of a run's attempts are apart: two runs share none."""
 
@@ -127,8 +130,8 @@ def make_spec(
     problems += [
         f"{name}: no section; give it apart from the settings" for name in ("seed", "preset") if name in settings
     ]
-    if seed < 0:
-        problems.append(f"seed: expected an integer of at least 0, got {seed}")
+    if not 0 <= seed <= MAX_SEED:
+        problems.append(f"seed: expected an integer from 0 to {MAX_SEED:,}, got {truncate(str(seed))}")
     if problems:
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
