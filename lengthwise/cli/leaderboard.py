@@ -77,6 +77,8 @@ def _models_of(text: str) -> list[str]:
 
     if not text.endswith(".py"):
         return [MODELS[text].name]
+    if not Path(text).is_file():
+        raise ValueError(f"model: expected a model's name or a file that registers one, got {text}, which is no file")
     path = str(Path(text).resolve())
     os.environ[EXTENSIONS] = os.pathsep.join(filter(None, [os.environ.get(EXTENSIONS), path]))
     load_extensions()
