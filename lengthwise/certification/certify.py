@@ -8,7 +8,7 @@ from lengthwise.certification import strings as drawn
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
-from lengthwise.certification.preconditions import check_model, check_unchanged, snapshot_of
+from lengthwise.certification.preconditions import check_made_by_settings, check_model, check_unchanged, snapshot_of
 from lengthwise.certification.proofs.base import Prover, Unproved, provers_of
 from lengthwise.certification.ways import error_of_prefixes, error_when_alone
 from lengthwise.conventions import Diverged
@@ -125,6 +125,7 @@ def _prove(
     examination: Examination, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: drawn.AllStrings
 ) -> Certificate:
     """A certificate from this machine or one of smaller classes; a ValueError says why there is none."""
+    check_made_by_settings(examination.model, examination.task)
     reasons = []
     try:
         for extraction, radius in prover.candidates(reader, extracted.extraction, extracted.radius):

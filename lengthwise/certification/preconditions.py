@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from lengthwise.certification.examination import weights_digest
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import MODELS, SequenceModel, build_model
 from lengthwise.tasks.base import MachineTask
 
 
@@ -86,6 +86,26 @@ def snapshot_of(model: SequenceModel, task: MachineTask) -> Snapshot:
             "noise and whatever else model.eval() leaves random"
         )
     return Snapshot(weights_digest(model), first)
+
+
+def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
+    """Reject a model that its settings and weights do not make: by these a certificate names it.
+
+    An attribute may be another one, as the epsilon of a norm, which no weight tells. Models of kinds that are not
+    registered, and those whose state dict has other names, are left to the provers.
+    """
+    if type(model) is not MODELS.get(getattr(model, "name", "")):
+        return
+    again = build_model(model.name, model.config, task, seed=0)
+    state = model.state_dict()
+    if {name: tensor.shape for name, tensor in again.state_dict().items()} != {n: t.shape for n, t in state.items()}:
+        return
+    again.to(next(model.parameters()).dtype).load_state_dict(state)
+    if not torch.equal(_logits_of(again.eval(), len(task.symbols)), _logits_of(model, len(task.symbols))):
+        raise ValueError(
+            f"model: expected one that its settings and weights make, got a {model.name} that answers otherwise; make "
+            "it again, and load its weights"
+        )
 
 
 def check_unchanged(model: SequenceModel, task: MachineTask, before: Snapshot) -> None:

@@ -60,3 +60,17 @@ def test_state_dicts_that_hide_the_weights_are_refused() -> None:
     other.register_state_dict_post_hook(zeroed)
     with pytest.raises(ValueError, match=r"a state dict of its parameters and buffers, got another readout\.bias; rem"):
         certify(other, TASK)
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_nothing_is_proved_of_a_net_that_its_settings_and_weights_do_not_make() -> None:
+    """A certificate names its model by these, and the epsilon of a norm is neither."""
+    model = last_symbol_net()
+    assert certify(model, TASK).level == "proved"
+    changed = [part for part in model.modules() if isinstance(part, torch.nn.LayerNorm)]
+    for part in changed:
+        part.eps = 1e-3
+    certificate = certify(model, TASK)
+    assert changed
+    assert certificate.level == "extracted"
+    assert "expected one that its settings and weights make, got a" in certificate.reason
