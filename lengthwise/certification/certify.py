@@ -110,6 +110,10 @@ def _attempt(
     if not is_right:
         raise Unproved("the machine is right, the model is not")
     candidate = candidate._replace(trace_agreement=drawn.compare(strings, candidate.extraction))
+    try:
+        check_made_by_settings(examination.model, examination.task)
+    except ValueError as problem:
+        return examination.certificate("extracted", str(problem), candidate=candidate)
     reasons = []
     for prover in provers_of(reader.name, examination.model):
         try:
@@ -125,7 +129,6 @@ def _prove(
     examination: Examination, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: drawn.AllStrings
 ) -> Certificate:
     """A certificate from this machine or one of smaller classes; a ValueError says why there is none."""
-    check_made_by_settings(examination.model, examination.task)
     reasons = []
     try:
         for extraction, radius in prover.candidates(reader, extracted.extraction, extracted.radius):
