@@ -138,6 +138,13 @@ def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
     return [*time, *wide, *more, (f"timestep, R={layers}", f"transformer, L={layers}")]
 
 
+_HEADLINE = (
+    "None of the paper's differences is decided at this size: three seeds show a direction at most, and its entries "
+    "are for larger problems ([claims](../claims.md#xu2024)). "
+)
+"""What scale `small` says of Table 1; a test compares it with the verdicts."""
+
+
 @EXPERIMENTS.register("looped/table-1")
 def table_1(scale: Scale = "small") -> Experiment:
     """Table 1: dynamic programming by looped transformers, with timestep encoding, its control, and without."""
@@ -145,12 +152,12 @@ def table_1(scale: Scale = "small") -> Experiment:
     rows = [list(_row(scale, problem)) for problem in problems]
     return Experiment(
         title="Xu and Sato (2024), Table 1: looped transformers on dynamic programming",
-        about=(
+        about=(_HEADLINE if scale == "small" else "")
+        + (
             "One layer applied R times, three seeds. *Timestep*: gains and gates are functions of the loop. *Control*: "
             "the same gains and gates, learned, but the same in all loops. *Plain loop*: the published code's, with "
-            "another norm and activation; the paper's *looped TF*. At scale `small` the paper's entries are for larger "
-            "problems, and what three seeds show is no more than a direction. *Wide control*: the control at a width "
-            "that gives it as many parameters as timestep has; what timestep gains over it is not due to their number."
+            "another norm and activation; the paper's *looped TF*. *Wide control*: the control at a width that gives "
+            "it as many parameters as timestep has; what timestep gains over it is not due to their number."
         ),
         notes=(
             _parameters(rows[0]),
@@ -192,6 +199,12 @@ def table_1(scale: Scale = "small") -> Experiment:
         scored="legal",
         best_test=True,
         compared=_compared(sorted({r for one in problems for r in _loops(scale, one)}), _LAYERS[scale]),
+        needs=(
+            "A net of the paper's size takes 3 x 10^16 to 9 x 10^18 operations: from a week to six years of a CPU "
+            "core, from minutes to a day of a GPU."
+        )
+        if scale == "paper"
+        else "",
     )
 
 
@@ -270,4 +283,10 @@ def table_2(scale: Scale = "small") -> Experiment:
         ),
         scored="error",
         compared=_compared(_IN_CONTEXT_LOOPS[scale], layers),
+        needs=(
+            "A net of the paper's size takes 1.5 x 10^17 to 1.3 x 10^18 operations: from one month to ten of a CPU "
+            "core, half an hour to four hours of a GPU."
+        )
+        if scale == "paper"
+        else "",
     )

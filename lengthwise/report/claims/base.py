@@ -23,7 +23,7 @@ RULES: Mapping[Verdict, str] = MappingProxyType(
             "counterexample where it is mathematics"
         ),
         "not decided": "neither: our nets are smaller, trained for less, or on another device, which could explain it",
-        "not run": "nothing here runs it",
+        "not run": "no results are recorded; *ours* says why, or what it takes",
     }
 )
 """When a claim has a verdict."""
@@ -125,27 +125,39 @@ class Stated(NamedTuple):
     why: str = ""
 
 
-Evidence = Entry | Effect | Contrast | Rows | Stated
+class Unrun(NamedTuple):
+    """Why nothing was run, or what it takes, and the experiment that would, if any."""
+
+    why: str
+    experiment: str = ""
+    scale: Scale = "small"
+
+
+Evidence = Entry | Effect | Contrast | Rows | Stated | Unrun
 
 
 class Claim(NamedTuple):
-    """What a section of a paper claims, in our words, and the evidence: without any it is `not run`.
+    """What a section of a paper claims, in our words, and the evidence.
 
     `published`: the paper's number, where it is not the entry of the cell.
     """
 
     section: str
     claim: str
-    evidence: Evidence | None = None
+    evidence: Evidence
     published: str = ""
 
 
 class Paper(NamedTuple):
-    """The claims of a paper, and how the experiments on them are smaller than its own."""
+    """The claims of a paper, how the experiments on them are smaller than its own, and what its own sizes take.
+
+    Both are by the name of the experiment; `takes` is of its scale `paper`, and follows "takes".
+    """
 
     title: str
     claims: Sequence[Claim]
     smaller: Mapping[str, str] = MappingProxyType({})
+    takes: Mapping[str, str] = MappingProxyType({})
 
 
 CLAIMS: Registry[Callable[[], Paper]] = Registry("paper", "lengthwise.report.claims")

@@ -16,6 +16,7 @@ from lengthwise.report.claims.base import (
     Rows,
     Stated,
     TableNumber,
+    Unrun,
 )
 
 _TABLE_1, _TABLE_2 = "regular-gpt/table-1", "regular-gpt/table-2"
@@ -89,7 +90,11 @@ _ARCHITECTURE = (
         "Divide and conquer answers parity in log_C T levels.",
         Stated("reproduced", "constructions.md", _COMPILED),
     ),
-    Claim("3", "All other details are GPT2's.", None),
+    Claim(
+        "3",
+        "All other details are GPT2's.",
+        Stated("reproduced", "tasks-and-models.md", "tests/layers/test_tree_layers.py", why="the layer"),
+    ),
     Claim("3.1, eq. (1)", "The sliding dilated mask.", Stated("reproduced", "routing.md", _TREE)),
     Claim("3.1", "Strings are padded to a multiple of C.", Stated("reproduced", "routing.md", _TREE)),
     Claim(
@@ -97,7 +102,11 @@ _ARCHITECTURE = (
         "Depth follows the length, by layers that share weights.",
         Stated("reproduced", "routing.md", "tests/models/test_regular_gpt.py"),
     ),
-    Claim("3.2", "Thickness K makes up for shared weights."),
+    Claim(
+        "3.2",
+        "Thickness K makes up for shared weights.",
+        Unrun("not run yet", "regular-gpt/variants"),
+    ),
     Claim(
         "3.4",
         "RegularGPT is likely to be cheaper than a Transformer of L layers if K < 3 L.",
@@ -128,7 +137,11 @@ _ARCHITECTURE = (
         "D_n and Tomita languages, recognized.",
         Stated("reproduced", "tasks-and-models.md", "tests/tasks/test_recognition.py"),
     ),
-    Claim("5.1", "The same as next-symbol prediction (Bhattamishra et al.)."),
+    Claim(
+        "5.1",
+        "The same as next-symbol prediction (Bhattamishra et al.).",
+        Stated("reproduced", "tasks-and-models.md", "tests/tasks/test_next_symbols.py"),
+    ),
 )
 
 
@@ -186,21 +199,34 @@ def _of_table_2(model: str, part: str, probability: float) -> Claim:
     return Claim("Table 2", f"Parity, P(1) = {probability}, {part}, {model}{': no more than printed' * fails}.", entry)
 
 
+_OF_LANGUAGE = Unrun(
+    "takes a GPU for hours a net: 0.6 to 1.0 x 10^18 operations",
+    "regular-gpt/table-3",
+    "paper",
+)
+
 _LANGUAGE = (
     Claim(
         "6, Table 3",
         "Language: 128/12 has about the same perplexity up to 16 times its training length.",
-        None,
+        _OF_LANGUAGE,
         "26.37 to 27.39",
     ),
     Claim(
-        "6, Table 3", "Language: 128/12 is close to KERPLE, T5 and ALiBi at 8,192.", None, "27.39; 24.74, 39.08, 25.08"
+        "6, Table 3",
+        "Language: 128/12 is close to KERPLE, T5 and ALiBi at 8,192.",
+        _OF_LANGUAGE,
+        "27.39; 24.74, 39.08, 25.08",
     ),
-    Claim("6, Table 3", "Language: C=32 explodes from 2,048 on.", None, "791.74"),
-    Claim("6, Table 3", "Language: C=64 extrapolates up to 4,096 and not to 8,192.", None, "30.80; 1175.91"),
-    Claim("6, Table 3", "Language: C=256 deteriorates.", None, "27.90 to 35.42"),
-    Claim("6, Table 3", "Language: K=12 is better than K=6.", None, "26.37; 28.80"),
-    Claim("7.4, Fig. 4b", "On language the receptive field is a local window."),
+    Claim("6, Table 3", "Language: C=32 explodes from 2,048 on.", _OF_LANGUAGE, "791.74"),
+    Claim("6, Table 3", "Language: C=64 extrapolates up to 4,096 and not to 8,192.", _OF_LANGUAGE, "30.80; 1175.91"),
+    Claim("6, Table 3", "Language: C=256 deteriorates.", _OF_LANGUAGE, "27.90 to 35.42"),
+    Claim("6, Table 3", "Language: K=12 is better than K=6.", _OF_LANGUAGE, "26.37; 28.80"),
+    Claim(
+        "7.4, Fig. 4b",
+        "On language the receptive field is a local window.",
+        _OF_LANGUAGE._replace(experiment="regular-gpt/receptive-field"),
+    ),
     Claim(
         "Table 5",
         "Language nets have 81 and 123 million parameters.",
@@ -287,5 +313,9 @@ _ANALYSIS = (
         ),
         "4.3 M",
     ),
-    Claim("Limitations", "A C that follows the data might help on language."),
+    Claim(
+        "Limitations",
+        "A C that follows the data might help on language.",
+        Unrun("takes a GPU, as Table 3 does; no experiment has such nets on a text"),
+    ),
 )

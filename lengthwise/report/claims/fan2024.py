@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from types import MappingProxyType
 
-from lengthwise.report.claims.base import CLAIMS, Claim, Contrast, Entry, Paper, Stated, TableNumber
+from lengthwise.report.claims.base import CLAIMS, Claim, Contrast, Entry, Paper, Stated, TableNumber, Unrun
 
 _TABLE_2 = "linear-rnn/table-2"
 
@@ -225,8 +225,16 @@ _REST = (
             why="the paper leaves it open; mean over 50 languages of one dense block with one-hot columns",
         ),
     ),
-    Claim("Limitations (b)", "At least as good on language as earlier linear RNNs."),
-    Claim("Limitations (c)", "Harder problems need larger blocks, or more layers of the same."),
+    Claim(
+        "Limitations (b)",
+        "At least as good on language as earlier linear RNNs.",
+        Unrun("takes a GPU; the paper leaves it open", "linear-rnn/language"),
+    ),
+    Claim(
+        "Limitations (c)",
+        "Harder problems need larger blocks, or more layers of the same.",
+        Unrun("not run yet", "linear-rnn/layers"),
+    ),
     Claim(
         "Limitations (c)",
         "Longer sequences need a smaller p.",

@@ -22,6 +22,7 @@ from lengthwise.report.claims.base import (
     Phrase,
     Rows,
     Stated,
+    Unrun,
     Verdict,
 )
 from lengthwise.report.claims.decide import contrast_verdict, effect_verdict, entry_verdict, printed_range
@@ -79,8 +80,10 @@ class Ledger:
 
     def _line(self, claim: Claim, paper: Paper) -> LedgerLine:
         evidence = claim.evidence
-        if evidence is None:
-            return LedgerLine(claim.section, claim.claim, "not run", published=claim.published)
+        if isinstance(evidence, Unrun):
+            name, scale = evidence.experiment, evidence.scale
+            command = self.reproduce.format(name=name, scale=scale) if name else ""
+            return LedgerLine(claim.section, claim.claim, "not run", evidence.why, claim.published, command=command)
         if isinstance(evidence, Stated):
             self._check_page(evidence.page)
             numbers = "; ".join(self._number(number) for number in evidence.numbers)
@@ -95,6 +98,9 @@ class Ledger:
         page = f"results/{file_stem(name, scale)}.md" if verdict != "not run" else ""
         if page:
             self._check_page(page)
+        else:
+            takes = paper.takes.get(name, "") if scale == "paper" else ""
+            ours = f"takes {takes}" if takes else "not run yet"
         return LedgerLine(claim.section, claim.claim, verdict, ours, claim.published or published, page, command)
 
     def _evaluated(self, evidence: Entry | Effect | Contrast | Rows, is_smaller: bool) -> Evaluated:

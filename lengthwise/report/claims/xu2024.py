@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from lengthwise.experiments.base import EXPERIMENTS
-from lengthwise.report.claims.base import CLAIMS, Claim, Effect, Entry, Paper, Stated, TableNumber
+from lengthwise.report.claims.base import CLAIMS, Claim, Effect, Entry, Paper, Stated, TableNumber, Unrun
 
 _TABLE_1, _TABLE_2 = "looped/table-1", "looped/table-2"
 
@@ -33,6 +33,12 @@ def xu2024() -> Paper:
                     "strings of 12 of 4 letters for 60 and 100 of 26, width 64 for 256, 500 to 4,000 steps for 781,250"
                 ),
                 _TABLE_2: "trees of depth 2 in 5 dimensions for 4 in 20, width 64 for 256, 3,000 steps for 200,000",
+            }
+        ),
+        MappingProxyType(
+            {
+                _TABLE_1: "a GPU: 3 x 10^16 to 9 x 10^18 operations a net",
+                _TABLE_2: "a GPU: 1.5 x 10^17 operations a net and more",
             }
         ),
     )
@@ -82,7 +88,11 @@ _THEORY = (
         ),
     ),
     _built("3.3", "Parameters depend neither on loops nor on δ.", _APPROXIMATION),
-    Claim("3.3", "The exponential rate is unavoidable (Yarotsky, 2018)."),
+    Claim(
+        "3.3",
+        "The exponential rate is unavoidable (Yarotsky, 2018).",
+        Unrun("nothing to run: a theorem on all networks, which the paper cites"),
+    ),
     _built("3.4", "A single block suffices for all steps.", _APPROXIMATION),
     _built("Lemma A.4", "Quantization by one feed-forward layer in 1/δ - 1 loops.", _STEPS),
     _built("Lemma A.5", "Contextual mapping by one head in T loops.", _STEPS),
@@ -93,7 +103,11 @@ _THEORY = (
     _built("Prop. A.7", "Bit extraction by two layers (Zhang et al.).", _PROPOSITIONS, "here one layer does"),
     _built("Lemma A.8", "Bit extraction by one layer.", _STEPS),
     _built("Lemma 4.1", "Values are remembered up to their largest difference.", _STEPS),
-    Claim("Fig. 1, 3, 4", "Figures of the proof: perturbations, outline, quantizer."),
+    Claim(
+        "Fig. 1, 3, 4",
+        "Figures of the proof: perturbations, outline, quantizer.",
+        Unrun("nothing to run: drawings of what is built above"),
+    ),
 )
 
 _ENCODING = (
@@ -110,7 +124,7 @@ _ENCODING = (
         ),
     ),
     _built("4.2", "Timestep encoding: gains and gates from the number of the loop.", _MODEL),
-    Claim("Fig. 2", "The architecture of timestep encoding, drawn."),
+    Claim("Fig. 2", "The architecture of timestep encoding, drawn.", Unrun("nothing to run: a drawing of 4.2")),
 )
 
 
@@ -154,7 +168,11 @@ _EFFECTS = (
         Effect(_TABLE_1, "LCS (12)", "timestep, R=5", "transformer, L=5", "timestep, R=5"),
         "99.3 (R=50); 70.0",
     ),
-    Claim("5.1, Fig. 5", "Accuracies on training and test problems of ED go together."),
+    Claim(
+        "5.1, Fig. 5",
+        "Accuracies on training and test problems of ED go together.",
+        Unrun("not run yet: 2.3 CPU hours", "looped/figure-5"),
+    ),
     Claim(
         "5.2",
         "Timestep encoding helps in context, against the plain loop.",
@@ -169,15 +187,22 @@ _EFFECTS = (
     ),
 )
 
+_OF_LANGUAGE = Unrun("takes a GPU for days: 1.1 to 3.6 x 10^19 operations a net", "looped/table-3", "paper")
+
 _REST = (
     Claim(
         "5.2, Table 3",
         "Language: timestep encoding lowers test perplexity at each number of loops.",
-        None,
+        _OF_LANGUAGE,
         "31.18, 23.45, 22.42; 33.11, 27.93, 28.16",
     ),
-    Claim("5.2, Table 3", "Language: it lowers training perplexity below that of a Transformer.", None, "5.05; 5.11"),
-    Claim("5.2, Table 3", "Language: test perplexity falls short of a Transformer's.", None, "22.42; 19.6"),
+    Claim(
+        "5.2, Table 3",
+        "Language: it lowers training perplexity below that of a Transformer.",
+        _OF_LANGUAGE,
+        "5.05; 5.11",
+    ),
+    Claim("5.2, Table 3", "Language: test perplexity falls short of a Transformer's.", _OF_LANGUAGE, "22.42; 19.6"),
     Claim("C.1", "Subset sum.", Stated("reproduced", "looped.md", "tests/tasks/test_subset_sum.py")),
     Claim("C.1", "Knapsack.", Stated("reproduced", "looped.md", "tests/tasks/test_knapsack.py")),
     Claim(
