@@ -12,7 +12,7 @@ from typing import Any
 import jaxtyping
 from beartype import beartype
 
-NUM_CALLS = 100
+NUM_CALLS = 10
 """Calls of a function that are checked in each test."""
 
 _counts: dict[Callable[..., Any], int] = {}

@@ -63,6 +63,7 @@ def pytest_collection_finish() -> None:
     """What was imported stays: every collection of garbage would look through it again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.hookimpl(wrapper=True)

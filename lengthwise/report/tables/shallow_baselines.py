@@ -1,6 +1,8 @@
 """Accuracies next to those of answers that solve nothing, for tasks that know how well these score."""
 
+import math
 from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 from lengthwise.evaluation.interval import accuracy_interval
@@ -12,7 +14,7 @@ from lengthwise.report.tables.settings import task_of
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.tasks import TASKS, Task, make_task
-from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask
+from lengthwise.tasks.algorithmic.base_rates import CountedTask
 
 HEADER = ("row", "column", "mean", "95 % interval", "best shallow baseline", "which", "beaten")
 
@@ -24,11 +26,18 @@ class ShallowBaseline(NamedTuple):
     accuracy: float
 
 
-def best_shallow_baseline(task: Task, length: int) -> ShallowBaseline | None:
-    """That of a task at a length; None for tasks that know of none but the likeliest answer."""
-    if not isinstance(task, SingleAnswerTask):
+MAX_LENGTHS = 6
+"""Of many lengths a shallow baseline is counted at some, each in the middle of others; its mean stands for all."""
+
+
+def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline | None:
+    """That of a task at some lengths; None for tasks that know of none but the likeliest answer."""
+    if not isinstance(task, CountedTask) or not lengths:
         return None
-    what, accuracy = max(task.base_rates(length).items(), key=lambda item: item[1])
+    step = math.ceil(len(lengths) / MAX_LENGTHS)
+    rates = [task.base_rates(length) for length in lengths[step // 2 :: step]]
+    means = {what: fmean(of_length[what] for of_length in rates) for what in rates[0]}
+    what, accuracy = max(means.items(), key=lambda item: item[1])
     return ShallowBaseline(what, accuracy)
 
 
@@ -39,7 +48,7 @@ def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
         for result in results
         if result.dense.points and result.spec["task"]["name"] in TASKS  # not somebody's own, of another process
     }
-    baselines = {key: best_shallow_baseline(make_task(**settings), key[1]) for key, settings in measured.items()}
+    baselines = {key: best_shallow_baseline(make_task(**settings), [key[1]]) for key, settings in measured.items()}
     return [
         f"{task}, length {length:,}: {percent(best.accuracy)}, by {best.what}"
         for (task, length), best in baselines.items()
@@ -51,11 +60,11 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
     """Paragraphs of an experiment's page: its cells next to the best shallow baselines."""
     lines = []
     for cell in experiment.cells:
-        window, results = cell.window, results_of(cell, outcomes)
-        best = best_shallow_baseline(cell.specs[0].task, window[1]) if window and results else None
+        curves = [accuracies_scored(result, cell, experiment) for result in results_of(cell, outcomes)]
+        lengths = [point.length for point in curves[0].points] if curves and cell.window else []
+        best = best_shallow_baseline(cell.specs[0].task, lengths)
         if best is None:
             continue
-        curves = [accuracies_scored(result, cell, experiment) for result in results]
         means = [curve.mean() for curve in curves]
         low, high = accuracy_interval(means, sum(point.num_strings for point in curves[0].points))
         accuracy, interval = percent(sum(means) / len(means)), percent_span(low, high)
@@ -66,7 +75,8 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
     return [
         "## Next to answers that solve nothing",
         "*Best shallow baseline*: what the likeliest answer scores, or the likeliest given one number that is quickly "
-        "read off the problem, whichever is more. *95 % interval*: for other seeds and other problems; all runs were "
-        "measured on the same ones. *Beaten*: it lies above the best shallow baseline.",
+        "read off the problem, whichever is more, as a mean over the lengths scored. *95 % interval*: for other seeds "
+        "and other problems; all runs were measured on the same ones. *Beaten*: it lies above the best shallow "
+        "baseline.",
         markdown_table(HEADER, lines),
     ]

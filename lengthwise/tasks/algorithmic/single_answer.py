@@ -1,9 +1,7 @@
-"""Problems with a single answer: how they are written, and what answers score that solve nothing."""
+"""Problems with a single answer, and how they are written."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Annotated
 
 import torch
@@ -12,19 +10,14 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from lengthwise.conventions import BAR, IGNORE, NUM_SPECIAL, PAD, SEP
-from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import Batch, OracleTask
-
-STRINGS_COUNTED = 1 << 14
-"""Problems of a length that base rates are counted on; one half fits shallow baselines, the other scores them."""
-
-MAX_DRAWN_PER_CHUNK = 1 << 11
+from lengthwise.tasks.algorithmic.base_rates import CountedTask
+from lengthwise.tasks.base import Batch
 
 MAX_NUMBERS = 50_000
 """Integers of a task at most: each is a symbol and a class, with weights of a model."""
 
 
-class SingleAnswerTask(OracleTask):
+class SingleAnswerTask(CountedTask):
     """A problem, written as ``part | part | ... <sep>``, and one answer, at ``<sep>`` and nowhere else.
 
     Every integer is one symbol, so that `max_length` and the sizes of a task decide how many symbols and classes there
@@ -43,16 +36,6 @@ class SingleAnswerTask(OracleTask):
     @abstractmethod
     def largest_number(self) -> int:
         """The largest integer that can stand in a problem or be its answer."""
-
-    @abstractmethod
-    def draw(
-        self, count: int, length: int, generator: torch.Generator
-    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw problems as they are written, with `SEP` and pads at the end, all as wide, and their answers."""
-
-    @abstractmethod
-    def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Integers that are quickly read off a problem, by what they are; `base_rates` guesses answers from each."""
 
     @abstractmethod
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
@@ -126,19 +109,6 @@ class SingleAnswerTask(OracleTask):
                 parts[-1].append(symbol - NUM_SPECIAL)
         return self.answer(parts) if all(parts) else None
 
-    def baseline(self, length: int) -> float:
-        """The share of the likeliest answer, counted on 16,384 problems (standard error at most 0.004)."""
-        return self.base_rates(length)["majority class"]
-
-    def base_rates(self, length: int) -> Mapping[str, float]:
-        """Accuracies of answers that solve nothing, the likeliest answer first, then those given a cheap feature.
-
-        Given each of the `shallow_features`, the answer that was likeliest for its value on 8,192 problems, scored on
-        8,192 others: but for what a sample leaves open, at least as good as any threshold on the feature.
-        """
-        self.check_length(length)
-        return _base_rates(self, length)
-
 
 def join_parts(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
     """Parts of letters or integers 0, 1, ..., which may end in pads, as one problem with pads at its end alone."""
@@ -155,24 +125,3 @@ def check_positive(**integers: Int64[Tensor, "..."]) -> None:
     for name, values in integers.items():
         if values.numel() and values.min() < 1:
             raise ValueError(f"{name}: expected integers of at least 1, got {int(values.min())}; give positive ones")
-
-
-@lru_cache(maxsize=256)
-def _base_rates(task: SingleAnswerTask, length: int) -> Mapping[str, float]:
-    generator = generator_for(0, "base rates", task.name, length)
-    drawn = (task.draw(MAX_DRAWN_PER_CHUNK, length, generator) for _ in range(STRINGS_COUNTED // MAX_DRAWN_PER_CHUNK))
-    inputs, answers = (torch.cat(part) for part in zip(*drawn, strict=True))
-    num_classes = len(task.classes)
-    counts = answers.bincount(minlength=num_classes)
-    rates = {"majority class": float(counts.max()) / len(answers)}
-    fitted, scored = answers.chunk(2)
-    for name, feature in task.shallow_features(inputs).items():
-        values, indices = feature.unique(return_inverse=True)
-        known, held_out = indices.chunk(2)
-        likeliest = torch.full((len(values),), int(counts.argmax()))
-        pairs, times = (known * num_classes + fitted).unique(return_counts=True)
-        # From the rarest pair to the most frequent, of equally frequent ones the first class last: the last one stays.
-        for pair in pairs.flip(0)[times.flip(0).argsort(stable=True)].tolist():
-            likeliest[pair // num_classes] = pair % num_classes
-        rates[name] = float((likeliest[held_out] == scored).double().mean())
-    return MappingProxyType(rates)

@@ -1,0 +1,29 @@
+"""Duplicate string: the letters twice over."""
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.tasks.algorithmic.reverse_string import LetterTask
+from lengthwise.tasks.base import TASKS
+
+
+@TASKS.register("duplicate-string")
+class DuplicateString(LetterTask):
+    """A string twice over, its letters queried one by one (`StringAnswerTask`).
+
+    Raises:
+        ValueError: `num_letters` is not in 2 ... 26.
+
+    Example:
+        >>> task = DuplicateString()
+        >>> task.solve(task.encode("ab????")[None])[0, 2:].tolist()
+        [0, 1, 0, 1]
+
+    Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Duplicate String.
+    Differs from the source: in the field `num_letters` (theirs is 2), and as `StringAnswerTask` says.
+    """
+
+    def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
+        """Twice as many symbols as the string has."""
+        return torch.cat([strings, strings], 1)

@@ -1,0 +1,59 @@
+"""Reverse string: the letters from the last to the first."""
+
+from typing import Annotated
+
+import torch
+from jaxtyping import Int64
+from pydantic import Field
+from torch import Tensor
+
+from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
+from lengthwise.tasks.base import TASKS
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+class LetterTask(StringAnswerTask):
+    """Independent, uniform letters, of which the answer is made, too, each letter as often as any other."""
+
+    num_letters: Annotated[int, Field(ge=2, le=26)] = 2
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The first of the alphabet."""
+        return tuple(LETTERS[: self.num_letters])
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The letters."""
+        return self.letters
+
+    def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
+        """Independent and uniform."""
+        return torch.randint(self.num_letters, (count, length), generator=generator)
+
+    def baseline(self, length: int) -> float:
+        """All letters are equally likely."""
+        self.check_length(length)
+        return 1 / self.num_letters
+
+
+@TASKS.register("reverse-string")
+class ReverseString(LetterTask):
+    """The letters of a string from the last to the first, queried one by one (`StringAnswerTask`).
+
+    Raises:
+        ValueError: `num_letters` is not in 2 ... 26.
+
+    Example:
+        >>> task = ReverseString()
+        >>> task.solve(task.encode("abb???")[None])[0, 3:].tolist()
+        [1, 1, 0]
+
+    Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Reverse String.
+    Differs from the source: in the field `num_letters` (theirs is 2), and as `StringAnswerTask` says.
+    """
+
+    def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
+        """As many symbols as the string has."""
+        return strings.flip(1)

@@ -1,0 +1,110 @@
+"""Problems whose answer is a string, queried symbol by symbol."""
+
+from abc import abstractmethod
+
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE
+from lengthwise.tasks.algorithmic.base_rates import CountedTask
+from lengthwise.tasks.base import Batch
+
+QUERY, DONE = 0, 1
+"""The ids of ``?``, a query of the answer's next symbol, and of ``.``, no query."""
+
+NUM_CONTROLS = 2
+"""Letters have the ids that follow."""
+
+NUM_SHARES = 64
+"""Of an answer: how exactly a shallow baseline knows which symbol is queried."""
+
+
+class StringAnswerTask(CountedTask):
+    """A string, then its answer, queried symbol by symbol: ``abb???`` queries the first three symbols.
+
+    The target at the k-th ``?`` is the k-th symbol of the answer; nothing else is supervised. A sample queries the
+    first k of the M symbols that its answer has, k uniform in 1 ... M, and has a ``.`` in place of every further ``?``
+    that the longest answer of this length could have. So its final answer is one symbol, any symbol of the answer
+    equally likely, and accuracies are those of symbols, the mean over the answer; a net without an error on many
+    strings has hardly a wrong symbol. Supervised by all prefixes a net learns from all symbols queried.
+
+    `length` is the number of letters, before the first ``?``.
+
+    Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), section 4 and appendix A.
+    Differs from the source: there all symbols are queried in every string, and the score is the mean over them; their
+    nets need not answer a symbol before they have seen how many are queried.
+    """
+
+    @property
+    @abstractmethod
+    def letters(self) -> tuple[str, ...]:
+        """What strings are made of, each one character."""
+
+    @abstractmethod
+    def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
+        """Draw strings of letters 0, 1, ..., all of which have an answer."""
+
+    @abstractmethod
+    def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
+        """The classes of each string's answer, then `IGNORE`; of what is no problem `IGNORE` alone.
+
+        As wide as the longest answer of any string of this length.
+        """
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """``?``, ``.`` and the letters."""
+        return ("?", ".", *self.letters)
+
+    def is_legal_length(self, length: int) -> bool:
+        """Every length from 1."""
+        return length >= 1
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw strings, and how many symbols of each one's answer are queried."""
+        self.check_length(length)
+        strings = self.draw_strings(batch_size, length, generator)
+        answers = self.answer(strings)
+        shares = torch.rand(batch_size, generator=generator, dtype=torch.float64)
+        num_queried = 1 + (shares * (answers != IGNORE).sum(1)).to(torch.int64)
+        is_queried = torch.arange(answers.shape[1]) < num_queried[:, None]
+        inputs = torch.cat([strings + NUM_CONTROLS, torch.where(is_queried, QUERY, DONE)], 1)
+        targets = torch.cat([torch.full_like(strings, IGNORE), torch.where(is_queried, answers, IGNORE)], 1)
+        return Batch(inputs, targets)
+
+    def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
+        """The answer's symbols at the ``?`` that follow a row's letters, up to the first other symbol.
+
+        Rows with as many letters are answered at once.
+        """
+        targets = torch.full_like(inputs, IGNORE)
+        is_letter = inputs >= NUM_CONTROLS
+        num_letters = _leading(is_letter)
+        for length in num_letters.unique().tolist():
+            if not 0 < length < inputs.shape[1]:
+                continue
+            rows = (num_letters == length).nonzero()[:, 0]
+            answers = self.answer(inputs[rows, :length] - NUM_CONTROLS)[:, : inputs.shape[1] - length]
+            num_queried = _leading(inputs[rows, length:] == QUERY)
+            is_queried = torch.arange(answers.shape[1]) < num_queried[:, None]
+            targets[rows, length : length + answers.shape[1]] = torch.where(is_queried, answers, IGNORE)
+        return targets
+
+    def draw(
+        self, count: int, length: int, generator: torch.Generator
+    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+        """Samples, with the last symbol that is queried in each."""
+        batch = self.sample(count, length, generator)
+        return batch.inputs, batch.targets.gather(1, batch.last_supervised[:, None])[:, 0]
+
+    def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+        """Which symbol is queried, counted from the first, and as a share of what could be."""
+        queries = (inputs == QUERY).sum(1)
+        longest = queries + (inputs == DONE).sum(1)
+        return {"position in the answer": queries, "share of the answer": queries * NUM_SHARES // (longest + 1)}
+
+
+def _leading(is_so: Bool[Tensor, "B T"]) -> Int64[Tensor, " B"]:
+    """How many positions of each row are so before the first that is not."""
+    return is_so.to(torch.int64).cumprod(1).sum(1)
