@@ -10,13 +10,14 @@ from torch import Tensor
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import device_of, moved
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
+from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import OracleTask, SymbolTask, Task
 from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.threads import one_thread
 
 
 class Prediction(NamedTuple):
-    """The model's answer, the probability it gives it, and what the task says of it."""
+    """The model's answer, the probability it gives it, of several symbols the product, and what the task says of it."""
 
     answer: str
     probability: float
@@ -26,22 +27,31 @@ class Prediction(NamedTuple):
 def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
     """The model's answer to `text`; a symbol outside the task's alphabet is a ValueError.
 
-    A language model's answer is the likeliest next token.
+    A language model's answer is the likeliest next token, one that is a string all symbols that are queried.
     """
     if not isinstance(task, SymbolTask):
         raise ValueError(f"task: {task.name} reads vectors, and no text; call the model with some")
     inputs = (task.tokenize(text) if isinstance(task, LanguageTask) else task.encode(text))[None]
+    targets = task.solve(inputs)[0] if isinstance(task, OracleTask) else None
+    last = positions = torch.tensor([inputs.shape[1] - 1])
+    if targets is not None and isinstance(task, StringAnswerTask) and (targets != IGNORE).any():
+        positions = (targets != IGNORE).nonzero()[:, 0]
     with eval_mode(model):
-        probabilities = model.last(moved(inputs, device_of(model)))[0].float().softmax(-1).cpu()
-    best = int(probabilities.argmax())
-    verdict = ""
-    if isinstance(task, OracleTask):
-        target = int(task.solve(inputs)[0, -1])
-        if target == IGNORE:
-            verdict = "the task has no answer here"
-        else:
-            verdict = "right" if target == best else f"wrong, it is {task.classes[target]}"
-    return Prediction(task.classes[best], float(probabilities[best]), verdict)
+        on_device = moved(inputs, device_of(model))
+        logits = model.last(on_device) if torch.equal(positions, last) else model(on_device)[0].cpu()[positions]
+    likeliest = logits.float().cpu().softmax(-1).max(-1)
+    verdict = "" if targets is None else _verdict(task, likeliest.indices, targets[positions])
+    return Prediction(_text(task, likeliest.indices), float(likeliest.values.prod()), verdict)
+
+
+def _verdict(task: SymbolTask, answers: Int64[Tensor, " N"], targets: Int64[Tensor, " N"]) -> str:
+    if (targets == IGNORE).any():
+        return "the task has no answer here"
+    return "right" if torch.equal(answers, targets) else f"wrong, it is {_text(task, targets)}"
+
+
+def _text(task: SymbolTask, answers: Int64[Tensor, " N"]) -> str:
+    return " ".join(task.classes[answer] for answer in answers.tolist())
 
 
 MAX_SAMPLED = 100_000

@@ -8,6 +8,7 @@ from task_strings import all_strings, seeded
 
 from lengthwise import certify, length_curve, make_model
 from lengthwise.conventions import IGNORE
+from lengthwise.runs.predict import predict_text
 from lengthwise.tasks import make_task
 from lengthwise.tasks.algorithmic.string_answer import DONE, NUM_CONTROLS, QUERY, StringAnswerTask
 
@@ -181,3 +182,18 @@ def test_a_net_is_measured_at_the_last_query_and_has_no_certificate(task: String
     assert point.accuracy == pytest.approx(float(first), abs=0.05)
     with pytest.raises(ValueError, match=rf"^task: .*{task.name}"):
         certify(model, task)
+
+
+def test_predictions_are_all_symbols_that_are_queried() -> None:
+    task = make_task("reverse-string")
+    model = make_model("gru", task)
+    for text, verdict in (("abb???", "wrong, it is b b a"), ("abb?..", "wrong, it is b"), ("bb??", "wrong, it is b b")):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.zero_()  # the first class, with a probability of 1/2, always
+        prediction = predict_text(model, task, text)
+        assert prediction.verdict == verdict
+        assert prediction.probability == pytest.approx(0.5 ** text.count("?"))
+        assert prediction.answer == " ".join("a" * text.count("?"))
+    assert predict_text(model, task, "aa??").verdict == "right"
+    assert predict_text(model, task, "ab").verdict == "the task has no answer here"
