@@ -32,7 +32,8 @@ def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
     full = ".".join([path, *location] if path else location)
     if problem["type"] == "extra_forbidden":
         known = _fields_at(kind, location[:-1])
-        return f"{full}: no such setting{nearest(str(problem['loc'][-1]), known)} (known: {', '.join(sorted(known))})"
+        names = f"known: {', '.join(sorted(known))}" if known else "there are none"
+        return f"{full}: no such setting{nearest(str(problem['loc'][-1]), known)} ({names})"
     if problem["type"] == "missing":
         return f"{full}: expected a value, got none; give one"
     expected = problem["msg"].removeprefix("Value error, ").removeprefix("Input should be ")

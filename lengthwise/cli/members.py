@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -186,12 +187,17 @@ def _construction_details(name: str, construct: Any, width: int) -> Iterator[lis
 def _experiment_details(name: str, make: Any, width: int) -> Iterator[list[str]]:
     experiment = make("small")
     yield _wrapped(experiment.title, width)
-    yield _wrapped(experiment.about, width)
-    yield [line for note in experiment.notes for line in _wrapped(f"- {note}", width)]
+    yield _wrapped(_without_links(experiment.about), width)
+    yield [line for note in experiment.notes for line in _wrapped(f"- {_without_links(note)}", width)]
     for axis, names in (("rows", [c.row for c in experiment.cells]), ("columns", [c.column for c in experiment.cells])):
         if names:  # a study without runs has no cells
             yield _wrapped(f"{axis}: {'; '.join(dict.fromkeys(names))}", width)
     yield [f"page: {_page(name)}"]
+
+
+def _without_links(text: str) -> str:
+    """What a page says, without where its links lead."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, TypeGuard, cast, get_args
 
 import torch
 from jaxtyping import Int64
@@ -18,6 +18,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
+from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task
 from lengthwise.threads import one_thread
 
@@ -165,6 +166,11 @@ def parse_protocol(name: str) -> Protocol:
     return cast(Protocol, name)
 
 
+def has_structured(task: Task) -> TypeGuard[OracleTask]:
+    """Whether families of regular strings mean anything to a task; with queries among their symbols they do not."""
+    return isinstance(task, OracleTask) and not isinstance(task, StringAnswerTask)
+
+
 def max_legal_length(task: Task, maximum: int) -> int | None:
     """The largest legal length of at most `maximum`; None where there is none."""
     return next((length for length in range(maximum, 0, -1) if task.is_legal_length(length)), None)
@@ -303,9 +309,10 @@ def _structured(
     seed: int,
     set_progress: SetProgress,
 ) -> list[LengthPoint]:
-    if not isinstance(task, OracleTask):
+    if not has_structured(task):
         raise ValueError(
-            f"protocol: 'structured' requires a task that answers any string, not {task.name}; use 'independent'"
+            f"protocol: 'structured' requires a task that answers strings of any symbols, not {task.name}; use "
+            "'independent'"
         )
     points = []
     for length in lengths:

@@ -11,12 +11,13 @@ from lengthwise.evaluation.length_curve import (
     LengthPoint,
     Protocol,
     SetProgress,
+    has_structured,
     length_curve,
     max_legal_length,
 )
 from lengthwise.evaluation.perplexity import PerplexityCurve, perplexity_curve
 from lengthwise.models.base import SequenceModel
-from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask, VectorTask
+from lengthwise.tasks.base import RegularTask, SymbolTask, VectorTask
 from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.validation import truncate
 
@@ -108,7 +109,7 @@ class EvaluationPlan(BaseModel):
         """
         yield "dense", self.measure_dense(model, task, set_progress)
         yield "long", self._at(self.long, model, task, "independent", set_progress)
-        structured = self.structured if isinstance(task, OracleTask) else ()
+        structured = self.structured if has_structured(task) else ()
         yield "structured", self._at(structured, model, task, "structured", set_progress)
 
     def measure_dense(

@@ -129,7 +129,7 @@ PUBLISHED: Mapping[tuple[str, str], str] = {
 HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
 """The task that chooses learning rates; the leaderboard itself does not have it."""
 
-ABOUT_RUNS = (
+_ABOUT_RUNS = (
     f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn, short ones "
     f"more often at first and long ones in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million "
     "symbols), a cosine schedule after 200 steps of warm-up, no weight decay, no augmentation, width 64 and one layer "
@@ -165,7 +165,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "has a certificate or a string that it answers wrongly."
         ),
         notes=(
-            f"Budget, the same for all: {ABOUT_RUNS}.",
+            f"Budget, the same for all: {_ABOUT_RUNS}.",
             "Learning rate: one for each model, by `leaderboard/rates`: of "
             f"{', '.join(f'{rate:g}' for rate in RATES)} the one with the lowest final training loss on "
             f"{HELD_OUT.row}, which is not in the table.",
@@ -196,7 +196,7 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             f"Each model on {HELD_OUT.row}, answers to all prefixes, one seed, at {len(RATES)} learning rates. The "
             "lowest loss at the end of training chooses; nothing measured beyond the training lengths does."
         ),
-        notes=(f"As in `leaderboard`: {ABOUT_RUNS}.",),
+        notes=(f"As in `leaderboard`: {_ABOUT_RUNS}.",),
         cells=[
             Cell(
                 HELD_OUT.row,

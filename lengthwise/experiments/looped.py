@@ -200,7 +200,7 @@ def table_1(scale: Scale = "small") -> Experiment:
         best_test=True,
         compared=_compared(sorted({r for one in problems for r in _loops(scale, one)}), _LAYERS[scale]),
         needs=(
-            "A net of the paper's size takes 3 x 10^16 to 9 x 10^18 operations: from a week to six years of a CPU "
+            "A net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: from a week to five years of a CPU "
             "core, from minutes to a day of a GPU."
         )
         if scale == "paper"
@@ -284,8 +284,8 @@ def table_2(scale: Scale = "small") -> Experiment:
         scored="error",
         compared=_compared(_IN_CONTEXT_LOOPS[scale], layers),
         needs=(
-            "A net of the paper's size takes 1.5 x 10^17 to 1.3 x 10^18 operations: from one month to ten of a CPU "
-            "core, half an hour to four hours of a GPU."
+            "A net of the paper's size takes 1.5 x 10^17 to 1.1 x 10^18 operations: from one month to nine of a CPU "
+            "core, half an hour to three hours of a GPU."
         )
         if scale == "paper"
         else "",

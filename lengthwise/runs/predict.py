@@ -10,7 +10,7 @@ from torch import Tensor
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import device_of, moved
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
-from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
+from lengthwise.tasks.algorithmic.string_answer import QUERY, StringAnswerTask
 from lengthwise.tasks.base import OracleTask, SymbolTask, Task
 from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.threads import one_thread
@@ -34,24 +34,26 @@ def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
     inputs = (task.tokenize(text) if isinstance(task, LanguageTask) else task.encode(text))[None]
     targets = task.solve(inputs)[0] if isinstance(task, OracleTask) else None
     last = positions = torch.tensor([inputs.shape[1] - 1])
-    if targets is not None and isinstance(task, StringAnswerTask) and (targets != IGNORE).any():
-        positions = (targets != IGNORE).nonzero()[:, 0]
+    if isinstance(task, StringAnswerTask) and (inputs == QUERY).any():
+        positions = (inputs[0] == QUERY).nonzero()[:, 0]
     with eval_mode(model):
         on_device = moved(inputs, device_of(model))
         logits = model.last(on_device) if torch.equal(positions, last) else model(on_device)[0].cpu()[positions]
     likeliest = logits.float().cpu().softmax(-1).max(-1)
     verdict = "" if targets is None else _verdict(task, likeliest.indices, targets[positions])
-    return Prediction(_text(task, likeliest.indices), float(likeliest.values.prod()), verdict)
+    return Prediction(_text(task, likeliest.indices), float(likeliest.values.double().prod()), verdict)
 
 
 def _verdict(task: SymbolTask, answers: Int64[Tensor, " N"], targets: Int64[Tensor, " N"]) -> str:
-    if (targets == IGNORE).any():
+    known = targets != IGNORE
+    if not known.any():
         return "the task has no answer here"
-    return "right" if torch.equal(answers, targets) else f"wrong, it is {_text(task, targets)}"
+    verdict = "right" if torch.equal(answers[known], targets[known]) else f"wrong, it is {_text(task, targets)}"
+    return verdict if known.all() else f"{verdict}; the task has no answer to {int((~known).sum())} of these queries"
 
 
 def _text(task: SymbolTask, answers: Int64[Tensor, " N"]) -> str:
-    return " ".join(task.classes[answer] for answer in answers.tolist())
+    return " ".join("-" if answer == IGNORE else task.classes[answer] for answer in answers.tolist())
 
 
 MAX_SAMPLED = 100_000

@@ -64,6 +64,10 @@ class Task(BaseModel, ABC):
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw a batch; the same state of `generator` gives the same batch."""
 
+    def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw a batch to learn the answers to all prefixes from: a sample, where it does not leave any out."""
+        return self.sample(batch_size, length, generator)
+
     @abstractmethod
     def baseline(self, length: int) -> float:
         """Score of the best constant final answer on samples of this length: accuracy, or error for a `VectorTask`."""

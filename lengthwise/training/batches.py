@@ -80,7 +80,8 @@ class Batches:
         """The strings of a step, all of a length; `generator` is the step's own."""
         task, count = task_at(self.task, self.recipe, step), self.recipe.num_examples
         if count is None:
-            return task.sample(self.recipe.batch_size, length, generator)
+            draw = task.sample_all_answers if self.recipe.supervision == "prefix" else task.sample
+            return draw(self.recipe.batch_size, length, generator)
         if (task, length) not in self._sets:
             self._sets[task, length] = training_set(task, count, length, seed=self.seed)
         return _chosen(self._sets[task, length], torch.randint(count, (self.recipe.batch_size,), generator=generator))

@@ -25,6 +25,7 @@ def final_loss(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -
     lengths = sorted(balanced + others)
     count = min(len(lengths), MAX_LENGTHS)
     taken = [lengths[round(index * (len(lengths) - 1) / max(1, count - 1))] for index in range(count)]
-    batches = (task.sample(recipe.batch_size, length, generator_for(seed, "final loss", length)) for length in taken)
+    draw = task.sample_all_answers if recipe.supervision == "prefix" else task.sample
+    batches = (draw(recipe.batch_size, length, generator_for(seed, "final loss", length)) for length in taken)
     with state.with_final_weights() as model, eval_mode(model):
         return fmean(float(supervised_loss(model, batch, recipe.supervision)) for batch in batches)

@@ -1,6 +1,7 @@
 """Tasks whose answer is a string: against a slow rule for each, and how symbols of the answer are queried."""
 
 from collections.abc import Callable, Sequence
+from statistics import fmean
 
 import pytest
 import torch
@@ -8,9 +9,13 @@ from task_strings import all_strings, seeded
 
 from lengthwise import certify, length_curve, make_model
 from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.report.tables.shallow_baselines import best_shallow_baseline
 from lengthwise.runs.predict import predict_text
-from lengthwise.tasks import make_task
+from lengthwise.tasks import Batch, make_task
 from lengthwise.tasks.algorithmic.string_answer import DONE, NUM_CONTROLS, QUERY, StringAnswerTask
+from lengthwise.training.batches import Batches
+from lengthwise.training.recipe import Recipe
 
 
 def stack_after(text: Sequence[str]) -> list[str] | None:
@@ -122,25 +127,61 @@ def test_the_likeliest_answer_scores_what_samples_say(task: StringAnswerTask, le
     assert share == pytest.approx(task.baseline(length), abs=0.015)
 
 
-def test_half_of_the_digits_of_a_sum_are_ones() -> None:
-    """Exactly, of all pairs of numbers, next to what is counted and what longer strings are taken to have."""
-    for length in (3, 6, 16):
-        share = 0.0
-        for size in range(1, length - 1):
-            first, second = 2**size - 1, 2 ** (length - 1 - size) - 1
-            for total in range(2, first + second + 1):
-                pairs = min(total - 1, first, second, first + second + 1 - total)
-                of_ones = total.bit_count() / (total.bit_length() + 1)
-                share += pairs * of_ones / (first * second) / (length - 2)
-        assert make_task("binary-addition").baseline(length) == pytest.approx(share, abs=0.016)
-    assert 0.5 - share < 0.005
-    assert make_task("binary-addition").baseline(21) == 0.5
+@pytest.mark.parametrize("length", [3, 6])
+def test_how_many_digits_of_a_sum_are_ones_is_counted_over_all_strings(length: int) -> None:
+    task = make_task("binary-addition")
+    shares: dict[int, list[float]] = {}
+    for string in all_strings(3, length):
+        text = "".join(task.letters[letter] for letter in string)
+        answer = digits_of_sum(text)
+        if answer is not None and all("1" in number for number in text.split("+")):
+            shares.setdefault(text.index("+"), []).append(answer.count("1") / len(answer))
+    assert task.baseline(length) == pytest.approx(fmean(map(fmean, shares.values())))
+
+
+def test_where_baselines_end_being_exact_they_are_near_a_half() -> None:
+    addition, stack = make_task("binary-addition"), make_task("stack-manipulation")
+    assert 0.5 - 0.005 < addition.baseline(16) < addition.baseline(17) == 0.5
+    assert 0.5 - 0.001 < stack.baseline(1_000) < stack.baseline(1_001) == 0.5
+
+
+def test_baselines_are_those_of_the_letters_that_there_are() -> None:
+    assert make_task("bucket-sort", num_digits=2).baseline(9) == 1 / 2
+    assert make_task("reverse-string", num_letters=4).baseline(9) == 1 / 4
+    assert make_task("bucket-sort").base_rates(9)["majority class"] == 1 / 5
+
+
+def test_the_shortest_strings(task: StringAnswerTask) -> None:
+    shortest = {"stack-manipulation": 2, "binary-addition": 3}.get(task.name, 1)
+    assert [length for length in range(-1, 6) if task.is_legal_length(length)] == list(range(shortest, 6))
+    inputs, targets = task.sample(1, shortest, seeded(0))
+    assert torch.equal(task.solve(inputs), targets)
+
+
+def test_of_all_answers_every_symbol_is_queried(task: StringAnswerTask) -> None:
+    inputs, targets = task.sample_all_answers(200, 9, seeded(0))
+    assert torch.equal(task.solve(inputs), targets)
+    rows = [[task.classes[answer] for answer in row[row != IGNORE]] for row in targets]
+    assert rows == expected(task, inputs[:, :9] - NUM_CONTROLS)
+
+
+def test_training_by_all_prefixes_queries_every_symbol_and_by_last_answers_any(task: StringAnswerTask) -> None:
+    shares = {}
+    for supervision in ("last", "prefix"):
+        recipe = Recipe(batch_size=2_000, supervision=supervision)
+        inputs, targets = Batches(task, recipe, seed=0).draw(0, 12, seeded(0))
+        longest = task.solve(inputs.where(inputs != DONE, QUERY)) != IGNORE
+        shares[supervision] = float((targets != IGNORE).sum() / longest.sum())
+    assert shares["prefix"] == 1
+    assert shares["last"] < 0.7
 
 
 def test_sorting_is_mostly_known_from_the_share_that_is_queried_for() -> None:
     rates = make_task("bucket-sort").base_rates(500)
     assert rates["share of the answer"] == pytest.approx(0.93, abs=0.01), "as its page says"
-    assert make_task("reverse-string").base_rates(100)["share of the answer"] < 0.55
+    assert rates["position in the answer"] == pytest.approx(0.93, abs=0.01)
+    assert best_shallow_baseline(make_task("bucket-sort"), [500]).what == "share of the answer"
+    assert best_shallow_baseline(make_task("duplicate-string"), range(41, 200)) == ("majority class", 0.5)
 
 
 @pytest.mark.parametrize(
@@ -169,31 +210,47 @@ def test_only_queries_of_a_problem_are_answered(name: str, text: str, answers: S
     assert [task.classes[answer] for answer in targets[targets != IGNORE]] == list(answers)
 
 
-def test_a_net_is_measured_at_the_last_query_and_has_no_certificate(task: StringAnswerTask) -> None:
-    class Always(torch.nn.Module):
-        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-            return torch.nn.functional.one_hot(torch.zeros_like(inputs), len(task.classes)).float()
+@pytest.mark.parametrize(("is_wrong_last", "accuracy"), [(False, 1.0), (True, 0.0)])
+def test_a_net_is_measured_at_the_last_query_alone(
+    task: StringAnswerTask, is_wrong_last: bool, accuracy: float
+) -> None:
+    def forward(inputs: torch.Tensor) -> torch.Tensor:
+        targets = task.solve(inputs)
+        is_last = torch.arange(inputs.shape[1]) == Batch(inputs, targets).last_supervised[:, None]
+        answers = targets.clamp(min=0) + (is_last if is_wrong_last else ~is_last).long()
+        return torch.nn.functional.one_hot(answers % len(task.classes), len(task.classes)).float()
 
     model = make_model("gru", task)
-    model.forward = Always().forward
-    (point,) = length_curve(model, task, [30], num_strings=2_000).points
-    batch = task.sample(20_000, 30, seeded(2))
-    first = (batch.targets.gather(1, batch.last_supervised[:, None]) == 0).double().mean()
-    assert point.accuracy == pytest.approx(float(first), abs=0.05)
+    model.forward = forward
+    (point,) = length_curve(model, task, [30], num_strings=500).points
+    assert point.accuracy == accuracy
+
+
+def test_there_are_no_certificates_and_no_structured_strings(task: StringAnswerTask) -> None:
+    model = make_model("gru", task)
     with pytest.raises(ValueError, match=rf"^task: .*{task.name}"):
         certify(model, task)
+    with pytest.raises(ValueError, match=rf"^protocol: 'structured' .* not {task.name}; use 'independent'$"):
+        length_curve(model, task, [30], protocol="structured")
+    plan = EvaluationPlan(dense=(9, 10), dense_strings=4, long=(), structured=((20, 4),))
+    assert not dict(plan.measure(model, task))["structured"].points
 
 
-def test_predictions_are_all_symbols_that_are_queried() -> None:
+@pytest.mark.parametrize(
+    ("text", "answer", "verdict"),
+    [
+        ("abb???", "a a a", "wrong, it is b b a"),
+        ("abb?..", "a", "wrong, it is b"),
+        ("aa??", "a a", "right"),
+        ("aa???", "a a a", "right; the task has no answer to 1 of these queries"),
+        ("bb?a?", "a a", "wrong, it is b -; the task has no answer to 1 of these queries"),
+        ("ab", "a", "the task has no answer here"),
+    ],
+)
+def test_predictions_are_all_symbols_that_are_queried(text: str, answer: str, verdict: str) -> None:
     task = make_task("reverse-string")
     model = make_model("gru", task)
-    for text, verdict in (("abb???", "wrong, it is b b a"), ("abb?..", "wrong, it is b"), ("bb??", "wrong, it is b b")):
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.zero_()  # the first class, with a probability of 1/2, always
-        prediction = predict_text(model, task, text)
-        assert prediction.verdict == verdict
-        assert prediction.probability == pytest.approx(0.5 ** text.count("?"))
-        assert prediction.answer == " ".join("a" * text.count("?"))
-    assert predict_text(model, task, "aa??").verdict == "right"
-    assert predict_text(model, task, "ab").verdict == "the task has no answer here"
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()  # the first class, with a probability of 1/2, always
+    assert predict_text(model, task, text) == (answer, 0.5 ** max(1, text.count("?")), verdict)

@@ -23,7 +23,7 @@ RULES: Mapping[Verdict, str] = MappingProxyType(
             "counterexample where it is mathematics"
         ),
         "not decided": "neither: our nets are smaller, trained for less, or on another device, which could explain it",
-        "not run": "no results are recorded; *ours* says why, or what it takes",
+        "not run": "no results are recorded; *ours* says what it takes, that there is nothing to run, or not run yet",
     }
 )
 """When a claim has a verdict."""
@@ -151,13 +151,15 @@ class Claim(NamedTuple):
 class Paper(NamedTuple):
     """The claims of a paper, how the experiments on them are smaller than its own, and what its own sizes take.
 
-    Both are by the name of the experiment; `takes` is of its scale `paper`, and follows "takes".
+    Both are by the name of the experiment; `takes` is of its scale `paper`, and follows "takes". `note`: what else the
+    table of its claims needs.
     """
 
     title: str
     claims: Sequence[Claim]
     smaller: Mapping[str, str] = MappingProxyType({})
     takes: Mapping[str, str] = MappingProxyType({})
+    note: str = ""
 
 
 CLAIMS: Registry[Callable[[], Paper]] = Registry("paper", "lengthwise.report.claims")

@@ -39,7 +39,8 @@ def claims_page(evaluations: Evaluations, command: str) -> str:
             f"Ours in {' and '.join(f'`{name}`' for name, size in paper.smaller.items() if size == text)}: {text}."
             for text in dict.fromkeys(paper.smaller.values())
         ]
-        parts += [f"## {name}", f"{paper.title}.", *smaller, markdown_table(_HEADER, map(_cells, of_paper))]
+        note = [paper.note] if paper.note else []
+        parts += [f"## {name}", f"{paper.title}.", *smaller, *note, markdown_table(_HEADER, map(_cells, of_paper))]
     return "\n\n".join(parts) + "\n"
 
 

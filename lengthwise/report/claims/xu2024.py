@@ -37,7 +37,7 @@ def xu2024() -> Paper:
         ),
         MappingProxyType(
             {
-                _TABLE_1: "a GPU: 3 x 10^16 to 9 x 10^18 operations a net",
+                _TABLE_1: "a GPU: 3 x 10^16 to 8 x 10^18 operations a net",
                 _TABLE_2: "a GPU: 1.5 x 10^17 operations a net and more",
             }
         ),

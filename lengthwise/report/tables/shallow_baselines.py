@@ -26,6 +26,11 @@ class ShallowBaseline(NamedTuple):
     accuracy: float
 
 
+MAJORITY = "majority class"
+
+MARGIN = 0.0166
+"""What a feature has to be better by than the likeliest answer: three standard errors of the 8,192 answers scored."""
+
 MAX_LENGTHS = 6
 """Of many lengths a shallow baseline is counted at some, each in the middle of others; its mean stands for all."""
 
@@ -38,6 +43,8 @@ def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline
     rates = [task.base_rates(length) for length in lengths[step // 2 :: step]]
     means = {what: fmean(of_length[what] for of_length in rates) for what in rates[0]}
     what, accuracy = max(means.items(), key=lambda item: item[1])
+    if accuracy - means[MAJORITY] < MARGIN:
+        what, accuracy = MAJORITY, means[MAJORITY]
     return ShallowBaseline(what, accuracy)
 
 

@@ -33,7 +33,8 @@ class CountedTask(OracleTask):
 
     def baseline(self, length: int) -> float:
         """The share of the likeliest answer, counted on 16,384 problems (standard error at most 0.004)."""
-        return self.base_rates(length)["majority class"]
+        self.check_length(length)
+        return _counted(self, length)["majority class"]
 
     def base_rates(self, length: int) -> Mapping[str, float]:
         """Accuracies of answers that solve nothing, the likeliest answer first, then those given a cheap feature.
@@ -42,11 +43,11 @@ class CountedTask(OracleTask):
         8,192 others: but for what a sample leaves open, at least as good as any threshold on the feature.
         """
         self.check_length(length)
-        return _base_rates(self, length)
+        return {**_counted(self, length), "majority class": self.baseline(length)}
 
 
 @lru_cache(maxsize=256)
-def _base_rates(task: CountedTask, length: int) -> Mapping[str, float]:
+def _counted(task: CountedTask, length: int) -> Mapping[str, float]:
     generator = generator_for(0, "base rates", task.name, length)
     drawn = (task.draw(MAX_DRAWN_PER_CHUNK, length, generator) for _ in range(STRINGS_COUNTED // MAX_DRAWN_PER_CHUNK))
     read_off = [(task.shallow_features(inputs), answers) for inputs, answers in drawn]

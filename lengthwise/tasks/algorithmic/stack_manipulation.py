@@ -15,6 +15,8 @@ POP, PUSH_A, PUSH_B = 2, 3, 4
 END = 2
 """The class of what follows the bottom of the stack."""
 
+MAX_EXACT_LENGTH = 1_000
+
 
 @TASKS.register("stack-manipulation")
 class StackManipulation(StringAnswerTask):
@@ -78,8 +80,13 @@ class StackManipulation(StringAnswerTask):
         return answers.masked_fill(acts_before, IGNORE)
 
     def baseline(self, length: int) -> float:
-        """That of ``end``, which is one of h + 1 symbols of a stack of height h, or of one of two equal letters."""
+        """That of ``end``, which is one of h + 1 symbols of a stack of height h, or of one of two equal letters.
+
+        Of more than 1,000 letters it is 1/2, less at most 0.001.
+        """
         self.check_length(length)
+        if length > MAX_EXACT_LENGTH:
+            return 0.5
         chance = np.zeros(length + 1)
         for size in range(1, length):  # one action more than the smaller ones have still to come
             chance[size] += 1 / (length - 1)

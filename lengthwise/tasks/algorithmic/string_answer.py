@@ -27,13 +27,14 @@ class StringAnswerTask(CountedTask):
     first k of the M symbols that its answer has, k uniform in 1 ... M, and has a ``.`` in place of every further ``?``
     that the longest answer of this length could have. So its final answer is one symbol, any symbol of the answer
     equally likely, and accuracies are those of symbols, the mean over the answer; a net without an error on many
-    strings has hardly a wrong symbol. Supervised by all prefixes a net learns from all symbols queried.
+    strings has hardly a wrong symbol. Where a net learns from all prefixes, all M symbols are queried.
 
     `length` is the number of letters, before the first ``?``.
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), section 4 and appendix A.
-    Differs from the source: there all symbols are queried in every string, and the score is the mean over them; their
-    nets need not answer a symbol before they have seen how many are queried.
+    Differs from the source: there the score is the mean over all symbols of all strings, so that long answers count
+        more where their lengths differ; and transformers are bidirectional, so that they see all of a string and its
+        queries before they answer.
     """
 
     @property
@@ -68,10 +69,14 @@ class StringAnswerTask(CountedTask):
         answers = self.answer(strings)
         shares = torch.rand(batch_size, generator=generator, dtype=torch.float64)
         num_queried = 1 + (shares * (answers != IGNORE).sum(1)).to(torch.int64)
-        is_queried = torch.arange(answers.shape[1]) < num_queried[:, None]
-        inputs = torch.cat([strings + NUM_CONTROLS, torch.where(is_queried, QUERY, DONE)], 1)
-        targets = torch.cat([torch.full_like(strings, IGNORE), torch.where(is_queried, answers, IGNORE)], 1)
-        return Batch(inputs, targets)
+        return _queried(strings, answers, torch.arange(answers.shape[1]) < num_queried[:, None])
+
+    def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw strings, of whose answers all symbols are queried."""
+        self.check_length(length)
+        strings = self.draw_strings(batch_size, length, generator)
+        answers = self.answer(strings)
+        return _queried(strings, answers, answers != IGNORE)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """The answer's symbols at the ``?`` that follow a row's letters, up to the first other symbol.
@@ -103,6 +108,12 @@ class StringAnswerTask(CountedTask):
         queries = (inputs == QUERY).sum(1)
         longest = queries + (inputs == DONE).sum(1)
         return {"position in the answer": queries, "share of the answer": queries * NUM_SHARES // (longest + 1)}
+
+
+def _queried(strings: Int64[Tensor, "N n"], answers: Int64[Tensor, "N M"], is_queried: Bool[Tensor, "N M"]) -> Batch:
+    inputs = torch.cat([strings + NUM_CONTROLS, torch.where(is_queried, QUERY, DONE)], 1)
+    targets = torch.cat([torch.full_like(strings, IGNORE), torch.where(is_queried, answers, IGNORE)], 1)
+    return Batch(inputs, targets)
 
 
 def _leading(is_so: Bool[Tensor, "B T"]) -> Int64[Tensor, " B"]:
