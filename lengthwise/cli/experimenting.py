@@ -88,7 +88,7 @@ def reproduce(
     options, given = PoolOptions(workers, scheduler), {"pool": pool, "scheduler": scheduler, "shard": shard}
     _check_page_only(page_only, given)
     console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
-    _announce(experiment, console, runs_anything=not page_only)
+    _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
     records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"
     before = read_records(records) if recorded or records.exists() else []
     if recorded:
@@ -107,8 +107,12 @@ def reproduce(
     return code
 
 
-def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool) -> None:
-    """Say what the experiment's runs take; a ValueError where something has to be given first."""
+def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool, takes_records: bool) -> None:
+    """Say what the experiment's runs take; a ValueError where something has to be given first, or records cannot do."""
+    if takes_records and experiment.needs_weights:
+        raise ValueError(
+            "recorded: this experiment looks into its nets, of which records have no weights; leave it out"
+        )
     needs = experiment.needs and f"{experiment.needs} See --device, and --column and --shard for a part of them."
     if experiment.lacks:
         raise ValueError(f"{experiment.lacks}. {needs}" if needs else experiment.lacks)

@@ -55,6 +55,7 @@ class Experiment(NamedTuple):
     `main`: the columns of the page's first table, where they are not the usual ones.
     `study`: what else is computed, from the folder that holds the runs, or from none where there are no cells. The page
     of a study (`lengthwise.report.pages.study`) shows what it returns.
+    `needs_weights`: the study looks into the nets, so that recorded results do not stand for runs.
     """
 
     title: str
@@ -71,6 +72,7 @@ class Experiment(NamedTuple):
     is_matrix: bool = False
     needs: str = ""
     lacks: str = ""
+    needs_weights: bool = False
 
     @property
     def specs(self) -> list[RunSpec]:

@@ -69,6 +69,7 @@ def inside(scale: Scale = "small") -> Experiment:
         cells=cells,
         plan=experiment.plan,
         study=study,
+        needs_weights=True,
     )
 
 

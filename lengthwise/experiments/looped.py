@@ -175,7 +175,7 @@ def table_1(scale: Scale = "small") -> Experiment:
             "strings of its example have 10 and 11 different letters of 60.)",
             "Taken alone, intervals say: on LCS (12) more loops and timestep against its control help; the plain loop "
             "is no "
-            "different from timestep at 5 loops, and a transformer of 5 layers is better than either. On ED timestep "
+            "different from timestep at 5 loops, and a transformer of 5 layers is better than timestep. On ED timestep "
             "is better than its control at 5 loops and worse than the plain loop; between 5 and 10 loops nothing is "
             "seen. Timestep has 1.7 times the parameters of its control.",
             "Training at scale `small`: width 64 (paper: 256), a transformer of 5 layers (12), 1,500 steps (Knapsack, "

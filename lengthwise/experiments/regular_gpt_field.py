@@ -53,6 +53,7 @@ def receptive_field(scale: Scale = "small") -> Experiment:
         cells=cells,
         compared=(),
         study=lambda root: fields(root, cells, scale),
+        needs_weights=True,
     )
 
 

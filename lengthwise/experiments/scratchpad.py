@@ -130,6 +130,7 @@ def scratchpad(scale: Scale = "small") -> Experiment:
             dense=(9, 20) if smoke else (41, 199), dense_strings=8 if smoke else NUM_STRINGS, long=(), structured=()
         ),
         study=lambda root: _study(root, cells, size),
+        needs_weights=True,
     )
 
 

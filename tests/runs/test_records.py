@@ -41,10 +41,17 @@ def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path
     assert len(read_records(records)) == 3
 
     assert reproduce(tmp_path, "--runs", str(tmp_path / "none"), "--page-only") == 1
+    assert "- 6 runs: not run yet" in page.read_text(), "many runs are counted, not named"
     assert [result.run_id for result in read_records(records)] == [result.run_id for result in results[:3]]
 
     assert reproduce(tmp_path, "--runs", str(tmp_path / "third")) == 0
     assert [result.run_id for result in read_records(records)] == [result.run_id for result in results]
+
+
+def test_records_do_not_stand_for_nets_that_are_looked_into(capsys) -> None:
+    assert exit_code("reproduce", "linear-rnn/drift", "--scale", "smoke", "--recorded") == 2
+    expected = "--recorded: this experiment looks into its nets, of which records have no weights; leave it out"
+    assert expected in capsys.readouterr().err
 
 
 def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(tmp_path: Path) -> None:

@@ -33,6 +33,15 @@ _SCORED = {
     "search": ["Final answers of the chosen runs, at lengths at which every class can occur."],
 }
 
+_RECORDS = {
+    False: "With its option `recorded` the command counts these runs as finished.",
+    True: "They have no weights, which this page needs, so that the command trains all nets that it does not find.",
+}
+"""What records do for a page, by whether it needs weights."""
+
+MAX_NAMED = 5
+"""Runs that have no result for the same reason; more are counted."""
+
 _SMOKE = "**A smoke run: it shows that everything works, and its numbers say nothing.**"
 
 _MACHINE_COLUMNS = {
@@ -97,7 +106,7 @@ def markdown_page(
         *_measured(results),
         _provenance(results, today),
         f"All results, a line of JSON for each run: [{file_stem(name, scale)}.jsonl.gz](records/"
-        f"{file_stem(name, scale)}.jsonl.gz). With its option `recorded` the command counts these runs as finished.",
+        f"{file_stem(name, scale)}.jsonl.gz). {_RECORDS[experiment.needs_weights]}",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -159,7 +168,14 @@ def _notes(experiment: Experiment) -> list[str]:
 
 
 def _failures(outcomes: Sequence[Outcome]) -> list[str]:
-    lines = [f"- {outcome.spec.id}: {outcome.reason}" for outcome in outcomes if outcome.result is None]
+    """Runs without a result and why, by number where many have the same reason."""
+    runs: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.result is None:
+            runs.setdefault(outcome.reason, []).append(outcome.spec.id)
+    lines = []
+    for reason, ids in runs.items():
+        lines += [f"- {name}: {reason}" for name in ids] if len(ids) <= MAX_NAMED else [f"- {len(ids)} runs: {reason}"]
     return ["## Without a result\n\n" + "\n".join(lines)] if lines else []
 
 
