@@ -233,7 +233,16 @@ _REST = (
     Claim(
         "Limitations (c)",
         "Harder problems need larger blocks, or more layers of the same.",
-        Unrun("not run yet", "linear-rnn/layers"),
+        Stated(
+            "not decided",
+            "results/linear-rnn-layers.md",
+            command="lengthwise reproduce linear-rnn/layers",
+            numbers=tuple(
+                TableNumber("results/linear-rnn-layers.md", "40", (row, "eq. (5)-(6)"))
+                for row in ("b=2, layers: 1", "b=2, layers: 4", "b=4, layers: 1")
+            ),
+            why="at 40 symbols with 2 x 2 blocks in one layer and in four, and with 4 x 4 in one; one seed, 500 steps",
+        ),
     ),
     Claim(
         "Limitations (c)",
