@@ -225,7 +225,7 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         if page != "command-line" and "reproduce" in command:
             continue  # it stands on that page, too
         words = shlex.split(command, comments=True)[1:]
-        words += ["--longest", "60"] if words[0] in ("train", "resume") else []
+        words += ["--longest", "60"] if words[0] in ("train", "resume") and "--longest" not in words else []
         if words[0] == "train":
             words += ["--set", "train.batch_size=4", "--set", "train.max_length=6"]
             words += [] if "stepz" in command else ["--set", "train.steps=5"]
