@@ -64,6 +64,12 @@ def training_set(task: Task, count: int, length: int, *, seed: int) -> Batch:
     return task.sample(count, length, generator_for(seed, "training set", length))
 
 
+def drawn(task: Task, recipe: Recipe, length: int, generator: torch.Generator) -> Batch:
+    """A batch of new strings of a length, with all answers where the recipe supervises all prefixes."""
+    draw = task.sample_all_answers if recipe.supervision == "prefix" else task.sample
+    return draw(recipe.batch_size, length, generator)
+
+
 class Batches:
     """The batch of each step: it depends on the seed, the step and the recipe alone.
 
@@ -80,8 +86,7 @@ class Batches:
         """The strings of a step, all of a length; `generator` is the step's own."""
         task, count = task_at(self.task, self.recipe, step), self.recipe.num_examples
         if count is None:
-            draw = task.sample_all_answers if self.recipe.supervision == "prefix" else task.sample
-            return draw(self.recipe.batch_size, length, generator)
+            return drawn(task, self.recipe, length, generator)
         if (task, length) not in self._sets:
             self._sets[task, length] = training_set(task, count, length, seed=self.seed)
         return _chosen(self._sets[task, length], torch.randint(count, (self.recipe.batch_size,), generator=generator))

@@ -14,7 +14,7 @@ from lengthwise.report.tables.settings import task_of
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.tasks import TASKS, Task, make_task
-from lengthwise.tasks.algorithmic.base_rates import CountedTask
+from lengthwise.tasks.algorithmic.base_rates import MAJORITY, CountedTask
 
 HEADER = ("row", "column", "mean", "95 % interval", "best shallow baseline", "which", "beaten")
 
@@ -25,8 +25,6 @@ class ShallowBaseline(NamedTuple):
     what: str
     accuracy: float
 
-
-MAJORITY = "majority class"
 
 MARGIN = 0.0166
 """What a feature has to be better by than the likeliest answer: three standard errors of the 8,192 answers scored."""
@@ -67,8 +65,10 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
     """Paragraphs of an experiment's page: its cells next to the best shallow baselines."""
     lines = []
     for cell in experiment.cells:
+        if not cell.window:
+            continue
         curves = [accuracies_scored(result, cell, experiment) for result in results_of(cell, outcomes)]
-        lengths = [point.length for point in curves[0].points] if curves and cell.window else []
+        lengths = [point.length for point in curves[0].points] if curves else []
         best = best_shallow_baseline(cell.specs[0].task, lengths)
         if best is None:
             continue

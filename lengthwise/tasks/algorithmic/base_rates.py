@@ -15,6 +15,9 @@ from lengthwise.tasks.base import OracleTask
 STRINGS_COUNTED = 1 << 14
 """Problems of a length that base rates are counted on; one half fits shallow baselines, the other scores them."""
 
+MAJORITY = "majority class"
+"""The name of the likeliest answer among base rates."""
+
 MAX_DRAWN_PER_CHUNK = 1 << 11
 
 
@@ -34,7 +37,7 @@ class CountedTask(OracleTask):
     def baseline(self, length: int) -> float:
         """The share of the likeliest answer, counted on 16,384 problems (standard error at most 0.004)."""
         self.check_length(length)
-        return _counted(self, length)["majority class"]
+        return _counted(self, length)[MAJORITY]
 
     def base_rates(self, length: int) -> Mapping[str, float]:
         """Accuracies of answers that solve nothing, the likeliest answer first, then those given a cheap feature.
@@ -43,7 +46,7 @@ class CountedTask(OracleTask):
         8,192 others: but for what a sample leaves open, at least as good as any threshold on the feature.
         """
         self.check_length(length)
-        return {**_counted(self, length), "majority class": self.baseline(length)}
+        return {**_counted(self, length), MAJORITY: self.baseline(length)}
 
 
 @lru_cache(maxsize=256)
@@ -55,7 +58,7 @@ def _counted(task: CountedTask, length: int) -> Mapping[str, float]:
     features = {name: torch.cat([of_part[name] for of_part, _ in read_off]) for name in read_off[0][0]}
     num_classes = len(task.classes)
     counts = answers.bincount(minlength=num_classes)
-    rates = {"majority class": float(counts.max()) / len(answers)}
+    rates = {MAJORITY: float(counts.max()) / len(answers)}
     fitted, scored = answers.chunk(2)
     for name, feature in features.items():
         values, indices = feature.unique(return_inverse=True)

@@ -2,17 +2,16 @@
 
 from typing import Annotated
 
-import torch
 from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
-from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
+from lengthwise.tasks.algorithmic.string_answer import UniformStringTask
 from lengthwise.tasks.base import TASKS
 
 
 @TASKS.register("bucket-sort")
-class BucketSort(StringAnswerTask):
+class BucketSort(UniformStringTask):
     """The digits of a string in ascending order, queried one by one (`StringAnswerTask`).
 
     Which share of the answer is queried says most of it: of 500 digits of five kinds, the k-th lowest is known from k
@@ -37,20 +36,6 @@ class BucketSort(StringAnswerTask):
         """The digits from 1."""
         return tuple(str(digit) for digit in range(1, self.num_digits + 1))
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The digits."""
-        return self.letters
-
-    def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Independent and uniform."""
-        return torch.randint(self.num_digits, (count, length), generator=generator)
-
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
         """As many symbols as the string has."""
         return strings.sort(dim=1).values
-
-    def baseline(self, length: int) -> float:
-        """All digits are equally likely, as any symbol of the answer may be queried."""
-        self.check_length(length)
-        return 1 / self.num_digits

@@ -2,19 +2,18 @@
 
 from typing import Annotated
 
-import torch
 from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
-from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
+from lengthwise.tasks.algorithmic.string_answer import UniformStringTask
 from lengthwise.tasks.base import TASKS
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-class LetterTask(StringAnswerTask):
-    """Independent, uniform letters, of which the answer is made, too, each letter as often as any other."""
+class LetterTask(UniformStringTask):
+    """Strings of the first letters of the alphabet."""
 
     num_letters: Annotated[int, Field(ge=2, le=26)] = 2
 
@@ -22,20 +21,6 @@ class LetterTask(StringAnswerTask):
     def letters(self) -> tuple[str, ...]:
         """The first of the alphabet."""
         return tuple(LETTERS[: self.num_letters])
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The letters."""
-        return self.letters
-
-    def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Independent and uniform."""
-        return torch.randint(self.num_letters, (count, length), generator=generator)
-
-    def baseline(self, length: int) -> float:
-        """All letters are equally likely."""
-        self.check_length(length)
-        return 1 / self.num_letters
 
 
 @TASKS.register("reverse-string")

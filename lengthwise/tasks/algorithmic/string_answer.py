@@ -110,6 +110,24 @@ class StringAnswerTask(CountedTask):
         return {"position in the answer": queries, "share of the answer": queries * NUM_SHARES // (longest + 1)}
 
 
+class UniformStringTask(StringAnswerTask):
+    """Independent, uniform letters, of which the answer is made, too, each letter as often as any other."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The letters."""
+        return self.letters
+
+    def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
+        """Independent and uniform."""
+        return torch.randint(len(self.letters), (count, length), generator=generator)
+
+    def baseline(self, length: int) -> float:
+        """All letters are equally likely, as any symbol of the answer may be queried last."""
+        self.check_length(length)
+        return 1 / len(self.letters)
+
+
 def _queried(strings: Int64[Tensor, "N n"], answers: Int64[Tensor, "N M"], is_queried: Bool[Tensor, "N M"]) -> Batch:
     inputs = torch.cat([strings + NUM_CONTROLS, torch.where(is_queried, QUERY, DONE)], 1)
     targets = torch.cat([torch.full_like(strings, IGNORE), torch.where(is_queried, answers, IGNORE)], 1)
