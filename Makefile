@@ -6,13 +6,16 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 # Bytecode is written, whatever the environment says: else each worker of each run compiles everything again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal
 
-.PHONY: demo test quick test-cpus test-slow check format docs benchmark clean
+.PHONY: demo test quick test-cpus test-slow test-gpu check format docs benchmark clean
+
+# Those tests are about CPUs, and see no GPU where there is one.
+test quick test-cpus test-slow: export CUDA_VISIBLE_DEVICES :=
 
 demo: $(VENV)/.ready
 	$(BIN)/lengthwise demo
 
 test: $(VENV)/.ready-test
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not gpu"
 
 # One case of each test that takes little time.
 quick: $(VENV)/.ready-test
@@ -21,12 +24,16 @@ quick: $(VENV)/.ready-test
 # What compares floating-point numbers, with the kernels of other CPUs than this one.
 NUMERICS := tests/ops tests/layers tests/models tests/extraction tests/certification
 test-cpus: $(VENV)/.ready-test
-	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE $(PYTEST) -m "not slow" $(NUMERICS)
-	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow" $(NUMERICS)
+	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE $(PYTEST) -m "not slow and not gpu" $(NUMERICS)
+	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow and not gpu" $(NUMERICS)
 
 # What trains, or needs an extra that the default tests do without: clusters of Ray, trackers, data sets.
 test-slow: $(VENV)/.ready-slow
 	$(PYTEST) -m slow
+
+# On a machine with an NVIDIA GPU, and a build of torch for it.
+test-gpu: $(VENV)/.ready-test
+	$(PYTEST) -m gpu tests/training
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check

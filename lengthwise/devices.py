@@ -7,9 +7,9 @@ moved. Results on another device may differ in the last bits: sums have another 
 import os
 import platform
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
-from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args
+from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -87,11 +87,21 @@ def on_device_assert(condition: Tensor, sentence: str) -> None:
     torch._assert_async(condition.all(), sentence)
 
 
-def computing_in(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
-    """Within it, products of matrices are computed in this precision."""
-    if precision == "float32":
-        return nullcontext()
-    return cast(AbstractContextManager[Any], torch.autocast(device.type, dtype=torch.bfloat16))
+@contextmanager
+def computing_in(precision: Precision, device: torch.device) -> Iterator[None]:
+    """Within it, products of matrices are computed in this precision.
+
+    Those inside of cuDNN's recurrences are float32 in both: torch's default for these alone is TF32, of 11 bits.
+    """
+    products: Any = nullcontext() if precision == "float32" else torch.autocast(device.type, dtype=torch.bfloat16)
+    recurrences: Any = torch.backends.cudnn.rnn
+    before = recurrences.fp32_precision
+    recurrences.fp32_precision = "ieee"
+    try:
+        with products:
+            yield
+    finally:
+        recurrences.fp32_precision = before
 
 
 def lowers_precision() -> bool:

@@ -187,7 +187,7 @@ def _construction_details(name: str, construct: Any, width: int) -> Iterator[lis
 def _experiment_details(name: str, make: Any, width: int) -> Iterator[list[str]]:
     experiment = make("small")
     yield _wrapped(experiment.title, width)
-    yield _wrapped(_without_links(experiment.about), width)
+    yield _wrapped(_without_links(experiment.introduction("small")), width)
     yield [line for note in experiment.notes for line in _wrapped(f"- {_without_links(note)}", width)]
     for axis, names in (("rows", [c.row for c in experiment.cells]), ("columns", [c.column for c in experiment.cells])):
         if names:  # a study without runs has no cells

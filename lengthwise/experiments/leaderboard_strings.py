@@ -30,7 +30,7 @@ FIT = (40, 0.99)
 _HEADLINE = (
     "Sorting is learned by LSTMs, whose mean is the source's (99.15 % against 99.3), while the position in the answer "
     "alone gives 90 %. Of the other tasks none is fit by any model with this budget, and beyond 40 letters scores are "
-    "near chance or below (the source's best runs: 50 to 62 %). "
+    "near chance or below (the source's best runs: 50 to 62 %)."
 )
 """What scale `small` gave."""
 
@@ -43,8 +43,8 @@ def strings(scale: Scale = "small") -> Experiment:
     plan = SMOKE_PLAN if scale == "smoke" else small
     return Experiment(
         title="Tasks whose answer is a string",
-        about=(_HEADLINE if scale == "small" else "")
-        + (
+        headline=_HEADLINE,
+        about=(
             "Five tasks of Delétang et al. (2023) that no finite machine solves at every length, so that there are no "
             "certificates: strings reversed, written twice and sorted, two numbers added, and a stack after some "
             "actions. Accuracies are those of symbols of the answer. Three seeds, final weights."

@@ -58,7 +58,7 @@ def controls(scale: Scale = "small") -> Experiment:
 
 _LAYERS_HEADLINE = (
     "At 40 symbols both help: one layer of 2 x 2 blocks does not fit them, more layers do or nearly do in three nets "
-    "of four, and with blocks of 4 x 4 one layer is enough. At 500 no net is right, with any number of layers. "
+    "of four, and with blocks of 4 x 4 one layer is enough. At 500 no net is right, with any number of layers."
 )
 """What scale `small` gave."""
 
@@ -79,8 +79,8 @@ def layers(scale: Scale = "small") -> Experiment:
                 cells.append(Cell(f"b={size}, layers: {count}", form, specs(task.name, given, preset="fan2024")))
     return Experiment(
         title="More layers of the same blocks",
-        about=(_LAYERS_HEADLINE if scale == "small" else "")
-        + (
+        headline=_LAYERS_HEADLINE,
+        about=(
             "The paper supposes that a harder problem needs larger blocks, or more layers of the same (its limitation "
             "c). Sum(5), whose rotations by a fifth of a turn fit into blocks of 2 x 2, by 1, 2 and 4 layers of blocks "
             "of 2 x 2 and 4 x 4, of width 64; 500 steps at a rate of 0.001, one seed: a first look, no more."

@@ -9,6 +9,7 @@ from lengthwise.experiments.text import (
     about_text,
     chunk_plan,
     given_text,
+    headline_of,
     lacking,
     text_cells,
 )
@@ -28,12 +29,21 @@ COLUMNS = (
 )
 
 
+_HEADLINE = (
+    "Block-diagonal recurrences are less perplexed than diagonal ones (b=8: 0.80 times, b=2: 0.88 times), about as "
+    "much as an LSTM (1.04 times, 0.97 to 1.11), and more than a transformer (1.17 times). None of the recurrences "
+    "gains or loses anything beyond the training length: what they keep is forgotten within it."
+)
+"""What scale `small` gave on the novels; a test compares it with the records."""
+
+
 @EXPERIMENTS.register("linear-rnn/language")
 def language(scale: Scale = "small") -> Experiment:
     """Perplexity of block-diagonal recurrences next to diagonal ones, an LSTM and a transformer, on a given text."""
     task, plan = given_text(scale), chunk_plan(scale)
     return Experiment(
         title="Linear RNNs as language models",
+        headline=headline_of(task, _HEADLINE),
         about=(
             "Fan et al. (2024) leave open what block-diagonal input-dependent recurrences do on natural language "
             "(limitation b). Recurrences of one layer and a transformer of three, trained on windows of "

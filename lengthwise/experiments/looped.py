@@ -140,7 +140,7 @@ def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
 
 _HEADLINE = (
     "None of the paper's differences is decided at this size: three seeds show a direction at most, and its entries "
-    "are for larger problems ([claims](../claims.md#xu2024)). "
+    "are for larger problems ([claims](../claims.md#xu2024))."
 )
 """What scale `small` says of Table 1; a test compares it with the verdicts."""
 
@@ -152,8 +152,8 @@ def table_1(scale: Scale = "small") -> Experiment:
     rows = [list(_row(scale, problem)) for problem in problems]
     return Experiment(
         title="Xu and Sato (2024), Table 1: looped transformers on dynamic programming",
-        about=(_HEADLINE if scale == "small" else "")
-        + (
+        headline=_HEADLINE,
+        about=(
             "One layer applied R times, three seeds. *Timestep*: gains and gates are functions of the loop. *Control*: "
             "the same gains and gates, learned, but the same in all loops. *Plain loop*: the published code's, with "
             "another norm and activation; the paper's *looped TF*. *Wide control*: the control at a width that gives "

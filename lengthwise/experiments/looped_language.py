@@ -12,6 +12,7 @@ from lengthwise.experiments.text import (
     about_text,
     chunk_plan,
     given_text,
+    headline_of,
     lacking,
     preset_cells,
     text_cells,
@@ -48,6 +49,14 @@ PUBLISHED = {
 """Test perplexities as printed."""
 
 
+_HEADLINE = (
+    "The paper's order does not come out of 1,000 steps: timestep encoding lowers the perplexity with 6 loops (0.80 "
+    "times) and raises it with 3 and 1 (1.19 and 1.56 times), and without it more loops are no better than one. So few "
+    "steps tell how soon nets begin to learn rather than how well they do."
+)
+"""What scale `small` gave on the novels; a test compares it with the records."""
+
+
 @EXPERIMENTS.register("looped/table-3")
 def looped_table_3(scale: Scale = "small") -> Experiment:
     """Perplexity of one wide layer, looped 1, 3 and 6 times, with timestep encoding and without, on a given text."""
@@ -56,6 +65,7 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
     task = given_text(scale)
     return Experiment(
         title="Looped transformers: Table 3 of Xu and Sato, language, at a small size",
+        headline=headline_of(task, _HEADLINE),
         about=(
             "One wide layer, looped 1, 3 and 6 times, with timestep encoding and without, and a transformer of six "
             f"layers with about as many parameters; trained on windows of {TRAINED_AT} tokens, measured by the "

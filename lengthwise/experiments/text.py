@@ -24,6 +24,14 @@ GPT2_VOCAB_SIZE = 50_257
 FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
 """The files of the task `text`, and the splits that they have."""
 
+NOVELS = "04f2bccbd52a920a"
+"""The hash of the text that the pages are about."""
+
+_BOOKS = (
+    " War and Peace (Maude's translation), Middlemarch and Bleak House for training, Moby-Dick for validation, David "
+    "Copperfield for tests: Project Gutenberg's texts without its own headers and footers, blank lines collapsed."
+)
+
 AS_GPT2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
 """A transformer that begins, reads in and reads out as GPT-2 does."""
 
@@ -111,4 +119,10 @@ def about_text(task: Text) -> str:
     sizes = ", ".join(f"{len(task.tokens(split)):,} {split}" for split in ("train", "valid", "test"))
     source = f"{', '.join(task.header.sources)} (hash {task.header.source})"
     corpus = f", corpus {task.corpus}" if task.corpus else ""
-    return f"{source}{corpus}; tokens: {sizes}; {len(task.symbols):,} different ones."
+    books = _BOOKS if task.header.source == NOVELS else ""
+    return f"{source}{corpus}; tokens: {sizes}; {len(task.symbols):,} different ones.{books}"
+
+
+def headline_of(task: Text, headline: str) -> str:
+    """What came out, where the text is the one that it came out of."""
+    return headline if task.header.source == NOVELS else ""

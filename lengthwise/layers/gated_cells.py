@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.layers.recurrent_layer import BoundedLayer
 from lengthwise.ops.intervals import Intervals
@@ -25,6 +26,7 @@ class GRULayer(BoundedLayer):
     def reset_parameters(self, generator: torch.Generator) -> None:
         draw_uniformly(self.cell.parameters(), self.d_model, generator)
 
+    @in_full_precision
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
@@ -52,6 +54,7 @@ class LSTMLayer(BoundedLayer):
     def reset_parameters(self, generator: torch.Generator) -> None:
         draw_uniformly(self.cell.parameters(), self.d_model, generator)
 
+    @in_full_precision
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lengthwise.devices import in_full_precision
 from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
 from lengthwise.ops.causal_convolution import causal_convolution
 from lengthwise.ops.complex_pairs import times_pairs
@@ -120,6 +121,7 @@ class S4DLayer(_Channels):
     def starting_eigenvalues(self) -> Tensor:
         return eigenvalues(self.start, self.d_state)
 
+    @in_full_precision
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
@@ -187,6 +189,7 @@ class S4Layer(_Channels):
         c = 2 * torch.cat([self.c[..., 0], -self.c[..., 1]], 1)
         return solved[..., :-1], solved[..., -1], c
 
+    @in_full_precision
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
@@ -212,6 +215,7 @@ class LiquidS4Layer(S4Layer):
         a few correlations of inputs; and the product is that of the real and of the imaginary parts.
     """
 
+    @in_full_precision
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, Width
 from lengthwise.models.capabilities import BoundsSteps, HasHiddenMatrices
@@ -74,6 +75,7 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
         return self.first_state.expand(batch_size, -1)
 
+    @in_full_precision
     def step(
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
@@ -93,6 +95,11 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
         state = self.initial_state(len(inputs))
         for chunk in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
             one_hot = F.one_hot(chunk, self.recurrence.input_size).to(state.dtype)
-            states, _ = self.recurrence(one_hot, state[None].contiguous())
+            states = self._after(one_hot, state)
             state = states[:, -1]
             yield states
+
+    @in_full_precision
+    def _after(self, one_hot: Float[Tensor, "B _ V"], state: Float[Tensor, "B D"]) -> Float[Tensor, "B _ D"]:
+        states: Tensor = self.recurrence(one_hot, state[None].contiguous())[0]
+        return states

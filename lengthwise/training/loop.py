@@ -185,7 +185,8 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         with one_sentence(state.ranks):
             with computing_in(recipe.precision, device_of(state.model)):
                 losses = state.losses(batch, task, recipe, scheduled, generator, noise)
-            record, learned = _update(state, recipe, scheduled, losses, length)
+            with computing_in("float32", device_of(state.model)):
+                record, learned = _update(state, recipe, scheduled, losses, length)
         _note_loss(state, recipe, learned, has_grown=state.growth.num_reached == len(lengths))
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
             state.growth = state.growth.after(learned)

@@ -84,26 +84,26 @@ def verdicts(paper: str, section: str, ending: str = "") -> Counter[str]:
 
 
 def test_what_a_page_says_first_of_a_table_is_what_its_claims_say() -> None:
-    about = {name: EXPERIMENTS[name]("small").about for name in ("regular-gpt/table-1", "regular-gpt/table-2")}
+    headline = {name: EXPERIMENTS[name]("small").headline for name in ("regular-gpt/table-1", "regular-gpt/table-2")}
     for column in ("C=2", "C=3"):
         of_column = verdicts("chi2023", "Table 1", f"{column}.") + verdicts(
             "chi2023", "Table 1", f"{column}: no more than printed."
         )
         assert re.search(
             rf"on {of_column['reproduced']} of {of_column.total()} (languages )?with {column}",
-            about["regular-gpt/table-1"],
+            headline["regular-gpt/table-1"],
         )
     assert verdicts("chi2023", "Table 1", "Modular Arithmetic, RegularGPT, C=2.") == {"not decided": 1}
     assert verdicts("chi2023", "5.2") == {"not decided": 2}
     others = verdicts("chi2023", "Table 2", "RegularGPT.") + verdicts("chi2023", "Table 2", "RNN.")
-    assert f"reached in {others['reproduced']} of {others.total()} cases" in about["regular-gpt/table-2"]
-    assert "not decided for the Transformer" in about["regular-gpt/table-2"]
-    assert "the others are not decided, among them modular arithmetic" in about["regular-gpt/table-1"]
-    assert "the lead over a Transformer" in about["regular-gpt/table-1"]
+    assert f"reached in {others['reproduced']} of {others.total()} cases" in headline["regular-gpt/table-2"]
+    assert "not decided for the Transformer" in headline["regular-gpt/table-2"]
+    assert "the others are not decided, among them modular arithmetic" in headline["regular-gpt/table-1"]
+    assert "the lead over a Transformer" in headline["regular-gpt/table-1"]
     transformer = verdicts("chi2023", "Table 2") - others
     assert set(transformer) == {"not decided"}, "as the page says"
     assert set(verdicts("xu2024", "5.1")) == {"not decided"}
-    assert EXPERIMENTS["looped/table-1"]("small").about.startswith("None of the paper's differences is decided")
+    assert EXPERIMENTS["looped/table-1"]("small").headline.startswith("None of the paper's differences is decided")
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def markdown_page(
     study: Sequence[str] = (),
 ) -> str:
     """The page of an experiment that was run: its main table, sections of its study, certificates; the rest folded."""
-    head = [f"# {experiment.title}", experiment.about, *([_SMOKE] if scale == "smoke" else [])]
+    head = [f"# {experiment.title}", experiment.introduction(scale), *([_SMOKE] if scale == "smoke" else [])]
     listing = f"```console\n{command}\n```"
     if not experiment.cells:
         lines = [f"- date: {today}", *(f"- {what}: {value}" for what, value in versions().items())]

@@ -1,0 +1,254 @@
+"""What training steps of language models of the papers' sizes cost on a GPU.
+
+    python benchmarks/gpu.py            prints the tables
+    python benchmarks/gpu.py --save     also writes docs/results/gpu-speed.md and dated numbers
+    python benchmarks/gpu.py --quick    takes seconds: a test that it runs, on any device, without meaningful numbers
+
+Wall-clock milliseconds of steps of the training loop (batch, forward, backward, optimizer), the least of several, one
+torch thread. First the losses of small nets on the GPU are compared with those on the CPU. A text is made for the
+purpose, of random tokens: what they are changes no time.
+"""
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from speed_page import ROOT, environment, parse_options, provenance, write_files
+
+from lengthwise.devices import Precision, describe_device, find_device
+from lengthwise.experiments.looped_language import LOOPS
+from lengthwise.experiments.text import GPT2_VOCAB_SIZE
+from lengthwise.models.base import SequenceModel
+from lengthwise.ops.tree import num_levels
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.runs.folder import versions
+from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
+from lengthwise.tasks.text.corpus import FOLDER
+from lengthwise.tasks.text.token_file import write_tokens
+from lengthwise.tasks.text.tokenizer import BYTE_NAMES, Tokenizer
+from lengthwise.training.loop import TrainingState, training_steps
+
+KEY = "0" * 16
+TOLERANCE = 2e-3
+"""Relative, of the losses of three steps on two devices: sums have another order there."""
+
+CHI, XU = "chi2023-language", "xu2024-language"
+
+
+class Large(NamedTuple):
+    """A language model of a paper's table: preset, model and settings."""
+
+    name: str
+    preset: str
+    model: str
+    settings: Settings
+
+
+LARGE = (
+    Large("ALiBi", CHI, "transformer", {"positions": "alibi"}),
+    Large("KERPLE", CHI, "transformer", {}),
+    Large("RegularGPT 64/6", CHI, "regular-gpt-lm", {"chunk_size": 64, "thickness": 6}),
+    Large("RegularGPT 128/12", CHI, "regular-gpt-lm", {}),
+    Large("transformer", XU, "transformer", {}),
+    Large("6 loops, timestep", XU, "looped-transformer", {"num_loops": LOOPS[-1], "variant": "timestep"}),
+)
+
+SMALL = tuple(make_spec("parity", name, {}) for name in ("regular-gpt", "gru", "block-linear-rnn", "transformer"))
+"""Runs whose losses on a GPU are compared with those on the CPU, by their default presets."""
+
+TINY: Settings = {
+    "model": {"d_model": 16, "num_heads": 2},
+    "train": {"batch_size": 2, "min_length": 8, "max_length": 8},
+}
+
+
+class Cost(NamedTuple):
+    """Of one net: the least milliseconds of a step, the tokens that it reads, the most memory, operations in products.
+
+    `operations` are those of products with weight matrices alone: 6 for each weight and token, and for the tied
+    table once more.
+    """
+
+    net: str
+    precision: Precision
+    milliseconds: float
+    tokens: int
+    gigabytes: float
+    operations: float
+    steps: int
+
+    @property
+    def hours(self) -> float:
+        """Of all steps of the run."""
+        return self.milliseconds * self.steps / 3.6e6
+
+
+def write_text(folder: Path, vocab_size: int, count: int) -> None:
+    """A corpus of random tokens."""
+    tokens = np.random.default_rng(0).integers(vocab_size, size=count, dtype=np.uint32)
+    splits = {"train": tokens, "valid": tokens[:4_096], "test": tokens[:4_096]}
+    names = (*BYTE_NAMES, *(f"t{index}" for index in range(vocab_size - 1 - len(BYTE_NAMES))))
+    write_tokens(folder / KEY, splits, Tokenizer(names), source=KEY)
+
+
+def large_spec(large: Large, precision: Precision, *, quick: bool) -> RunSpec:
+    settings: Settings = {
+        "task": {"corpus": KEY},
+        "model": large.settings,
+        "train": {"precision": precision},
+    }
+    return make_spec("text", large.model, merge(settings, TINY) if quick else settings, preset=large.preset)
+
+
+def milliseconds_of_steps(
+    model: SequenceModel, spec: RunSpec, device: torch.device, count: int
+) -> tuple[list[float], list[float]]:
+    """Losses of all steps and the times of those after the second, each until the device has done it."""
+    state = TrainingState(model.to(device), spec.recipe, spec.task)
+    records = training_steps(state, spec.task, spec.recipe, seed=0)
+    losses, times = [], []
+    for _ in range(count + 2):
+        started = time.perf_counter()
+        losses.append(next(records).loss)
+        _wait(device)
+        times.append(1e3 * (time.perf_counter() - started))
+    return losses, times[2:]
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def cost_of(name: str, spec: RunSpec, device: torch.device, count: int) -> Cost:
+    """The cost of a large net."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+    model = spec.make_model()
+    _, times = milliseconds_of_steps(model, spec, device, count)
+    peak = torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else 0.0
+    recipe = spec.recipe
+    tokens = recipe.batch_size * recipe.max_length
+    operations = 6.0 * tokens * _weights_read(spec, model)
+    return Cost(name, recipe.precision, min(times), tokens, peak, operations, recipe.steps)
+
+
+def _weights_read(spec: RunSpec, model: SequenceModel) -> int:
+    """How many weights of matrices a token meets: those of each layer as often as it is applied, and the table's."""
+    config = spec.model_config.model_dump()
+    matrices = {name: p.numel() for name, p in model.named_parameters() if p.ndim == 2}
+    of_layers = sum(number for name, number in matrices.items() if "layer" in name)
+    times = config.get("num_loops", 1)
+    if spec.model_name == "regular-gpt-lm":
+        times = num_levels(spec.recipe.max_length, config["chunk_size"])
+    return times * of_layers + len(spec.task.classes) * config["d_model"]
+
+
+def product_rate(device: torch.device, dtype: torch.dtype, width: int) -> float:
+    """Operations a second of a large product of matrices, the best of five."""
+    matrix = torch.randn(width, width, generator=torch.Generator().manual_seed(0)).to(device, dtype)
+    times = []
+    for _ in range(5):
+        _wait(device)
+        started = time.perf_counter()
+        matrix @ matrix
+        _wait(device)
+        times.append(time.perf_counter() - started)
+    return 2 * width**3 / min(times)
+
+
+def main() -> None:
+    options = parse_options(__doc__)
+    torch.set_num_threads(1)
+    device = find_device("auto" if options.quick else "cuda")
+    where = {**environment(), **versions(describe_device(device))}
+    for spec in SMALL[: 1 if options.quick else None]:
+        check_losses(spec, device)
+    width = 64 if options.quick else 8_192
+    rates = {dtype: product_rate(device, getattr(torch, dtype), width) for dtype in ("float32", "bfloat16")}
+    costs = list(large_costs(device, rates, quick=options.quick))
+    if options.save:
+        for path in save(rates, costs, where):
+            print(f"wrote {path}")
+
+
+def check_losses(spec: RunSpec, device: torch.device) -> None:
+    """Raise unless three steps have the same losses on the CPU and on a device."""
+    here, _ = milliseconds_of_steps(spec.make_model(), spec, torch.device("cpu"), 1)
+    there, _ = milliseconds_of_steps(spec.make_model(), spec, device, 1)
+    for one, other in zip(here, there, strict=True):
+        if abs(one - other) > TOLERANCE * abs(one):
+            raise SystemExit(f"{spec.id}: losses differ, {one} on the CPU and {other} on {device}")
+
+
+def large_costs(device: torch.device, rates: dict[str, float], *, quick: bool) -> Iterator[Cost]:
+    """The costs of the papers' nets, in both precisions."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[FOLDER] = folder
+        write_text(Path(folder), 300 if quick else GPT2_VOCAB_SIZE, 1 << (16 if quick else 22))
+        for large in LARGE[2:3] if quick else LARGE:
+            for precision in ("float32", "bfloat16"):
+                spec = large_spec(large, precision, quick=quick)
+                try:
+                    cost = cost_of(f"{large.preset}: {large.name}", spec, device, 1 if quick else 6)
+                except torch.OutOfMemoryError:
+                    print(f"{large.name}, {precision}: does not fit into the memory of {device}")
+                    continue
+                share = cost.operations / rates[precision] / (cost.milliseconds / 1e3)
+                print(f"{cost.net:36} {precision} {cost.milliseconds:8.1f} ms {cost.gigabytes:6.1f} GB {share:5.0%}")
+                yield cost
+
+
+def save(rates: dict[str, float], costs: list[Cost], where: dict[str, str]) -> list[Path]:
+    """Write the page and the numbers; return their paths."""
+    record = {
+        "environment": where,
+        "operations_a_second_of_products": rates,
+        "large": [cost._asdict() for cost in costs],
+    }
+    path = ROOT / "benchmarks" / "results" / f"gpu-{where['date']}.json"
+    page = ROOT / "docs" / "results" / "gpu-speed.md"
+    return write_files({path: json.dumps(record, indent=1) + "\n", page: _page(rates, costs, where)})
+
+
+def _page(rates: dict[str, float], costs: list[Cost], where: dict[str, str]) -> str:
+    rows = [
+        [
+            cost.net,
+            cost.precision,
+            f"{cost.milliseconds:,.0f}",
+            f"{1e3 * cost.tokens / cost.milliseconds:,.0f}",
+            f"{cost.gigabytes:.1f}",
+            f"{100 * cost.operations / rates[cost.precision] / (cost.milliseconds / 1e3):.0f} %",
+            f"{cost.hours:,.1f}",
+        ]
+        for cost in costs
+    ]
+    trillions = {name: f"{rate / 1e12:.0f}" for name, rate in rates.items()}
+    parts = [
+        "# Speed on a GPU",
+        "```console\npython benchmarks/gpu.py --save\n```",
+        "Wall-clock time of steps of the training loop (drawing the batch, forward, backward, optimizer) of language "
+        "models at the papers' sizes, the least of several in one run, one torch thread.",
+        markdown_table(
+            ["net", "precision", "ms", "tokens a second", "GB", "share of the bound", "hours of all steps"], rows
+        ),
+        "*GB*: the most memory that tensors took. *Share of the bound*: the time that products with weight matrices "
+        f"alone take at the rate of a large product, {trillions['float32']} (bfloat16: {trillions['bfloat16']}) "
+        "TFLOP/s, over that of a step. *Hours of all steps*: of the steps of the preset, by this time. The text is "
+        "random tokens.",
+        f"First, small nets were seen to have the losses of the CPU, to {TOLERANCE:g}.",
+        provenance(where),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    main()
