@@ -91,17 +91,22 @@ def on_device_assert(condition: Tensor, sentence: str) -> None:
 def computing_in(precision: Precision, device: torch.device) -> Iterator[None]:
     """Within it, products of matrices are computed in this precision.
 
-    Those inside of cuDNN's recurrences are float32 in both: torch's default for these alone is TF32, of 11 bits.
+    Those inside of cuDNN's recurrences and convolutions are float32 in both, where torch by default has TF32, of 11
+    bits.
     """
     products: Any = nullcontext() if precision == "float32" else torch.autocast(device.type, dtype=torch.bfloat16)
-    recurrences: Any = torch.backends.cudnn.rnn
-    before = recurrences.fp32_precision
-    recurrences.fp32_precision = "ieee"
+    with products, _without_tf32() if device.type == "cuda" else nullcontext():
+        yield
+
+
+@contextmanager
+def _without_tf32() -> Iterator[None]:
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
     try:
-        with products:
-            yield
+        yield
     finally:
-        recurrences.fp32_precision = before
+        torch.backends.cudnn.allow_tf32 = before
 
 
 def lowers_precision() -> bool:

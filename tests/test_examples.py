@@ -50,6 +50,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         ("language_model", "the same, a dense mask"),
         ("language", "drawing a batch takes at most"),
         ("other_recurrences", "x GRU"),
+        ("gpu", "RegularGPT 64/6"),
     ],
 )
 def test_benchmarks_run(script: str, expected: str, tmp_path: Path) -> None:

@@ -99,7 +99,9 @@ def _evaluate_text(
     from lengthwise.report.tables.perplexities import curve_table, perplexity_csv
 
     console = Output()
-    chunks = parse_lengths(",".join(map(str, CHUNK_LENGTHS)) if lengths is None else lengths)
+    size = len(task.tokens(split))
+    usual = [length for length in CHUNK_LENGTHS if length <= size] or [size]
+    chunks = usual if lengths is None else parse_lengths(lengths)
     with measuring_display(console) as set_progress:
         curve = perplexity_curve(
             stored.model, task, chunks, num_chunks=num_chunks, split=split, seed=seed, set_progress=set_progress
@@ -107,7 +109,7 @@ def _evaluate_text(
     trained = "" if stored.trained_to is None else f", trained at lengths up to {stored.trained_to}"
     print_table(console, f"Perplexity by length of the chunk{trained}", curve_table(curve))
     steps = "" if stored.run is None else f", weights {stored.run.steps_text}"
-    console.print_line(f"{stored.name}{steps}, {num_chunks} chunks of the {split} split, of seed {seed}")
+    console.print_line(f"{stored.name}{steps}, {curve.num_chunks} chunks of the {split} split, of seed {seed}")
     console.print_line(f"by the frequencies of tokens: {curve.baseline:,.2f}")
     if csv is not None:
         write_by_rename(csv, perplexity_csv([(stored.name, stored.settings, curve)]).encode())
@@ -154,13 +156,13 @@ def predict(
     from lengthwise.runs.predict import predict_text, sample_text
     from lengthwise.runs.stored import load_stored
 
+    for option, value in {"prompt": prompt, "temperature": temperature, "seed": seed}.items():
+        if value is not None and not sample:
+            raise ValueError(f"{option}: expected none without --sample, got {value}; leave it out or add --sample 200")
     if bool(texts) == bool(sample):
         raise ValueError(
             f"texts: expected strings to answer or --sample, one of the two, got {'both' if sample else 'neither'}"
         )
-    for option, value in {"prompt": prompt, "temperature": temperature, "seed": seed}.items():
-        if value is not None and not sample:
-            raise ValueError(f"{option}: expected none without --sample, got {value}; leave it out or add --sample 200")
     stored = load_stored(model, device)
     if (run := stored.run) is not None and not run.is_trained:
         sys.stderr.write(f"lengthwise: {model}: weights {run.steps_text}; `lengthwise resume {model}` goes on\n")

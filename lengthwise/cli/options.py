@@ -44,7 +44,12 @@ StringSeed = Annotated[int, Parameter(converter=whole_number, help="Seed of the 
 Longest = Annotated[int, Parameter(converter=whole_number, help="Measure up to this length.")]
 Workers = Annotated[int, Parameter(converter=whole_number, help="Runs run at a time, one core each.")]
 Device = Annotated[
-    str, Parameter(help="Where nets compute: cpu, cuda, mps, or auto, the fastest that there is.", negative=())
+    str,
+    Parameter(
+        help="Where nets compute: cpu, cuda, mps, or auto, the fastest that there is.",
+        negative=(),
+        env_var="LENGTHWISE_DEVICE",
+    ),
 ]
 ParallelKind = Annotated[
     str | None,

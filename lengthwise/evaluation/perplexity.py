@@ -106,8 +106,15 @@ def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio
     return PairedRatio(math.exp(fmean(gaps)), math.exp(low), math.exp(high))
 
 
+MANY_ENDS = 8
+"""From this many tokens a chunk on that one can end at, the last tokens are drawn without looking for equal ones."""
+
+
 def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> Int64[Tensor, " N"]:
-    """Indices of the last tokens of chunks, each as likely, such that chunks of `longest` tokens begin in the text."""
+    """Indices of the last tokens of chunks, each as likely, such that chunks of `longest` tokens begin in the text.
+
+    In a short text no two are the same, and there are no more than it has.
+    """
     if not 2 <= longest <= num_tokens:
         raise ValueError(
             f"lengths: expected chunks of 2 to {num_tokens:,} tokens, which the text has, got {longest:,}; lower the "
@@ -115,8 +122,11 @@ def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> 
         )
     if not 1 <= num_chunks <= MAX_CHUNKS:
         raise ValueError(f"num_chunks: expected 1 to {MAX_CHUNKS:,}, got {num_chunks}")
-    draws = torch.rand(num_chunks, generator=generator_for(seed, "chunks"), dtype=torch.float64)
-    return longest - 1 + (draws * (num_tokens - longest + 1)).long()
+    generator, num_ends = generator_for(seed, "chunks"), num_tokens - longest + 1
+    if num_ends < MANY_ENDS * num_chunks:
+        return longest - 1 + torch.randperm(num_ends, generator=generator)[:num_chunks]
+    draws = torch.rand(num_chunks, generator=generator, dtype=torch.float64)
+    return longest - 1 + (draws * num_ends).long()
 
 
 def chunks_up_to(tokens: Tokens, ends: Int64[Tensor, " N"], length: int) -> Int64[Tensor, "N T"]:
@@ -139,7 +149,7 @@ def perplexity_curve(
     """Measure the perplexity of chunks of each length, which end at the same positions, drawn from the seed.
 
     They never depend on the model. They depend on the longest of the lengths: only where that is the same, other curves
-    are paired with this one.
+    are paired with this one. A text that has fewer last tokens than `num_chunks` gives a chunk for each.
 
     Recurrent models read a chunk token by token and keep one state, so that memory does not grow with the length.
 
@@ -162,7 +172,7 @@ def perplexity_curve(
             set_progress(sum(in_order[: len(points)]) / sum(in_order))
     return PerplexityCurve(
         split=split,
-        num_chunks=num_chunks,
+        num_chunks=len(ends),
         ends=_digest(tokens, ends),
         baseline=frequency_perplexity(task.tokens("train"), tokens[ends.numpy()], len(task.symbols)),
         points=tuple(points),

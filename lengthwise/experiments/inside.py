@@ -54,10 +54,10 @@ def inside(scale: Scale = "small") -> Experiment:
         about=(
             "Chi et al. (2023) show the states of a net (Figure 3) and how far its gradients reach (Figure 4a). Here "
             "are the same for the first seed of two tasks of `regular-gpt/ours`, and for nets with the paper's layers, "
-            "trained without noise or pads by its own preset; each with a check: whether clusters of states are the "
-            "elements of the task's monoid, and whether the answer changes when a symbol does. For a group every "
-            "position matters alike; gradients need not say so. `lengthwise analyze RUN` makes an interactive page of "
-            "this kind of any RegularGPT of thickness 1."
+            "trained by the paper's recipe, without noise and without inserted pads; each with a check: whether "
+            "clusters of states are the elements of the task's monoid, and whether the answer changes when a symbol "
+            "does. For a group every position matters alike; gradients need not say so. `lengthwise analyze RUN` makes "
+            "an interactive page of this kind of any RegularGPT of thickness 1."
         ),
         notes=(
             "Preset `fast` puts noise on states and compares those of a string with and without pads (consistency): "

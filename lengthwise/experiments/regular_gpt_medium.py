@@ -15,6 +15,14 @@ MORE_STEPS = 2_000
 """What a net still trains for once its running loss is below `SOLVED_LOSS`."""
 
 
+_HEADLINE = (
+    "At its width the paper's means are reached on three of the four tasks, after 2,396 to 3,349 steps for its "
+    "100,000, of which the last 2,000 follow once the training loss is low. On modular arithmetic the nets are not "
+    "trained to the end yet."
+)
+"""What scale `small` gave; a test compares it with the records."""
+
+
 @EXPERIMENTS.register("regular-gpt/medium")
 def medium(scale: Scale = "small") -> Experiment:
     """Four tasks of Table 1 at D=256, the paper's width, each until its training loss is low; three seeds."""
@@ -29,6 +37,7 @@ def medium(scale: Scale = "small") -> Experiment:
     plan = EvaluationPlan(dense=(41, 500), dense_strings=128, long=(), structured=())
     return Experiment(
         title="Chi et al. (2023), Table 1: RegularGPT at the paper's width",
+        headline=_HEADLINE,
         about=(
             "Preset `chi2023` with C=2: the published code's layer, D=256, 8 heads, batches of 128 strings of at most "
             "40 symbols, Adam at 3e-4, the middle one of the paper's three rates. Measured at 41-500 with final "
@@ -42,6 +51,7 @@ def medium(scale: Scale = "small") -> Experiment:
             "1,000,000 on modular arithmetic, with a seed that was chosen.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
             "The paper counts 4.3 M parameters (its Transformer baseline has about as many); this net has 0.79 M.",
+            "The nets on cycle navigation went from a CPU to a GPU after some 2,480 steps.",
             "Cost: a step at D=256 takes 36 ms (even pairs, parity), 50 ms (cycle navigation) or 60 ms (modular "
             "arithmetic) on one core of a machine that was not idle. A net that is not solved takes 18 to 30 CPU "
             "minutes in 30,000 steps, and modular arithmetic 3.3 CPU hours in 200,000; the page takes 5 to 8 CPU "

@@ -98,6 +98,11 @@ def given_text(scale: Scale) -> Text:
     if not folder:
         text = make_task("text")
     else:
+        if missing := [name for name in FIELDS.values() if not (Path(folder) / f"{name}.txt").is_file()]:
+            raise ValueError(
+                f"{FOLDER}: expected a folder with train.txt, valid.txt and test.txt, got {folder} without "
+                f"{missing[0]}.txt; name another"
+            )
         files = {field: [Path(folder) / f"{split}.txt"] for field, split in FIELDS.items()}
         text = make_task("text", **files, vocab_size=GPT2_VOCAB_SIZE if scale == "paper" else VOCAB_SIZE)
     assert isinstance(text, Text)
@@ -120,7 +125,11 @@ def about_text(task: Text) -> str:
     source = f"{', '.join(task.header.sources)} (hash {task.header.source})"
     corpus = f", corpus {task.corpus}" if task.corpus else ""
     books = _BOOKS if task.header.source == NOVELS else ""
-    return f"{source}{corpus}; tokens: {sizes}; {len(task.symbols):,} different ones.{books}"
+    return (
+        f"{source}{corpus}; tokens: {sizes}; {len(task.symbols):,} different ones.{books} The environment variable "
+        f"{FOLDER} names its folder. Chunks overlap, and all are of one test split: intervals take them for "
+        "independent, and say nothing of other texts."
+    )
 
 
 def headline_of(task: Text, headline: str) -> str:

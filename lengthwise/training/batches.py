@@ -11,6 +11,7 @@ from lengthwise.evaluation.length_curve import LengthPoint, answered_point
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask, Task
+from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.threads import one_thread
 from lengthwise.training.recipe import Recipe
 from lengthwise.validation import validated
@@ -46,10 +47,16 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
     if not first:
         raise ValueError(
             f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
-            f"between {recipe.min_length} and {recipe.max_length}; raise it, or train on lengths 'legal'"
+            f"between {recipe.min_length} and {recipe.max_length}; {_way_out(task, recipe)}"
         )
     others = [n for n in legal if n not in balanced] if recipe.lengths == "mostly-balanced" else []
     return first, others
+
+
+def _way_out(task: Task, recipe: Recipe) -> str:
+    if isinstance(task, LanguageTask):
+        return f"its training split has {len(task.tokens('train')):,} tokens: lower it, or give a longer text"
+    return "choose others" if recipe.lengths == "legal" else "raise it, or train on lengths 'legal'"
 
 
 def training_set(task: Task, count: int, length: int, *, seed: int) -> Batch:

@@ -368,3 +368,9 @@ def test_several_seeds_are_compared(tmp_path: Path, small_plan, capsys) -> None:
     expected = f"mean {percent(fmean(accuracies))}, range {percent(min(accuracies))} to {percent(max(accuracies))}"
     assert f"over 3 seeds: accuracy, mean over lengths: {expected}" in text
     assert all(f"seed{seed}" in text for seed in (0, 1, 5))
+
+
+def test_the_environment_names_the_device_where_no_option_does(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setenv("LENGTHWISE_DEVICE", "mps")
+    assert exit_code("train", "parity", "gru") == 2
+    assert "--device: expected a device of this machine, got 'mps'" in capsys.readouterr().err

@@ -65,8 +65,21 @@ def test_curves_of_two_models_are_paired_only_where_ends_and_text_agree() -> Non
 
 
 def test_ends_reach_all_of_the_text_but_for_the_longest_chunk() -> None:
-    ends = chunk_ends(30, 20, 2_000, seed=0)
-    assert set(ends.tolist()) == set(range(19, 30))
+    ends = chunk_ends(2_000, 20, 2_000, seed=0)
+    assert sorted(ends.tolist()) == list(range(19, 2_000))
+    many = chunk_ends(60, 20, 5, seed=0)
+    assert set(many.tolist()) <= set(range(19, 60))
+
+
+def test_no_last_token_of_a_short_text_counts_twice() -> None:
+    """Else an interval would be too narrow: that of one token, however often it is measured, would be a point."""
+    for num_chunks in (1, 5, 11, 256):
+        ends = chunk_ends(30, 20, num_chunks, seed=0).tolist()
+        assert len(ends) == len(set(ends)) == min(num_chunks, 11)
+    whole = len(TASK.tokens("test"))
+    curve = perplexity_curve(MODELS["gru"], TASK, [whole], num_chunks=256)
+    assert curve.num_chunks == 1
+    assert math.isnan(curve.points[0].interval[0])
 
 
 class Wide(nn.Module):

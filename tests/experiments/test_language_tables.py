@@ -68,6 +68,12 @@ def test_without_a_text_both_what_is_missing_and_what_runs_take_is_said(name: st
     assert not list(tmp_path.iterdir())
 
 
+def test_a_folder_that_is_no_text_is_named(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("LENGTHWISE_TEXT", str(tmp_path))
+    with pytest.raises(ValueError, match=rf"^LENGTHWISE_TEXT: .* got {tmp_path} without train\.txt; name another"):
+        EXPERIMENTS["regular-gpt/table-3"]("small")
+
+
 def test_what_runs_take_is_said_before_they_start(tmp_path: Path, monkeypatch, capsys) -> None:
     def made(scale: Scale) -> Experiment:
         experiment = EXPERIMENTS["regular-gpt/ours"](scale)

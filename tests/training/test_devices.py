@@ -136,10 +136,12 @@ def test_the_states_of_an_rnn_are_not_rounded_to_bfloat16() -> None:
         assert torch.equal(model.step(inputs[:, -1], exact[:, -2])[1], after)
 
 
-def test_recurrences_of_cudnn_are_not_rounded_to_tf32() -> None:
-    recurrences = torch.backends.cudnn.rnn
-    before = recurrences.fp32_precision
-    for precision in ("float32", "bfloat16"):
-        with computing_in(precision, torch.device("cpu")):
-            assert recurrences.fp32_precision == "ieee"
-        assert recurrences.fp32_precision == before
+def test_nothing_inside_of_cudnn_is_rounded_to_tf32() -> None:
+    def precisions() -> list[str]:
+        return [part.fp32_precision for part in (torch.backends.cudnn.rnn, torch.backends.cudnn.conv)]
+
+    before = precisions()
+    with computing_in("float32", torch.device("cuda")):
+        assert "tf32" not in precisions()
+        assert not torch.backends.cudnn.allow_tf32
+    assert precisions() == before

@@ -52,11 +52,15 @@ def text_field_chart(nets: Sequence[NetField]) -> alt.ConcatChart:
     """A panel for each net: the share of the gradient in the newest tokens against their number, means over chunks."""
     longest = max(field.length for net in nets for field in net.fields)
     lengths = [f"{field.length:,} tokens" for field in nets[0].fields]
-    ticks = alt.Axis(values=log_ticks(1, longest), format=",d")
+    ticks = alt.Axis(values=log_ticks(1, longest), format=",d", labelOverlap=True)
     x = alt.X("newest:Q", title="newest tokens", scale=alt.Scale(type="log", domain=[1, longest]), axis=ticks)
     y = alt.Y("share:Q", title="share of the gradient", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     color = alt.Color(
-        "chunks:N", title="", sort=lengths, scale=alt.Scale(domain=lengths, range=PALETTE[: len(lengths)])
+        "chunks:N",
+        title="",
+        sort=lengths,
+        scale=alt.Scale(domain=lengths, range=PALETTE[: len(lengths)]),
+        legend=alt.Legend(orient="top"),
     )
     panels = []
     for net in nets:

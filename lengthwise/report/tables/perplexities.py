@@ -27,9 +27,11 @@ ABOUT_LENGTHS = (
     "tokens are the same at all lengths and for all models"
 )
 
+RATIO = "longest / shortest"
+
 COLUMNS = {
     "whole": "perplexity of all tokens of the longest chunks",
-    "longest / shortest": (
+    RATIO: (
         "the perplexity at the longest length over that at the shortest, of the same last tokens, with its 95 % "
         "interval over chunks (several runs: the mean of each chunk); below 1, more context helps"
     ),
@@ -45,18 +47,19 @@ def perplexity_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Tab
     lengths = experiment.plan.chunk_lengths
     header = ("row", "column", "runs", *map(_length, lengths), *COLUMNS, "steps", "paper")
     lines = [_cell_line(cell, results_of(cell, outcomes), lengths) for cell in experiment.cells]
-    return Table(header, tuple(lines))
+    table = Table(header, tuple(lines))
+    return table if len(lengths) > 1 else table.columns([name for name in header if name != RATIO])
 
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
     """The columns that a reader comes for: the lengths, and the paper's numbers."""
-    return ("row", "column", *map(_length, experiment.plan.chunk_lengths), "longest / shortest", "paper")
+    return ("row", "column", *map(_length, experiment.plan.chunk_lengths), RATIO, "paper")
 
 
 def about_perplexities(table: Table) -> list[tuple[str, str]]:
     """(column, what it says) for each column of a table that needs a sentence."""
     lengths = ", ".join(name for name in table.header if name.replace(",", "").isdecimal())
-    about = [(name, COLUMNS[name]) for name in table.header if name in COLUMNS]
+    about = [(name, COLUMNS[name]) for name in (*table.header, *dict(table.shared)) if name in COLUMNS]
     return [*([(lengths, ABOUT_LENGTHS)] if lengths else []), *about]
 
 

@@ -14,7 +14,7 @@ from lengthwise.tasks.text.token_file import SPLITS, TokenFile, in_memory, read_
 from lengthwise.tasks.text.tokenizer import Tokenizer, train_tokenizer
 
 FOLDER = "LENGTHWISE_CORPORA"
-"""The environment variable that names the folder of corpora; without it they are in `corpora`, next to `runs`."""
+"""The environment variable that names the folder of corpora; without it they are in `corpora` in the current one."""
 
 MIN_TOKENS = 16
 """Of each split; a text with fewer is taken for a slip."""
@@ -147,8 +147,8 @@ def open_corpus(key: str) -> TokenFile:
         return _open(corpora_folder().resolve(), key)
     except FileNotFoundError:
         raise ValueError(
-            f"corpus: expected the tokens of corpus {key} in {corpora_folder()}, got none; name the text's files again "
-            f"by task.files, or the folder by {FOLDER}"
+            f"corpus: expected the tokens of corpus {key} in {corpora_folder().resolve()}, got none; train once more "
+            f"on the text's files, which writes them and no more, or name their folder by {FOLDER}"
         ) from None
     except ValueError as error:
         raise ValueError(f"corpus: {error}") from None

@@ -27,11 +27,13 @@ class Text(LanguageTask):
     `files` are texts in UTF-8, a document each, that a model is trained on; `valid_files` and `test_files` those it is
     measured on: without them the last `held_out` of the characters are held out for testing, and as large a share of
     the rest for validation. Instead of files, `documents` names a data set. `vocab_size`: 257 for bytes and the end of
-    a document, more for byte-level BPE, which is learned from the training split (`lengthwise[text]`).
+    a document, more for byte-level BPE, which is learned from the training split (`lengthwise[text]`) and has fewer
+    tokens where that has no pair left that occurs twice.
 
     When the task is made, the tokens are written below the folder that the environment variable ``LENGTHWISE_CORPORA``
-    names (by default ``corpora``, next to ``runs``), unless they are there. The fields `corpus` and `tokenizer`, hashes
-    of the text with the size of its vocabulary and of the tokenizer, then stand for the files, which are named nowhere.
+    names (by default ``corpora`` in the current one), unless they are there. The fields `corpus` and `tokenizer`,
+    hashes of the text with the size of its vocabulary and of the tokenizer, then stand for the files, which are named
+    nowhere.
 
     Raises:
         ValueError: a file is missing, no UTF-8, or so short that a split has hardly any text; files and documents are
@@ -107,7 +109,18 @@ class Text(LanguageTask):
         return self._opened.split(split)
 
     def tokenize(self, text: str) -> Int64[Tensor, " T"]:
-        """Turn plain text into tokens; an empty text is the end of a document, with which a new one begins."""
+        """Turn plain text into tokens; an empty text is the end of a document, with which a new one begins.
+
+        Raises:
+            ValueError: the text came from bytes that are no UTF-8.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"text: expected UTF-8, got something else at character {error.start + 1:,}; convert it, as by iconv "
+                "-t UTF-8"
+            ) from None
         return (
             torch.from_numpy(self._opened.tokenizer.encode([text]).astype("int64"))
             if text

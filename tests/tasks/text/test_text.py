@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from lengthwise.runs.spec import make_spec, spec_from_json
 from lengthwise.tasks import make_task
 from lengthwise.tasks.text.corpus import FOLDER, number_name, number_names, split_documents
+from lengthwise.training.batches import training_lengths
+from lengthwise.training.recipe import Recipe
 
 NOVEL = "It was the best of times, it was the worst of times,\nit was the age of wisdom, caf\u00e9s and doubt.\n" * 8
 
@@ -128,6 +130,19 @@ def test_bad_texts_are_named_in_a_sentence(content: bytes | None, fields: dict, 
     with pytest.raises(ValueError, match=f"^{sentence}") as refused:
         make_task("text", files=[path], **fields)
     assert "\n" not in str(refused.value)
+
+
+def test_a_prompt_that_is_no_utf_8_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^text: expected UTF-8, got something else at character 4; convert it"):
+        make_task("text").tokenize(b"caf\xe9".decode(errors="surrogateescape"))
+
+
+def test_windows_longer_than_the_text_are_refused(novel: Path) -> None:
+    task = make_task("text", files=[novel])
+    size = len(task.tokens("train"))
+    recipe = Recipe(min_length=5_000, max_length=5_000, lengths="legal")
+    with pytest.raises(ValueError, match=f"^train.max_length: .* training split has {size:,} tokens: lower it"):
+        training_lengths(task, recipe)
 
 
 def test_texts_for_testing_alone_are_refused(novel: Path) -> None:
