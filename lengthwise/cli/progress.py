@@ -1,8 +1,10 @@
 """Runs that are watched: their progress is shown, and they stop, with a checkpoint, on request."""
 
+import os
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lengthwise.cli.streams import Output
@@ -25,7 +27,7 @@ def watched(
     `also` is told of the progress, too.
     """
     hung_up = threading.Event()
-    with progress_display(console, specs) as listener, stop_on_interrupt() as interrupted:
+    with progress_display(console, specs) as listener, stop_on_interrupt(_say_so) as interrupted:
 
         def show(progress: Progress) -> None:
             try:
@@ -36,6 +38,13 @@ def watched(
                 also(progress)
 
         yield show, lambda: interrupted() or hung_up.is_set()
+
+
+def _say_so() -> None:
+    """Steps may take long: tell who watches a terminal that the request has been heard."""
+    with suppress(OSError):  # the terminal may be what is gone
+        if sys.stderr is not None and sys.stderr.isatty():
+            os.write(sys.stderr.fileno(), b"\nlengthwise: stops after this step; Ctrl-C again stops at once\n")
 
 
 def run_all(

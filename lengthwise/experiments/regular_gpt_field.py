@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lengthwise.analysis.text_field import TextField, text_fields
 from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale
-from lengthwise.experiments.regular_gpt_language import table_3
+from lengthwise.experiments.regular_gpt_language import papers_needs, table_3
 from lengthwise.experiments.text import TRAINED_AT
 from lengthwise.models.regular_gpt_lm import RegularGPTLM
 from lengthwise.runs.folder import load_run
@@ -66,6 +66,7 @@ def receptive_field(scale: Scale = "small") -> Experiment:
         cells=cells,
         compared=(),
         study=lambda root: fields(root, cells, scale),
+        needs=papers_needs(3 * len(cells)) if scale == "paper" else "",
         needs_weights=True,
     )
 

@@ -126,6 +126,15 @@ def table_3(scale: Scale = "small") -> Experiment:
     )
 
 
+def papers_needs(num_nets: int) -> str:
+    """What so many nets of the paper's size take."""
+    return (
+        f"These are {num_nets} nets, each of which reads 0.82 billion tokens in about 0.6 (K=12: 1.0) times 10^18 "
+        "operations: months of a CPU core, one to two hours of a GPU such as the H200 with bfloat16, and room for a "
+        "step, whose logits alone are 0.8 billion numbers. They want a text of a few GB (the paper: OpenWebText2)."
+    )
+
+
 def _at_the_papers_size() -> Experiment:
     """The paper's eight nets, three seeds each."""
     task, plan = given_text("paper"), chunk_plan("paper", PAPER_LENGTHS)
@@ -157,10 +166,6 @@ def _at_the_papers_size() -> Experiment:
             *(("T5", "ALiBi"), ("KERPLE", "ALiBi"), ("128/12", "ALiBi")),
             *(("128/12", "128/6"), ("256/6", "128/6")),
         ),
-        needs=(
-            "These are 24 nets, each of which reads 0.82 billion tokens in about 0.6 (K=12: 1.0) times 10^18 "
-            "operations: months of a CPU core, hours of a GPU with bfloat16 and room for a step, whose logits alone "
-            "are 0.8 billion numbers. They want a text of a few GB (the paper: OpenWebText2)."
-        ),
+        needs=papers_needs(3 * len(columns)),
         lacks=lacking("paper"),
     )

@@ -14,17 +14,19 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def stop_on_interrupt() -> Iterator[StopRequested]:
+def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopRequested]:
     """Turn the first of `STOP_SIGNALS` into a request that is honored between steps; a second one interrupts at once.
 
-    A signal that the process was started to ignore, as by `nohup`, stays ignored.
+    `also` is called with the first one. A signal that the process was started to ignore, as by `nohup`, stays ignored.
     """
     requested = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         if requested.is_set() and "WORLD_SIZE" not in os.environ:  # torchrun repeats what all have got already
             raise KeyboardInterrupt
-        requested.set()
+        if not requested.is_set():
+            requested.set()
+            also()
 
     handled = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, on_signal) for number in handled}

@@ -21,6 +21,15 @@ def test_the_first_signal_requests_and_the_second_insists(number: signal.Signals
     assert signal.getsignal(number) is before
 
 
+def test_whoever_waits_is_told_once() -> None:
+    heard = []
+    with stop_on_interrupt(lambda: heard.append(1)):
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    assert heard == [1]
+
+
 def test_a_signal_that_is_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -22,7 +22,7 @@ from lengthwise.report.tables.table import Table
 from lengthwise.report.tables.training import late_change
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
 from lengthwise.runs.spec import RunSpec
 
 
@@ -126,10 +126,11 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
 
 
 def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
-    """A line for each run that failed, with its reason; whether there was any."""
+    """A line for each run without a result, with the reason; whether there was any."""
     failed = [outcome for outcome in outcomes if outcome.result is None]
     for outcome in failed:
-        console.print(f"failed: {outcome.spec.id}: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
+        begin = "" if outcome.reason == NOT_RUN else "failed: "
+        console.print(f"{begin}{outcome.spec.id}: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
     return bool(failed)
 
 

@@ -9,6 +9,9 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.runs.spec import RunSpec
 
+NOT_RUN = "not run yet"
+"""The reason of a run that nobody has begun, or that is not at its end."""
+
 
 class Outcome(NamedTuple):
     """What became of a run: its result, or why there is none."""
@@ -29,4 +32,4 @@ def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
         return Outcome(spec, result)
     status = folder.read_status()
     diverged = result is None and status.status == "diverged"
-    return Outcome(spec, None, f"{Diverged.__name__}: {status.message}" if diverged else "not run yet")
+    return Outcome(spec, None, f"{Diverged.__name__}: {status.message}" if diverged else NOT_RUN)
