@@ -54,6 +54,7 @@ LONG = {
     "tests/contracts/test_format_contract.py::test_any_machine_it_holds_comes_back": "writes hundreds of machines",
     "tests/test_examples.py::test_python_of_the_readme_runs": "trains and certifies two nets",
     "tests/report/test_claims.py::test_the_page_is_what_the_records_of_the_checkout_say": READS_RECORDS,
+    "tests/report/test_claims.py::test_what_a_page_says_first_of_a_table_is_what_its_claims_say": READS_RECORDS,
     "tests/report/test_claims.py::"
     "test_every_claim_has_a_verdict_and_what_was_run_a_number_or_test_page_and_command": READS_RECORDS,
     "tests/contracts/test_experiment_contract.py::test_one_cell_is_run_alone_and_once": STARTS_PROCESSES,

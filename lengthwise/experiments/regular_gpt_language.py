@@ -127,7 +127,7 @@ def table_3(scale: Scale = "small") -> Experiment:
 
 
 def papers_needs(num_nets: int) -> str:
-    """What so many nets of the paper's size take."""
+    """What this number of nets of the paper's size takes."""
     return (
         f"These are {num_nets} nets, each of which reads 0.82 billion tokens in about 0.6 (K=12: 1.0) times 10^18 "
         "operations: months of a CPU core, one to two hours of a GPU such as the H200 with bfloat16, and room for a "

@@ -101,13 +101,18 @@ def convert_result(old: Content) -> Content:
     """A run's result, under the id that its specification has now."""
     spec = convert_spec(old["spec"])
     certificate = old["certificate"] and convert_certificate(old["certificate"])
-    return old | {"run_id": spec_from_json(spec).id, "spec": spec, "certificate": certificate}
+    return old | {"run_id": _id(old["run_id"], old["spec"], spec), "spec": spec, "certificate": certificate}
 
 
 def convert_description(old: Content) -> Content:
     """What ``run.json`` holds: a specification and its id."""
     spec = convert_spec(old["spec"])
-    return old | {"id": spec_from_json(spec).id, "spec": spec}
+    return old | {"id": _id(old["id"], old["spec"], spec), "spec": spec}
+
+
+def _id(old: str, before: Content, now: Content) -> str:
+    """That of a specification; one that stays is not read, as it may be about a text that is not here."""
+    return old if now == before else spec_from_json(now).id
 
 
 FILES: Mapping[str, Callable[[Content], Content]] = {
