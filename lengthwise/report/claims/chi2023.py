@@ -214,6 +214,7 @@ def _of_table_2(model: str, part: str, probability: float) -> Claim:
 
 
 _PERPLEXITIES, _FIELDS = "results/regular-gpt-table-3.md", "results/regular-gpt-receptive-field.md"
+_DEPTH = "depth of the input"
 _TITLE = "RegularGPT: Table 3 of Chi et al., language, at a small size"
 
 
@@ -245,13 +246,13 @@ _LANGUAGE = (
     Claim(
         "6, Table 3",
         "Language: C=32 explodes from 2,048 on.",
-        _at_a_small_size(("16/3", "256"), ("16/3", "512")),
+        _at_a_small_size((f"16/3, {_DEPTH}", "256"), (f"16/3, {_DEPTH}", "512")),
         "791.74",
     ),
     Claim(
         "6, Table 3",
         "Language: C=64 extrapolates up to 4,096 and not to 8,192.",
-        _at_a_small_size(("32/3", "1,024"), ("32/3", "2,048")),
+        _at_a_small_size((f"32/3, {_DEPTH}", "1,024"), (f"32/3, {_DEPTH}", "2,048")),
         "30.80; 1175.91",
     ),
     Claim(
