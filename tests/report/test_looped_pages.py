@@ -1,5 +1,6 @@
 """Pages of studies of looped transformers, from numbers that are known."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,22 @@ def test_moduli_of_a_net_obey_what_moduli_obey() -> None:
             assert one.values["token"][0.5] <= one.values["token"][1.0] <= 2 * one.values["token"][0.5] * (1 + 1e-5)
         assert set(one.values) == {"sequence", "contextual", "token"}
         assert 0 <= one.accuracy <= 1
+
+
+def test_what_the_page_of_figure_5_says_first_is_what_its_tables_say() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "results" / "looped-figure-5.md").read_text(encoding="utf-8")
+    headline = EXPERIMENTS["looped/figure-5"]("small").headline
+    assert headline in text.replace("\N{NO-BREAK SPACE}", " ")
+    for kind, value in re.findall(r"(plain loop|timestep) (-?[\d.]+) \(12 runs\)", text):
+        assert f"{value} ({kind})" in headline
+    lines = re.findall(r"\| 4,000 problems \| (.+), R=(\d+) \| ([\d.]+) % \| ([\d.]+) % \| -([\d.]+) \|", text)
+    gaps = sorted(float(gap) for *_, gap in lines)
+    assert len(gaps) == 8
+    assert f"({gaps[0]:.0f} to {gaps[-1]:.0f} points more" in headline
+    for kind in ("plain loop", "timestep"):
+        trained, tested = (
+            {int(loops): float(line[part]) for name, loops, *line in lines if name == kind} for part in (0, 1)
+        )
+        assert max(trained[10], trained[20]) < trained[5]
+        assert tested[20] > tested[5]
+    assert "and none after the correction" in text

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from lengthwise.experiments.base import EXPERIMENTS
-from lengthwise.report.claims.base import CLAIMS, Claim, Effect, Entry, Paper, Stated, TableNumber, Unrun
+from lengthwise.report.claims.base import CLAIMS, Claim, Effect, Entry, Paper, Phrase, Stated, TableNumber, Unrun
 
 _TABLE_1, _TABLE_2 = "looped/table-1", "looped/table-2"
+
+_FIGURE_5 = "results/looped-figure-5.md"
 
 _TREES = "depth 2, 5 dimensions, 26 points"
 
@@ -171,7 +173,13 @@ _EFFECTS = (
     Claim(
         "5.1, Fig. 5",
         "Accuracies on training and test problems of ED go together.",
-        Unrun("not run yet: 2.3 CPU hours", "looped/figure-5"),
+        Stated(
+            "not decided",
+            _FIGURE_5,
+            command="lengthwise reproduce looped/figure-5",
+            numbers=tuple(Phrase(_FIGURE_5, rf"{kind} (-?\d\.\d+) \(12 runs\)") for kind in ("plain loop", "timestep")),
+            why="correlations over twelve small runs, plain loop and timestep",
+        ),
     ),
     Claim(
         "5.2",
