@@ -77,9 +77,11 @@ def accuracy_chart(points: Sequence[TrainTest]) -> alt.HConcatChart:
             if train:
                 values.append({**test, "accuracy": fmean(train), "line": ON_TRAINING})
         loops = sorted({point.num_loops for point in points})
-        x = alt.X("loops:Q", title="loops", scale=alt.Scale(type="log"), axis=alt.Axis(values=loops))
+        log = alt.Scale(type="log", domain=[loops[0], loops[-1]], padding=10)
+        x = alt.X("loops:Q", title="loops", scale=log, axis=alt.Axis(values=loops))
         y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-        color = alt.Color("line:N", title="", scale=alt.Scale(domain=lines, range=PALETTE[: len(lines)]), sort=lines)
+        colors, legend = alt.Scale(domain=lines, range=PALETTE[: len(lines)]), alt.Legend(orient="top", labelLimit=300)
+        color = alt.Color("line:N", title="", scale=colors, sort=lines, legend=legend)
         chart = alt.Chart(alt.InlineData(values=values), width=240, height=220, title=kind)
         panels.append(chart.mark_line(point=True, strokeWidth=1.5).encode(x=x, y=y, color=color))
     return alt.HConcatChart(hconcat=panels, config=alt.Config(background="white"))
