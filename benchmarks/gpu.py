@@ -13,12 +13,12 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
+from language import KEY, write_file
 from speed_page import ROOT, environment, parse_options, provenance, write_files
 
 from lengthwise.devices import Precision, describe_device, find_device
@@ -30,11 +30,8 @@ from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.runs.folder import versions
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 from lengthwise.tasks.text.corpus import FOLDER
-from lengthwise.tasks.text.token_file import write_tokens
-from lengthwise.tasks.text.tokenizer import BYTE_NAMES, Tokenizer
 from lengthwise.training.loop import TrainingState, training_steps
 
-KEY = "0" * 16
 TOLERANCE = 2e-3
 """Relative, of the losses of three steps on two devices: sums have another order there."""
 
@@ -88,13 +85,9 @@ class Cost(NamedTuple):
         """Of all steps of the run."""
         return self.milliseconds * self.steps / 3.6e6
 
-
-def write_text(folder: Path, vocab_size: int, count: int) -> None:
-    """A corpus of random tokens."""
-    tokens = np.random.default_rng(0).integers(vocab_size, size=count, dtype=np.uint32)
-    splits = {"train": tokens, "valid": tokens[:4_096], "test": tokens[:4_096]}
-    names = (*BYTE_NAMES, *(f"t{index}" for index in range(vocab_size - 1 - len(BYTE_NAMES))))
-    write_tokens(folder / KEY, splits, Tokenizer(names), source=KEY)
+    def share(self, rates: Mapping[str, float]) -> float:
+        """Of a step, the time of its products at the rate of a large product in its precision."""
+        return self.operations / rates[self.precision] / (self.milliseconds / 1e3)
 
 
 def large_spec(large: Large, precision: Precision, *, quick: bool) -> RunSpec:
@@ -192,7 +185,7 @@ def large_costs(device: torch.device, rates: dict[str, float], *, quick: bool) -
     """The costs of the papers' nets, in both precisions."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ[FOLDER] = folder
-        write_text(Path(folder), 300 if quick else GPT2_VOCAB_SIZE, 1 << (16 if quick else 22))
+        write_file(Path(folder), 1 << (16 if quick else 22), 300 if quick else GPT2_VOCAB_SIZE)
         for large in LARGE[2:3] if quick else LARGE:
             for precision in ("float32", "bfloat16"):
                 spec = large_spec(large, precision, quick=quick)
@@ -201,8 +194,8 @@ def large_costs(device: torch.device, rates: dict[str, float], *, quick: bool) -
                 except torch.OutOfMemoryError:
                     print(f"{large.name}, {precision}: does not fit into the memory of {device}")
                     continue
-                share = cost.operations / rates[precision] / (cost.milliseconds / 1e3)
-                print(f"{cost.net:36} {precision} {cost.milliseconds:8.1f} ms {cost.gigabytes:6.1f} GB {share:5.0%}")
+                speed = f"{cost.milliseconds:8.1f} ms {cost.gigabytes:6.1f} GB {cost.share(rates):5.0%}"
+                print(f"{cost.net:36} {precision} {speed}")
                 yield cost
 
 
@@ -226,7 +219,7 @@ def _page(rates: dict[str, float], costs: list[Cost], where: dict[str, str]) -> 
             f"{cost.milliseconds:,.0f}",
             f"{1e3 * cost.tokens / cost.milliseconds:,.0f}",
             f"{cost.gigabytes:.1f}",
-            f"{100 * cost.operations / rates[cost.precision] / (cost.milliseconds / 1e3):.0f} %",
+            f"{100 * cost.share(rates):.0f} %",
             f"{cost.hours:,.1f}",
         ]
         for cost in costs

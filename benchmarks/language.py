@@ -53,11 +53,11 @@ class Cost(NamedTuple):
         return self.batch / self.step
 
 
-def write_file(folder: Path, count: int) -> None:
+def write_file(folder: Path, count: int, vocab_size: int = VOCAB_SIZE) -> None:
     """A corpus of random tokens, read back and compared."""
-    tokens = np.random.default_rng(0).integers(VOCAB_SIZE, size=count, dtype=np.uint32)
+    tokens = np.random.default_rng(0).integers(vocab_size, size=count, dtype=np.uint32)
     splits = {"train": tokens, "valid": tokens[:4_096], "test": tokens[:4_096]}
-    names = (*BYTE_NAMES, *(f"t{index}" for index in range(VOCAB_SIZE - 1 - len(BYTE_NAMES))))
+    names = (*BYTE_NAMES, *(f"t{index}" for index in range(vocab_size - 1 - len(BYTE_NAMES))))
     write_tokens(folder / KEY, splits, Tokenizer(names), source=KEY)
     assert np.array_equal(read_tokens(folder / KEY).split("train"), tokens)
 

@@ -93,14 +93,13 @@ def _evaluate_text(
     if protocol != "independent":
         raise ValueError(f"protocol: expected none with a text, whose chunks are one, got {protocol}; leave it out")
     from lengthwise.evaluation.perplexity import perplexity_curve
-    from lengthwise.evaluation.plan import CHUNK_LENGTHS, parse_lengths
+    from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
     from lengthwise.files import write_by_rename
     from lengthwise.report.pages.terminal import measuring_display, print_table
     from lengthwise.report.tables.perplexities import curve_table, perplexity_csv
 
     console = Output()
-    size = len(task.tokens(split))
-    usual = [length for length in CHUNK_LENGTHS if length <= size] or [size]
+    usual = EvaluationPlan().chunk_lengths_within(len(task.tokens(split)))
     chunks = usual if lengths is None else parse_lengths(lengths)
     with measuring_display(console) as set_progress:
         curve = perplexity_curve(

@@ -75,6 +75,10 @@ class EvaluationPlan(BaseModel):
             }
         )
 
+    def chunk_lengths_within(self, size: int) -> list[int]:
+        """Those of the lengths of chunks that a text of this many tokens has, or its own where it has none of them."""
+        return [length for length in self.chunk_lengths if length <= size] or [size]
+
     def within(self, low: int, high: int) -> "EvaluationPlan":
         """The plan with what its dense range shares with another range; unchanged where that is nothing.
 
@@ -149,7 +153,7 @@ class EvaluationPlan(BaseModel):
     ) -> PerplexityCurve:
         """The perplexities at those lengths that the test split has; where it has none, at its whole length."""
         size = len(task.tokens("test"))
-        lengths = [length for length in self.chunk_lengths if length <= size] or [size]
+        lengths = self.chunk_lengths_within(size)
         return perplexity_curve(
             model, task, lengths, num_chunks=self.num_chunks, seed=self.seed, set_progress=set_progress
         )

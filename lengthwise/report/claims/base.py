@@ -125,6 +125,18 @@ class Stated(NamedTuple):
     why: str = ""
 
 
+def small_perplexities(experiment: str, title: str, cells: Sequence[tuple[str, str]], why: str) -> Stated:
+    """Perplexities of small language models, by net and length, in the first table of a page, below its `title`."""
+    page = f"results/{experiment.replace('/', '-')}.md"
+    return Stated(
+        "not decided",
+        page,
+        command=f"lengthwise reproduce {experiment}",
+        numbers=tuple(TableNumber(page, length, ("trained at 128", net), title) for net, length in cells),
+        why=why,
+    )
+
+
 class Unrun(NamedTuple):
     """Why nothing was run, or what it takes, and the experiment that would, if any."""
 

@@ -18,6 +18,7 @@ from lengthwise.report.claims.base import (
     Stated,
     TableNumber,
     Unrun,
+    small_perplexities,
 )
 
 _TABLE_1, _TABLE_2 = "regular-gpt/table-1", "regular-gpt/table-2"
@@ -213,7 +214,7 @@ def _of_table_2(model: str, part: str, probability: float) -> Claim:
     return Claim("Table 2", f"Parity, P(1) = {probability}, {part}, {model}{': no more than printed' * fails}.", entry)
 
 
-_PERPLEXITIES, _FIELDS = "results/regular-gpt-table-3.md", "results/regular-gpt-receptive-field.md"
+_FIELDS = "results/regular-gpt-receptive-field.md"
 _DEPTH = "depth of the input"
 _TITLE = "RegularGPT: Table 3 of Chi et al., language, at a small size"
 
@@ -221,13 +222,8 @@ _TITLE = "RegularGPT: Table 3 of Chi et al., language, at a small size"
 def _at_a_small_size(*cells: tuple[str, str]) -> Stated:
     """Perplexities of nets of `regular-gpt/table-3` at lengths, which show the shape that the paper's table has."""
     named = "; ".join(f"{net} at {length}" for net, length in cells)
-    return Stated(
-        "not decided",
-        _PERPLEXITIES,
-        command="lengthwise reproduce regular-gpt/table-3",
-        numbers=tuple(TableNumber(_PERPLEXITIES, length, ("trained at 128", net), _TITLE) for net, length in cells),
-        why=f"{named}, nets of 2 to 3 million parameters trained at 128",
-    )
+    why = f"{named}, nets of 2 to 3 million parameters trained at 128"
+    return small_perplexities("regular-gpt/table-3", _TITLE, cells, why)
 
 
 _LANGUAGE = (

@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from types import MappingProxyType
 
-from lengthwise.report.claims.base import CLAIMS, Claim, Contrast, Entry, Paper, Stated, TableNumber
+from lengthwise.report.claims.base import CLAIMS, Claim, Contrast, Entry, Paper, Stated, TableNumber, small_perplexities
 
 _TABLE_2 = "linear-rnn/table-2"
-
-_LANGUAGE = "results/linear-rnn-language.md"
 
 _TASKS = ("Sum(5)", "EvenPair(5)", "ModArith(5)")
 
@@ -230,15 +228,11 @@ _REST = (
     Claim(
         "Limitations (b)",
         "At least as good on language as earlier linear RNNs.",
-        Stated(
-            "not decided",
-            _LANGUAGE,
-            command="lengthwise reproduce linear-rnn/language",
-            numbers=tuple(
-                TableNumber(_LANGUAGE, "128", ("trained at 128", net), "Linear RNNs as language models")
-                for net in ("block-diagonal, b=8", "block-diagonal, b=2", "diagonal", "LSTM", "transformer")
-            ),
-            why="b=8 and b=2, diagonal, an LSTM, a transformer: perplexities of small nets; the paper leaves it open",
+        small_perplexities(
+            "linear-rnn/language",
+            "Linear RNNs as language models",
+            [(net, "128") for net in ("block-diagonal, b=8", "block-diagonal, b=2", "diagonal", "LSTM", "transformer")],
+            "b=8 and b=2, diagonal, an LSTM, a transformer: perplexities of small nets; the paper leaves it open",
         ),
     ),
     Claim(

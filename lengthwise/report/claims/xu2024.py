@@ -4,7 +4,18 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from lengthwise.experiments.base import EXPERIMENTS
-from lengthwise.report.claims.base import CLAIMS, Claim, Effect, Entry, Paper, Phrase, Stated, TableNumber, Unrun
+from lengthwise.report.claims.base import (
+    CLAIMS,
+    Claim,
+    Effect,
+    Entry,
+    Paper,
+    Phrase,
+    Stated,
+    TableNumber,
+    Unrun,
+    small_perplexities,
+)
 
 _TABLE_1, _TABLE_2 = "looped/table-1", "looped/table-2"
 
@@ -197,20 +208,14 @@ _EFFECTS = (
 
 _OF_LANGUAGE = Unrun("takes a GPU for days: 1.1 to 3.6 x 10^19 operations a net", "looped/table-3", "paper")
 
-_PERPLEXITIES = "results/looped-table-3.md"
 _TITLE = "Looped transformers: Table 3 of Xu and Sato, language, at a small size"
 _LOOPS = ("1 loop", "3 loops", "6 loops")
 
 
 def _at_a_small_size(*nets: str) -> Stated:
     """Perplexities of nets of `looped/table-3`."""
-    return Stated(
-        "not decided",
-        _PERPLEXITIES,
-        command="lengthwise reproduce looped/table-3",
-        numbers=tuple(TableNumber(_PERPLEXITIES, "128", ("trained at 128", net), _TITLE) for net in nets),
-        why=f"{'; '.join(nets)}, nets of 3 to 5 million parameters after 1,000 steps",
-    )
+    why = f"{'; '.join(nets)}, nets of 3 to 5 million parameters after 1,000 steps"
+    return small_perplexities("looped/table-3", _TITLE, [(net, "128") for net in nets], why)
 
 
 _REST = (
