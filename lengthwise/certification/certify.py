@@ -13,8 +13,8 @@ from lengthwise.certification.proofs.base import Prover, Unproved, provers_of
 from lengthwise.certification.ways import error_of_prefixes, error_when_alone
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
-from lengthwise.models.base import SequenceModel, eval_mode
-from lengthwise.tasks.base import MachineTask, Task
+from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
+from lengthwise.tasks.base import MachineTask, Task, check_is_task
 from lengthwise.threads import one_thread
 
 
@@ -51,6 +51,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
         >>> certificate.level
         'refuted'
     """
+    check_is_model(model)
+    check_is_task(task)
     if not isinstance(task, MachineTask):
         raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
     started = time.process_time()

@@ -38,6 +38,12 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
+
+def flowing(text: str) -> str:
+    """Paragraphs without line breaks, which a terminal sets as wide as it is."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
 GROUPS = (
     experimenting,
     leaderboard,
@@ -56,7 +62,7 @@ GROUPS = (
 )
 for group in GROUPS:
     for name, command in group.COMMANDS.items():
-        app.command(command, name=name)
+        app.command(command, name=name, help=flowing(command.__doc__ or ""))
 app.register_install_completion_command(help="Complete commands and options in your shell, from now on.")
 
 

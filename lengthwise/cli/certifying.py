@@ -95,7 +95,10 @@ def _certify(run: Path, out: Path | None, proof: bool) -> "Certificate":
     certificate, path = certify_folder(run, out)
     _print([*certificate_lines(certificate), ("wrote", str(path))])
     if proof:
-        summary = write_proof_of(certificate, run, proof_path(path))
+        try:
+            summary = write_proof_of(certificate, run, proof_path(path))
+        except ValueError as error:  # the request was right, the net is not
+            raise RuntimeError(str(error)) from None
         _print([("wrote", f"{proof_path(path)}: {summary}")])
     return certificate
 

@@ -26,12 +26,14 @@ def compile_machine(
 ) -> int:
     """Write down weights that are right at every length, for a regular expression or for a task's machine."""
     from lengthwise.constructions import construct
-    from lengthwise.runs.compiled import requested_machine, save_compiled
+    from lengthwise.runs.compiled import DESCRIPTION, requested_machine, save_compiled
 
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
-    save_compiled(compiled, out)
     console = Output()
+    if (out / DESCRIPTION).exists():
+        console.print_line(f"{out}: replaces the net that was there before")
+    save_compiled(compiled, out)
     for line in (*compiled.about, f"wrote {out}"):
         console.print_line(line)
     return 0

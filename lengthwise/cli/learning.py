@@ -62,6 +62,8 @@ def learn(
         seed=seed,
         report=report,
     )
+    if (out / "learned.json").exists():
+        say(f"{out}: replaces the machine that was learned there before", 0)
     learned.save(out)
     write_learned_page(learned, out / "report.html")
     lines = [*learned_lines(learned), ("wrote", f"{out}: report.html, machine.dot and others")]

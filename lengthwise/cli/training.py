@@ -8,13 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.cli.devices import check_alone, workers_on
-from lengthwise.cli.options import NOTHING_GIVEN, Device, Given, Longest, ParallelKind, Root, Seed, Workers
+from lengthwise.cli.options import (
+    NOTHING_GIVEN,
+    Device,
+    Given,
+    Longest,
+    ParallelKind,
+    Root,
+    Seed,
+    Workers,
+    whole_number,
+)
 from lengthwise.cli.streams import Output
 from lengthwise.cli.tracking import tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.runs.execute import Listener
     from lengthwise.runs.folder import RunResult
     from lengthwise.runs.spec import RunSpec
@@ -52,6 +63,7 @@ def train(
     A run that was interrupted goes on where it stopped; a finished one is only shown, or measured again where what is
     to be measured has changed. With --until it makes attempts, with other seeds and sizes, until one succeeds.
     """
+    from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.runs.spec import make_spec
     from lengthwise.runs.until import BUDGET
 
@@ -67,12 +79,13 @@ def train(
         make_spec(task, model, settings, preset=preset, seed=number, until=until, budget=seconds)
         for number in ([seed or 0] if seeds is None else parse_seeds(seeds))
     ]
+    plan = EvaluationPlan().up_to(longest)
     with tracked(track, runs) as listener:
         if seeds is None:
-            return _train(specs[0], runs, longest, device, parallel, listener)
+            return _train(specs[0], runs, plan, device, parallel, listener)
         check_alone("seeds", "one run")
         with workers_on(device):
-            return _train_all(specs, runs, longest, workers, listener)
+            return _train_all(specs, runs, plan, workers, listener)
 
 
 MAX_SEEDS = 1_000
@@ -101,25 +114,34 @@ def resume(
     run: Annotated[Path, Parameter(help="Folder of a run.")],
     /,
     *,
-    longest: Longest = 100_000,
+    longest: Annotated[
+        int | None, Parameter(converter=whole_number, help="Measure up to this length; by default as was asked before.")
+    ] = None,
     device: Device = "cpu",
     parallel: ParallelKind = None,
 ) -> int:
-    """Go on with an interrupted run; its settings are in its folder."""
+    """Go on with an interrupted run; its settings, and what is to be measured, are in its folder."""
+    from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.runs.folder import RunFolder
 
-    spec = RunFolder(run).read_spec()
+    folder = RunFolder(run)
+    spec = folder.read_spec()
     if run.resolve().name != spec.id:
         raise ValueError(f"{run}: expected a folder named {spec.id}, as its run.json says; rename it")
-    return _train(spec, run.resolve().parent, longest, device, parallel)
+    plan = folder.read_plan() if longest is None else EvaluationPlan().up_to(longest)
+    return _train(spec, run.resolve().parent, plan, device, parallel)
 
 
 def _train(
-    spec: "RunSpec", root: Path, longest: int, device: str, parallel: str | None, also: "Listener | None" = None
+    spec: "RunSpec",
+    root: Path,
+    plan: "EvaluationPlan",
+    device: str,
+    parallel: str | None,
+    also: "Listener | None" = None,
 ) -> int:
     """Run one run, alone or with other processes, and show its result, which the first of them does."""
     from lengthwise.cli.progress import watched
-    from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.report.pages.terminal import print_results
     from lengthwise.runs.execute import execute
     from lengthwise.runs.other_ranks import train_along
@@ -133,7 +155,6 @@ def _train(
             with stop_on_interrupt() as stop_requested:
                 train_along(spec, root, stop_requested, device=where, ranks=ranks)
             return 0
-        plan = EvaluationPlan().up_to(longest)
         with watched(console, [spec], also) as (listener, stop_requested):
             result = execute(spec, root, plan, listener, stop_requested, device=where, ranks=ranks)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
@@ -144,17 +165,15 @@ def _train(
 
 
 def _train_all(
-    specs: "Sequence[RunSpec]", root: Path, longest: int, workers: int, also: "Listener | None" = None
+    specs: "Sequence[RunSpec]", root: Path, plan: "EvaluationPlan", workers: int, also: "Listener | None" = None
 ) -> int:
     """Run several runs, show each result, and their mean and range."""
     from lengthwise.cli.progress import run_all
-    from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.report.pages.terminal import print_failures, print_results
     from lengthwise.runs.pools.base import PoolOptions
 
     console = Output()
-    plans = [EvaluationPlan().up_to(longest)] * len(specs)
-    outcomes = run_all(specs, plans, root, console, PoolOptions(workers), also=also)
+    outcomes = run_all(specs, [plan] * len(specs), root, console, PoolOptions(workers), also=also)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     print_results(console, results, f"{specs[0].task.name}, {specs[0].model_name}, {len(results)} seeds")
     for sentence in comparison(results):

@@ -57,8 +57,8 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[float, float]:
     """A 95 % interval for the accuracy that 2 nets or more have on average, all measured on the same strings.
 
-    Seeds and strings are drawn independently, so that the radius of Student's interval over nets and that of Wilson's
-    over strings add as squares do. NaN for fewer nets.
+    Seeds and strings are drawn independently, so that on each side the distance of Student's limit over nets and that
+    of Wilson's over strings add as squares do. NaN for fewer nets.
 
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)
@@ -70,8 +70,7 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
         return low, high
     mean = fmean(accuracies)
     fewer, more = wilson_interval(round(mean * num_strings), num_strings)
-    half = math.hypot((high - low) / 2, (more - fewer) / 2)
-    return max(0.0, mean - half), min(1.0, mean + half)
+    return max(0.0, mean - math.hypot(mean - low, mean - fewer)), min(1.0, mean + math.hypot(high - mean, more - mean))
 
 
 def are_equal(values: Sequence[float]) -> bool:

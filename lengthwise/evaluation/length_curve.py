@@ -14,12 +14,12 @@ from lengthwise.devices import device_of, moved
 from lengthwise.display import Plotted, accuracy_svg, card, percent
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
-from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
+from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
 from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
 from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
-from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task
+from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task, check_is_task
 from lengthwise.threads import one_thread
 
 Protocol = Literal["independent", "one-pass", "structured"]
@@ -199,10 +199,14 @@ def length_curve(
     Errors: a length that is not legal, no length at all, a protocol that the task does not allow, or a task whose
     answers are numbers is a ValueError.
     """
+    check_is_model(model)
+    check_is_task(task)
     if not isinstance(task, SymbolTask):
         raise ValueError(
             f"task: {task.name} answers with numbers, which have an error and no accuracy; measure it by error_curve"
         )
+    if not isinstance(lengths, Iterable):
+        raise ValueError(f"lengths: expected several, such as [41, 100], got {lengths!r}; put it in brackets")
     in_order = sorted(set(lengths))
     if not in_order:
         raise ValueError("lengths: expected at least one length, got none")

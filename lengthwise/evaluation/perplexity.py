@@ -89,6 +89,10 @@ class PairedRatio(NamedTuple):
     high: float
 
 
+MAX_EXPONENT = 700.0
+"""exp of more overflows."""
+
+
 def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio:
     """exp of the mean of the differences of log-likelihoods, chunk by chunk, with Student's interval.
 
@@ -103,7 +107,7 @@ def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio
         raise ValueError(f"second: expected as many chunks as first, {len(first)}, got {len(second)}; pair equal ones")
     gaps = [one - other for one, other in zip(first, second, strict=True)]
     low, high = mean_interval(gaps)
-    return PairedRatio(math.exp(fmean(gaps)), math.exp(low), math.exp(high))
+    return PairedRatio(*(math.inf if gap > MAX_EXPONENT else math.exp(gap) for gap in (fmean(gaps), low, high)))
 
 
 MANY_ENDS = 8

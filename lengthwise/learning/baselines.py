@@ -1,5 +1,6 @@
 """What else answers from the same examples: the most frequent answer, the last symbols, and a merger of states."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -121,6 +122,6 @@ def _completed(moore: Any, symbols: tuple[str, ...], otherwise: int) -> Transduc
 def are_longest(examples: Examples, share: float) -> Bool[np.ndarray, " N"]:
     """Which strings are longer than all others, of which at least 1 - `share` are kept; none where all are as long."""
     ordered = np.sort(examples.lengths)
-    limit = ordered[min(len(ordered) - 1, int((1 - share) * len(ordered)))]
-    longer: np.ndarray = examples.lengths >= limit
-    return longer if not longer.all() else examples.lengths > limit
+    max_kept = ordered[max(0, math.ceil((1 - share) * len(ordered)) - 1)]
+    longer: np.ndarray = examples.lengths > max_kept
+    return longer

@@ -168,7 +168,10 @@ def count_errors(machine: Transducer, examples: Examples) -> int:
 
 
 def message_length(machine: Transducer, examples: Examples, num_errors: int) -> float:
-    """Bits that name the machine, which labels it gets wrong, and what these are instead."""
+    """Bits that name the machine, which labels it gets wrong, and what these are instead.
+
+    A machine that is wrong on most labels says nothing of what they are: each costs as many bits as it would alone.
+    """
     return _bits_of(machine.num_states, examples, num_errors)
 
 
@@ -182,6 +185,8 @@ def _bits_of(states: int, examples: Examples, num_errors: int) -> float:
     symbols, classes = len(examples.symbols), len(examples.classes)
     num_labels = int((examples.targets != IGNORE).sum())
     share = num_errors / num_labels
-    which = 0.0 if share in (0, 1) else -share * math.log2(share) - (1 - share) * math.log2(1 - share)
     of_machine = states * (symbols * math.log2(states) + math.log2(classes))
+    if share > 1 - 1 / classes:
+        return of_machine + num_labels * math.log2(classes)
+    which = 0.0 if share in (0, 1) else -share * math.log2(share) - (1 - share) * math.log2(1 - share)
     return of_machine + num_labels * which + num_errors * math.log2(max(1, classes - 1))

@@ -170,6 +170,15 @@ class TreeModel(SequenceModel):
         """Leaves and layers, from which every state is computed."""
 
 
+def check_is_model(model: object) -> None:
+    """Raise a ValueError where something else is given for a model, a plain module of torch, say."""
+    if not isinstance(model, SequenceModel):
+        raise ValueError(
+            f"model: expected a model of this package, got {type(model).__name__}; `lengthwise.wrap(embedding, core, "
+            "head)` makes one of a net of your own"
+        )
+
+
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
     """Within it, the model is in evaluation mode, computes in its own precision, and nothing has a gradient."""

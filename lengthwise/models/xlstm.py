@@ -36,6 +36,11 @@ class XLSTMConfig(StackedConfig):
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "XLSTMConfig":
         check_divides_width("num_heads", self.num_heads, self.d_model)
+        if "s" in self.cells and self.num_heads == self.d_model:
+            raise ValueError(
+                f"num_heads: expected less than d_model={self.d_model} for cells s, whose heads are each normalized, "
+                f"got {self.num_heads}; a head of one unit would be constant"
+            )
         if "m" in self.cells and self.d_model % 2:
             raise ValueError(
                 f"d_model: expected an even number for cells m, got {self.d_model}; choose {self.d_model + 1}"

@@ -87,7 +87,7 @@ def execute(
     check_ranks_of(spec, ranks)
     where = Placement(device or default_device(), ranks)
     with one_thread(), where.leading() as lead:
-        folder.create(spec, str(where))
+        folder.create(spec, str(where), plan)
         result, note = _finished(folder, plan), "already finished"
         if result is None:
             with folder.locked() as begin:
@@ -101,7 +101,7 @@ def execute(
                     trained = _train_once(work) if spec.until is None else _pursue(work, spec.until)
                     result, note = _measure(work, plan, trained), ""
                     folder.write_result(result)
-    listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps, note))
+    listener(Progress(spec.id, "done", result.training.step, result.training.step, note))
     return result
 
 
@@ -335,7 +335,7 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     def announce(what: str, fraction: float = 0.0) -> None:
         nonlocal announced
         announced = what
-        work.listener(Progress(spec.id, "measuring", spec.recipe.steps, spec.recipe.steps, what, fraction))
+        work.listener(Progress(spec.id, "measuring", status.step, status.step, what, fraction))
 
     measured: dict[str, Any] = {}
     if spec.recipe.num_examples is not None and isinstance(spec.task, SymbolTask):
@@ -355,7 +355,8 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
         is_certified = plan.certificate or (spec.until is not None and spec.until.is_certified)
         is_left_to_certify = is_certified and certificate is None
         last = "certificate" if is_left_to_certify else ""
-        for (part, curve), next_part in zip(parts, ("long lengths", "structured strings", last), strict=True):
+        then = ("long lengths" if plan.long else "", "structured strings" if plan.structured else "", last)
+        for (part, curve), next_part in zip(parts, then, strict=True):
             measured[part] = curve
             if next_part:
                 announce(next_part)

@@ -169,10 +169,10 @@ class RunFolder(NamedTuple):
     def probes(self) -> Journal[Probe]:
         return Journal(self.path / "probes.jsonl", Probe)
 
-    def create(self, spec: RunSpec, device: str | None = None) -> None:
+    def create(self, spec: RunSpec, device: str | None = None, plan: EvaluationPlan | None = None) -> None:
         """Make the folder and write down the specification, again where the file is damaged or another run's.
 
-        Another budget replaces the one that is there.
+        Another budget, or another plan of what to measure, replaces the one that is there.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         begun = versions(device)
@@ -181,11 +181,13 @@ class RunFolder(NamedTuple):
             is_own = earlier.id == spec.id
         except ValueError:
             is_own = False
-        if is_own and earlier.until == spec.until:
+        content = self._read("run.json") if is_own else {}
+        planned = content.get("plan") if plan is None else plan.model_dump(mode="json")
+        if is_own and earlier.until == spec.until and content.get("plan") == planned:
             return
-        if is_own:
-            begun = self._read("run.json").get("versions", begun)
-        self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun})
+        more = {} if planned is None else {"plan": planned}
+        begun = content.get("versions", begun)
+        self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
     @contextmanager
     def locked(self) -> Iterator[Callable[[], None]]:
@@ -229,6 +231,11 @@ class RunFolder(NamedTuple):
                 "were changed, or another version of the package wrote them; train the run again"
             )
         return spec
+
+    def read_plan(self) -> EvaluationPlan:
+        """What was last to be measured; all of it where the folder does not say, as of runs of early versions."""
+        path = self.path / "run.json"
+        return validated(EvaluationPlan, self._read(path.name).get("plan", {}), path=str(path))
 
     def read_begun_at(self) -> str:
         """The commit at which the run was created; weights may have been trained, in part, at a later one."""
@@ -296,6 +303,10 @@ class RunFolder(NamedTuple):
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
+            if self.path.is_file():
+                raise ValueError(
+                    f"{self.path}: expected a run folder, got a file; `lengthwise train` makes run folders below runs/"
+                )
             return read_json(self.path / name, _WAY_OUT)
         except FileNotFoundError:
             problem = f"there is no {name} in it" if self.path.is_dir() else "there is no such folder"

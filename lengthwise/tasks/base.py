@@ -177,6 +177,12 @@ class VectorTask(Task):
 TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks")
 
 
+def check_is_task(task: object) -> None:
+    """Raise a ValueError where something else is given for a task, its name, say."""
+    if not isinstance(task, Task):
+        raise ValueError(f"task: expected a task, got {str(task)[:40]!r}; make one with lengthwise.make_task")
+
+
 def make_task(name: str, **fields: Any) -> Task:
     """Make the task registered under `name` with the given fields; problems are one ValueError.
 

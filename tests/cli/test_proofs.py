@@ -93,7 +93,7 @@ def test_levels_below_have_none(tmp_path: Path, capsys) -> None:
     (run,) = tmp_path.iterdir()
     code, out, error = verdict(capsys, str(run), "--proof")
     assert "refuted: " in out
-    assert code == 2
+    assert code == 1
     assert "proof: expected a certificate of level proved, got refuted; there is no proof" in error
     code, _, error = verdict(capsys, "--check", str(run / "certificate.json"), "--proof")
     assert code == 2

@@ -139,6 +139,7 @@ def test_pairs_are_closer_than_the_two_alone() -> None:
     first = [1.0, 5.0, 9.0, 2.0]
     ratio = paired_ratio([nll + 0.1 for nll in first], first)
     assert ratio == pytest.approx((math.exp(0.1),) * 3)
+    assert paired_ratio([MAX_NLL, 0.5], [0.5, MAX_NLL]) == pytest.approx((1.0, 0.0, math.inf))
     with pytest.raises(ValueError, match=r"^second: expected as many chunks as first, 4, got 3"):
         paired_ratio(first, first[1:])
 

@@ -20,7 +20,14 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.experiments.learning import CLASSES, Pairs, Size, examples_of, random_machine, same_machine
 from lengthwise.learning import learned as learned_module
-from lengthwise.learning.baselines import accuracy, answers_of_machine, last_symbols, majority_answer, merged_states
+from lengthwise.learning.baselines import (
+    accuracy,
+    answers_of_machine,
+    are_longest,
+    last_symbols,
+    majority_answer,
+    merged_states,
+)
 from lengthwise.learning.search import Attempt, SearchResult, count_errors, message_length
 from lengthwise.runs.machines import given_machines
 from lengthwise.tasks.given.examples import Examples
@@ -214,6 +221,19 @@ def test_a_message_is_longer_for_more_states_and_more_errors() -> None:
     examples = read_examples(pairs_of(random_machine(5, 0), 200, 10))
     small, large = random_machine(4, 0), random_machine(9, 0)
     assert message_length(small, examples, 3) < message_length(large, examples, 3) < message_length(large, examples, 9)
+    all_wrong = message_length(small, examples, len(examples.lengths))
+    assert all_wrong > message_length(small, examples, 1), "a machine that is always wrong is no shorter message"
+
+
+def test_no_more_than_the_longest_fifth_is_held_out() -> None:
+    """Strings of the length at which a fifth would begin stay together, and are trained on."""
+    rows = [(format(number, "012b"), str(number % 2)) for number in range(85)]
+    shorter = [(format(number, "06b"), str(number % 2)) for number in range(15)]
+    longer = [(format(number, "014b"), str(number % 2)) for number in range(5)]
+    assert not are_longest(read_examples(rows), 0.2).any()
+    assert not are_longest(read_examples(rows + shorter), 0.2).any()
+    examples = read_examples(rows + shorter + longer)
+    assert are_longest(examples, 0.2).tolist() == (examples.lengths == 14).tolist()
 
 
 @pytest.mark.unchecked

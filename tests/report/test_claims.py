@@ -188,11 +188,13 @@ def test_differences_count_after_correction_and_in_the_sign_of_the_paper() -> No
 
 
 def test_ranges_that_are_disjoint_count_above_chance() -> None:
-    assert contrast_verdict([0.8, 0.9], [0.5, 0.7], chance=0.2, smaller=True) == "reproduced"
-    assert contrast_verdict([0.6, 0.9], [0.5, 0.7], chance=0.2, smaller=True) == "not decided"
-    assert contrast_verdict([0.19, 0.194], [0.17, 0.18], chance=0.2, smaller=True) == "not decided"
-    assert contrast_verdict([0.5, 0.7], [0.8, 0.9], chance=0.2, smaller=True) == "not decided"
-    assert contrast_verdict([0.5, 0.7], [0.8, 0.9], chance=0.2, smaller=False) == "contradicted"
+    high, low = [0.8, 0.9, 0.85, 0.82], [0.5, 0.7, 0.6, 0.65]
+    assert contrast_verdict(high, low, chance=0.2, smaller=True) == "reproduced"
+    assert contrast_verdict([0.6, *high], low, chance=0.2, smaller=True) == "not decided"
+    assert contrast_verdict([0.19, 0.194] * 2, [0.17, 0.18] * 2, chance=0.2, smaller=True) == "not decided"
+    assert contrast_verdict(low, high, chance=0.2, smaller=True) == "not decided"
+    assert contrast_verdict(low, high, chance=0.2, smaller=False) == "contradicted"
+    assert contrast_verdict(high[:3], low, chance=0.2, smaller=True) == "not decided"
 
 
 PAGE = """# Speed

@@ -15,6 +15,9 @@ from lengthwise.automata import DFA
 from lengthwise.automata.dfa import dfa_from_automata_lib
 from lengthwise.automata.formats.files import suffixes, write_machine
 from lengthwise.automata.labeled import labeled_dfa
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.models.machine import TransducerModel
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 
@@ -238,3 +241,24 @@ def test_sizes_that_would_fill_the_memory_are_rejected_at_once(task: str, fields
     with pytest.raises(ValueError, match=sentence):
         make_task(task, **fields)
     assert time.process_time() - began < 5
+
+
+def test_a_machine_with_states_that_have_no_answer_is_right_on_its_own_task() -> None:
+    """Its strings need not have an answer in the end, so that prefixes of long ones are no samples of their length."""
+    table, outputs = ((0, 2), (1, 3), (1, 3), (0, 2)), (0, 1, IGNORE, IGNORE)
+    task = make_task("machine", alphabet=("a", "b"), table=table, outputs=outputs, answers=("even", "odd"))
+    model = TransducerModel(task.transducer, task.classes)
+    assert not task.prefix_exchangeable
+    _, dense = next(iter(EvaluationPlan(dense=(41, 60)).measure(model, task)))
+    assert dense.protocol == "independent"
+    assert dense.mean() == 1.0
+
+
+def test_answers_that_chance_does_not_find_are_drawn() -> None:
+    """One string in 2^26 has an answer: a, twenty-six times, and then whatever comes is none."""
+    table = (*((state + 1, 27) for state in range(26)), (27, 27), (27, 27))
+    outputs = (*(IGNORE for _ in range(26)), 1, IGNORE)
+    task = make_task("machine", alphabet=("a", "b"), table=table, outputs=outputs, answers=("no", "yes"))
+    batch = task.sample(4, 26, seeded(0))
+    assert batch.inputs.tolist() == [[0] * 26] * 4
+    assert batch.last_supervised.tolist() == [25] * 4

@@ -15,7 +15,8 @@ RULES: Mapping[Verdict, str] = MappingProxyType(
             "a score: our mean is at least the paper's, to the digits that it prints, whatever our size (where the "
             "paper says that a net fails: it is at most the paper's highest, by nets of the paper's size or by nets "
             "that answer 99 % at the training length); a difference: it has the paper's sign and is decided after "
-            "Holm's correction; a theorem, definition or construction: built as stated, and tested against its "
+            "Holm's correction, or, between two columns of one row, no run of one, of four or more each, is as good as "
+            "any of the other; a theorem, definition or construction: built as stated, and tested against its "
             "statement"
         ),
         "contradicted": (

@@ -9,6 +9,9 @@ from lengthwise.report.tables.differences import LEVEL
 FITS = 0.99
 """The accuracy from which on a net is said to have learned its training length."""
 
+MIN_RUNS = 4
+"""On each side, where ranges of runs are compared."""
+
 
 def printed_range(published: str) -> tuple[float, float]:
     """The lowest mean and the highest maximum that round to an entry, as shares: "max / mean", a mean, or an error.
@@ -57,7 +60,13 @@ def effect_verdict(difference: float, corrected: float, *, sign: int, smaller: b
 
 
 def contrast_verdict(higher: Sequence[float], lower: Sequence[float], *, chance: float, smaller: bool) -> Verdict:
-    """Of the runs of two columns, the first higher by the paper: disjoint ranges decide, the upper above chance."""
+    """Of the runs of two columns, the first higher by the paper: disjoint ranges decide, the upper above chance.
+
+    Ranges of fewer than `MIN_RUNS` on a side decide nothing: of equal columns, two against two are disjoint in a third
+    of all cases, four against four in one of 35.
+    """
+    if min(len(higher), len(lower)) < MIN_RUNS:
+        return "not decided"
     if min(higher) > max(lower) and min(higher) > chance:
         return "reproduced"
     if max(higher) < min(lower) and min(lower) > chance:

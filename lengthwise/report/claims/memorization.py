@@ -89,7 +89,7 @@ _CLAIMS = (
         "Over the reals x^p - 1 is a product of quadratic polynomials.",
         "contradicted",
         _CLOSED,
-        "x - 1 and x + 1 are factors",
+        "only for even p: one of odd degree has a linear factor",
         _SMALL,
     ),
     Claim(

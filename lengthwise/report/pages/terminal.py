@@ -73,7 +73,9 @@ class _Bars:
         note = f"{progress.phase} {progress.note}" if progress.phase != "training" else progress.note
         if progress.fraction:
             note += f" {progress.fraction:.0%}"
-        self._bars.update(self._lines[progress.run_id], completed=progress.done, note=note.strip())
+        self._bars.update(
+            self._lines[progress.run_id], completed=progress.done, total=progress.total, note=note.strip()
+        )
 
 
 class _PlainLines:
@@ -85,7 +87,7 @@ class _PlainLines:
         if progress.is_decision:
             self._console.print(f"{progress.run_id}: {progress.note}", highlight=False, soft_wrap=True, markup=False)
             return
-        tenth = 10 * progress.done // progress.total
+        tenth = 10 * progress.done // max(1, progress.total)
         if progress.fraction or (progress.phase == "training" and self._tenths.get(progress.run_id) == tenth):
             return
         self._tenths[progress.run_id] = tenth

@@ -1,6 +1,6 @@
 """Labeled strings: symbols and classes as numbers, without duplicates and contradictions."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,8 +29,9 @@ class Row(NamedTuple):
 class Counts(NamedTuple):
     """What was read: rows, and how many of them were left out and why.
 
-    Of a string with several labels the most frequent one is kept (of several, the first), `num_contradictory` are the
-    rows with another; the answer to the empty string cannot be learned.
+    Of a string with several labels the most frequent one is kept (of several, the first), and so is that of each prefix
+    where prefixes have labels; `num_contradictory` are the rows with another. The answer to the empty string cannot be
+    learned.
     """
 
     num_rows: int
@@ -99,23 +100,9 @@ def examples_from(rows: Iterable[Row], supervision: Supervision) -> Examples:
         >>> examples.symbols, examples.classes, examples.counts.num_duplicates
         (('a', 'b'), ('in', 'out'), 1)
     """
-    votes: dict[tuple[str, ...], Counter[tuple[str, ...]]] = {}
-    num_rows = num_empty = 0
-    for symbols, labels, number in rows:
-        num_rows += 1
-        _check_labels(symbols, labels, number, supervision)
-        if symbols:
-            votes.setdefault(tuple(symbols), Counter())[tuple(labels)] += 1
-        else:
-            num_empty += 1
-    if not votes:
-        raise ValueError(f"examples: expected strings of one symbol or more, got {num_rows:,} rows and none of these")
-    strings = list(votes)
-    chosen = [max(counter.items(), key=lambda item: item[1]) for counter in votes.values()]
-    num_contradictory = sum(counter.total() - count for counter, (_, count) in zip(votes.values(), chosen, strict=True))
-    counts = Counts(num_rows, num_empty, num_rows - num_empty - len(strings) - num_contradictory, num_contradictory)
+    strings, chosen, counts = _without_repetitions(rows, supervision)
     names = sorted({symbol for string in strings for symbol in string}, key=_natural)
-    classes = sorted({label for labels, _ in chosen for label in labels}, key=_natural)
+    classes = sorted({label for labels in chosen for label in labels}, key=_natural)
     for what, of_kind in (("symbols", names), ("classes", classes)):
         if len(of_kind) > MAX_NAMES:
             raise ValueError(f"examples: expected at most {MAX_NAMES:,} {what}, got {len(of_kind):,}; check the column")
@@ -125,10 +112,47 @@ def examples_from(rows: Iterable[Row], supervision: Supervision) -> Examples:
     class_ids = {name: index for index, name in enumerate(classes)}
     starts = np.cumsum([0, *map(len, strings)])
     ids = np.fromiter((symbol_ids[symbol] for string in strings for symbol in string), np.int64, starts[-1])
-    labeled = np.fromiter((class_ids[label] for labels, _ in chosen for label in labels), np.int64)
+    labeled = np.fromiter((class_ids[label] for labels in chosen for label in labels), np.int64)
     targets = np.full(len(ids), IGNORE)
     targets[starts[1:] - 1 if supervision == "last" else slice(None)] = labeled
     return Examples(tuple(names), tuple(classes), ids, targets, starts, supervision, counts)
+
+
+def _without_repetitions(
+    rows: Iterable[Row], supervision: Supervision
+) -> tuple[list[Sequence[str]], list[list[str]], Counts]:
+    """Each string once, its labels, each of them the most frequent one, and what was left out.
+
+    Prefixes are numbered as nodes of their tree; those that have labels get a vote of each row.
+    """
+    nodes: dict[tuple[int, str], int] = {}
+    votes: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    strings: dict[int, Sequence[str]] = {}
+    labeled: list[tuple[list[int], Sequence[str]]] = []
+    num_rows = 0
+    for symbols, labels, number in rows:
+        num_rows += 1
+        _check_labels(symbols, labels, number, supervision)
+        prefixes = [0]
+        for symbol in symbols:
+            prefixes.append(nodes.setdefault((prefixes[-1], symbol), len(nodes) + 1))
+        if symbols:
+            strings.setdefault(prefixes[-1], symbols)
+            labeled.append((prefixes[-1:] if supervision == "last" else prefixes[1:], labels))
+            for node, label in zip(*labeled[-1], strict=True):
+                votes[node][label] += 1
+    if not strings:
+        raise ValueError(f"examples: expected strings of one symbol or more, got {num_rows:,} rows and none of these")
+    majority = {node: max(counter, key=counter.__getitem__) for node, counter in votes.items()}
+    agreeing = [
+        nodes_of[-1]
+        for nodes_of, labels in labeled
+        if all(majority[node] == label for node, label in zip(nodes_of, labels, strict=True))
+    ]
+    num_duplicates = len(agreeing) - len(set(agreeing))
+    counts = Counts(num_rows, num_rows - len(labeled), num_duplicates, len(labeled) - len(agreeing))
+    nodes_by_last = {nodes_of[-1]: nodes_of for nodes_of, _ in labeled}
+    return list(strings.values()), [[majority[node] for node in nodes_by_last[last]] for last in strings], counts
 
 
 def _check_labels(symbols: Sequence[str], labels: Sequence[str], number: int, supervision: Supervision) -> None:
@@ -141,4 +165,4 @@ def _check_labels(symbols: Sequence[str], labels: Sequence[str], number: int, su
 
 def _natural(name: str) -> tuple[int, int, str]:
     """Numbers by size, before words."""
-    return (0, int(name), "") if name.isascii() and name.isdigit() else (1, 0, name)
+    return (0, int(name), name) if name.isascii() and name.isdigit() else (1, 0, name)

@@ -131,6 +131,11 @@ def _cells(row: Sequence[str], at: tuple[int, int], number: int) -> tuple[str, s
 def _column_numbers(names: Sequence[str], columns: tuple[str | None, str | None]) -> tuple[int, int]:
     """Where strings and labels stand: in the columns that are given, or in those with a usual name."""
     numbers = []
+    if len(names) == 1 and (mark := next((mark for mark in ";\t|" if mark in names[0]), None)):
+        raise ValueError(
+            f"examples: expected columns with commas (.csv) or tabs (.tsv) between them, got {names[0]!r}, one column "
+            f"with {mark!r} in its name; write the file with commas"
+        )
     for given, usual, what in zip(columns, (STRINGS, LABELS), ("string", "label"), strict=True):
         candidates = [given] if given is not None else [name for name in names if name.lower() in usual]
         if len(candidates) != 1 or candidates[0] not in names:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.sampling import StringSampler
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
@@ -19,6 +20,9 @@ from lengthwise.tasks.regular.dfa import fields_of_file
 
 MAX_TABLE = 100_000
 """Entries of a machine's table, at most."""
+
+MAX_ATTEMPTS = 64
+"""How often strings without an answer are drawn again; then those that remain are drawn among the others alone."""
 
 
 @TASKS.register("machine")
@@ -40,8 +44,6 @@ class MachineTransduction(RegularTask):
         >>> task.solve(task.encode("abba")[None]).tolist()
         [[0, 1, 1, 0]]
     """
-
-    prefix_exchangeable: ClassVar[bool] = True
 
     alphabet: tuple[str, ...] = ("a", "b")
     table: tuple[tuple[int, ...], ...] = ((0, 1), (2, 1), (0, 1))
@@ -69,9 +71,7 @@ class MachineTransduction(RegularTask):
         outputs = {output for output in self.outputs if output != IGNORE}
         if outputs and not 0 <= min(outputs) <= max(outputs) < len(self.answers):
             raise ValueError(f"outputs: expected numbers of the {len(self.answers)} answers or {IGNORE}, got {outputs}")
-        machine = self.transducer
-        reached = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
-        if (machine.outputs[reached] == IGNORE).all():
+        if (self.transducer.outputs[self._reached] == IGNORE).all():
             raise ValueError("outputs: expected an answer to some string, got none")
         return self
 
@@ -84,6 +84,11 @@ class MachineTransduction(RegularTask):
     def classes(self) -> tuple[str, ...]:
         """The answers."""
         return self.answers
+
+    @property
+    def prefix_exchangeable(self) -> bool:  # type: ignore[override]  # where every string has an answer
+        """Whether every string has an answer: samples have one somewhere, which their prefixes need not have."""
+        return bool((self.transducer.outputs[self._reached] != IGNORE).all())
 
     @property
     def transducer(self) -> Transducer:
@@ -103,10 +108,18 @@ class MachineTransduction(RegularTask):
         self.check_length(length)
         inputs = torch.randint(len(self.symbols), (batch_size, length), generator=generator)
         targets = self.solve(inputs)
-        while not bool((is_answered := (targets != IGNORE).any(1)).all()):
-            again = torch.randint(len(self.symbols), (int((~is_answered).sum()), length), generator=generator)
-            inputs[~is_answered] = again
-            targets[~is_answered] = self.solve(again)
+        for attempt in range(MAX_ATTEMPTS + 1):
+            unanswered = ~(targets != IGNORE).any(1)
+            if not (count := int(unanswered.sum())):
+                break
+            if attempt < MAX_ATTEMPTS:
+                again = torch.randint(len(self.symbols), (count, length), generator=generator)
+            else:
+                uniforms = torch.rand(count, length, generator=generator, dtype=torch.float64).numpy()
+                sampler = _answered_strings(self.transducer)
+                again = torch.from_numpy(sampler.sample(uniforms, np.zeros(count, dtype=np.int64)).copy())
+            inputs[unanswered] = again
+            targets[unanswered] = self.solve(again)
         return Batch(inputs, targets)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
@@ -118,6 +131,13 @@ class MachineTransduction(RegularTask):
         self.check_length(length)
         odds = self._odds_of_answers(length)
         return float(odds.max() / odds.sum())
+
+    @property
+    def _reached(self) -> Int64[np.ndarray, "R V"]:
+        """The states after strings of one symbol or more."""
+        machine = self.transducer
+        reached: np.ndarray = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
+        return reached
 
     def _odds(self, length: int) -> Float64[np.ndarray, " Q"]:
         """The probability of each state after a uniform string."""
@@ -147,6 +167,16 @@ def _transducer(
     alphabet: tuple[str, ...], table: tuple[tuple[int, ...], ...], outputs: tuple[int, ...], start: int
 ) -> Transducer:
     return Transducer(Semiautomaton(np.array(table), alphabet), start, np.array(outputs))
+
+
+@lru_cache(maxsize=64)
+def _answered_strings(machine: Transducer) -> StringSampler:
+    """Uniform draws of strings that have an answer, or a prefix with one: state Q + q is q after an answer."""
+    table, answered = machine.semiautomaton.table, machine.outputs != IGNORE
+    size = len(table)
+    before = table + size * answered[table]
+    doubled = Semiautomaton(np.concatenate([before, table + size]), machine.symbols)
+    return StringSampler(doubled, np.array([machine.start]), np.arange(2 * size) >= size, np.ones(doubled.table.shape))
 
 
 @lru_cache(maxsize=64)

@@ -84,6 +84,21 @@ def test_what_is_there_twice_is_counted() -> None:
     assert [examples.classes[target] for target in examples.final_targets] == ["x", "y"]
 
 
+def test_the_most_frequent_label_of_each_prefix_is_kept() -> None:
+    """Prefix a is x four times and y twice, so that the row of ac has another label somewhere."""
+    rows = [("ab", "xy"), ("ab", "xy"), ("ac", "yx"), ("aa", "xx"), ("abb", "xyx"), ("ab", "yy")]
+    examples = read_examples(rows, supervision="prefix")
+    assert examples.counts == Counts(num_rows=6, num_empty=0, num_duplicates=1, num_contradictory=2)
+    answers = "".join(examples.classes[target] for target in examples.targets)
+    assert answers == "xy" + "xx" + "xx" + "xyx"
+
+
+def test_numbers_with_zeros_in_front_have_an_order() -> None:
+    for rows in ([("1", "x"), ("01", "y"), ("001", "x")], [("001", "x"), ("01", "y"), ("1", "x")]):
+        examples = read_examples([([symbol], label) for symbol, label in rows])
+        assert examples.symbols == ("001", "01", "1")
+
+
 def test_numbers_are_in_order() -> None:
     assert read_examples([("a", 10), ("b", 2), ("c", 1.0)]).classes == ("1", "2", "10")
     assert read_examples([("a", True), ("b", False)]).classes == ("false", "true")

@@ -1,0 +1,78 @@
+"""What was asked for is done, also later and in other words: runs resumed, help in any width, slips of new users."""
+
+from pathlib import Path
+
+import pytest
+from command import exit_code
+from torch import nn
+
+from lengthwise import certify, length_curve, make_model, make_task
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.runs.folder import RunFolder
+
+
+def test_a_resumed_run_is_measured_by_its_own_plan(tmp_path: Path, capsys) -> None:
+    words = ["train", "parity", "rnn", "--runs", str(tmp_path), "--set", "train.steps=5", "--longest", "60"]
+    assert exit_code(*words) == 0
+    (folder,) = tmp_path.iterdir()
+    before = (folder / "result.json").read_bytes()
+    assert RunFolder(folder).read_plan() == EvaluationPlan().up_to(60)
+    assert "long lengths" not in capsys.readouterr().out
+    assert exit_code("resume", str(folder)) == 0
+    assert (folder / "result.json").read_bytes() == before
+    assert exit_code("resume", str(folder), "--longest", "70") == 0
+    assert RunFolder(folder).read_plan() == RunFolder(folder).read_result().plan == EvaluationPlan().up_to(70)
+
+
+def test_help_is_set_as_wide_as_the_terminal_is(capsys, monkeypatch) -> None:
+    """The line breaks of the docstrings are not those of the help."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ("learn", "memorize", "train"):
+        assert exit_code(name, "--help") == 0
+        about = capsys.readouterr().out.partition("╭")[0].strip().split("\n\n")[1:]
+        for paragraph in about:
+            *lines, _ = paragraph.split("\n")
+            next_words = [line.split()[0] for line in paragraph.split("\n")[1:]]
+            assert all(len(f"{line.rstrip()} {word}") > 79 for line, word in zip(lines, next_words, strict=True))
+
+
+def test_a_file_is_no_run_folder(tmp_path: Path, capsys) -> None:
+    (tmp_path / "net.toml").write_text("[model]\n")
+    for words in (["resume"], ["report", "--out", str(tmp_path / "page.html")]):
+        assert exit_code(words[0], str(tmp_path / "net.toml"), *words[1:]) == 2
+        error = capsys.readouterr().err
+        assert "net.toml: expected a run folder, got a file" in error, error
+
+
+def test_columns_between_semicolons_are_named(tmp_path: Path, capsys) -> None:
+    (tmp_path / "traces.csv").write_text("trace;label\na b;x\nb a;y\n")
+    assert exit_code("learn", str(tmp_path / "traces.csv"), "--out", str(tmp_path / "machine")) == 2
+    assert (
+        "expected columns with commas (.csv) or tabs (.tsv) between them, got 'trace;label'" in capsys.readouterr().err
+    )
+
+
+def test_a_machine_over_words_has_no_expression_next_to_it(tmp_path: Path, capsys) -> None:
+    (tmp_path / "doors.dot").write_text(
+        'digraph { start [shape=none]; start -> a; a [label="a / no"]; a -> a [label="open"]; }'
+    )
+    assert exit_code("diff", str(tmp_path / "doors.dot"), "(a|b)*") == 2
+    error = capsys.readouterr().err
+    assert "(a|b)*: expected the file of a machine next to one that has the symbol 'open', got an expression" in error
+
+
+def test_a_net_that_was_there_is_not_replaced_without_a_word(tmp_path: Path, capsys) -> None:
+    for is_there in (False, True):
+        assert exit_code("compile", "(ab)*", "--to", "rnn", "--out", str(tmp_path / "net")) == 0
+        assert ("replaces the net that was there before" in capsys.readouterr().out) == is_there
+
+
+@pytest.mark.unchecked
+def test_a_plain_net_is_told_apart_from_a_model() -> None:
+    task = make_task("parity")
+    with pytest.raises(ValueError, match=r"^model: expected a model of this package, got LSTM; `lengthwise\.wrap"):
+        certify(nn.LSTM(2, 3), task)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^task: expected a task, got 'parity'; make one with lengthwise\.make_task"):
+        certify(make_model("gru", task), "parity")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^lengths: expected several, such as \[41, 100\], got 40; put"):
+        length_curve(make_model("gru", task), task, 40)  # type: ignore[arg-type]
