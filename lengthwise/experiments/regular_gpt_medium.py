@@ -7,7 +7,7 @@ from lengthwise.runs.spec import RunSpec, Settings
 
 ROWS = ("Even Pairs", "Modular Arithmetic", "Parity", "Cycle Navigation")
 
-_SHORT, _LONG = (30_000, (0, 1, 2)), (200_000, (0,))
+_SHORT, _LONG = (30_000, (0, 1, 2)), (100_000, (0,))
 """The steps after which a net is given up whose loss is not low, and seeds; `_LONG` is for modular arithmetic, too."""
 
 SOLVED_LOSS = 1e-3
@@ -17,8 +17,9 @@ MORE_STEPS = 2_000
 
 _HEADLINE = (
     "At its width the paper's means are reached on three of the four tasks, after 2,396 to 3,349 steps for its "
-    "100,000, of which the last 2,000 follow once the training loss is low. On modular arithmetic the nets are not "
-    "trained to the end yet."
+    "100,000, of which the last 2,000 follow once the training loss is low. On modular arithmetic they are not: "
+    "31.10 % after 30,000 steps and 54.79 % after 100,000, by a net that answers 92.96 % at 42 symbols and whose loss "
+    "still falls."
 )
 """What scale `small` gave; a test compares it with the records."""
 
@@ -52,10 +53,11 @@ def medium(scale: Scale = "small") -> Experiment:
             "Expressions of modular arithmetic begin with a +, as in the code.",
             "The paper counts 4.3 M parameters (its Transformer baseline has about as many); this net has 0.79 M.",
             "The nets on cycle navigation went from a CPU to a GPU after some 2,480 steps.",
-            "Cost: a step at D=256 takes 36 ms (even pairs, parity), 50 ms (cycle navigation) or 60 ms (modular "
-            "arithmetic) on one core of a machine that was not idle. A net that is not solved takes 18 to 30 CPU "
-            "minutes in 30,000 steps, and modular arithmetic 3.3 CPU hours in 200,000; the page takes 5 to 8 CPU "
-            "hours.",
+            "The first third of the 100,000 steps was taken over from runs of the same seed that were to take fewer "
+            "and more: when they end is all in which they differ.",
+            "Cost: a step at D=256 takes 36 ms (even pairs, parity), 50 ms (cycle navigation, modular arithmetic) on "
+            "one core. A net that is not solved takes 18 to 28 CPU minutes in 30,000 steps, and modular arithmetic 1.4 "
+            "CPU hours in 100,000; the page takes 3 to 5 CPU hours.",
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else plan,
