@@ -92,8 +92,10 @@ def _cells(scale: Scale, language: Language) -> list[Cell]:
 
 _HEADLINE_1 = (
     "RegularGPT reaches the paper's mean on 7 of 12 languages with C=2 and on 7 of 12 with C=3, at a quarter of its "
-    "width and a twentieth of its steps. At this size the others are not decided, among them modular arithmetic, which "
-    "stays at chance, and the lead over a Transformer ([claims](../claims.md#chi2023))."
+    "width and a twentieth of its steps. With C=2 its lead over a Transformer is reproduced: +15.66 points over 12 "
+    "rows (+1.66 to +29.67), although the 2,000 steps of the Transformer take five to ten times as long as its own "
+    "5,000. At this size the others are not decided, among them modular arithmetic, which stays at chance "
+    "([claims](../claims.md#chi2023))."
 )
 _HEADLINE_2 = (
     "Reproduced for RegularGPT and the RNN, whose 20 entries in the paper, most of them in both readings, are reached "
@@ -141,6 +143,8 @@ def table_1(scale: Scale = "small") -> Experiment:
             "Lengths with only one answer count, as in the paper: knowing whether the length is odd alone gives 75 % "
             "on D_n and Tomita 5.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
+            "Scale `small`: sixteen Transformers, of D_4, D_12 and Tomita 3 to 6, were trained with PyTorch 2.11, and "
+            "measured with 2.13.",
         ),
         cells=[cell for language in LANGUAGES if any(language.published) for cell in _cells(scale, language)],
         plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),
