@@ -63,7 +63,7 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)
         >>> f"{low:.3f} {high:.3f}"
-        '0.540 1.000'
+        '0.536 1.000'
     """
     low, high = mean_interval(accuracies)
     if math.isnan(low):

@@ -67,12 +67,15 @@ def test_every_prefix_has_the_logits_and_answers_of_pytorch() -> None:
     for net, of_net in zip(nets, results, strict=True):
         with torch.no_grad():
             expected = [row for batch in strings for row in net(torch.from_numpy(batch))]
+        # Sums are as exact as their largest terms are: those of trees without norms grow with the string.
+        rounding = 1e-4 * max(1.0, *(float(logits.abs().max()) for logits in expected))
         for of_string, logits in zip(of_net, expected, strict=True):
             computed = torch.tensor([prefix["logits"] for prefix in of_string])
-            torch.testing.assert_close(computed, logits, rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(computed, logits, rtol=1e-4, atol=rounding)
             lead = logits.topk(2).values.diff(dim=-1).abs()[:, 0]
             answers = torch.tensor([prefix["answer"] for prefix in of_string])
-            assert torch.equal(answers[lead > 1e-3], answers_of(logits)[lead > 1e-3])
+            is_sure = lead > 10 * rounding
+            assert torch.equal(answers[is_sure], answers_of(logits)[is_sure])
         assert torch.stack([logits[-1] for logits in expected]).std(0).max() > 0.01, "strings have different logits"
 
 
