@@ -49,6 +49,8 @@ def read_json(path: Path, way_out: str) -> dict[str, Any]:
         return parse_json_text(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise
+    except NotADirectoryError as error:
+        raise FileNotFoundError(*error.args) from None
     except (ValueError, OSError) as error:
         raise ValueError(f"{path}: damaged file ({error}); {way_out}") from None
 

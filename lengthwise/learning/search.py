@@ -188,5 +188,5 @@ def _bits_of(states: int, examples: Examples, num_errors: int) -> float:
     of_machine = states * (symbols * math.log2(states) + math.log2(classes))
     if share > 1 - 1 / classes:
         return of_machine + num_labels * math.log2(classes)
-    which = 0.0 if share in (0, 1) else -share * math.log2(share) - (1 - share) * math.log2(1 - share)
+    which = 0.0 if share == 0 else -share * math.log2(share) - (1 - share) * math.log2(1 - share)
     return of_machine + num_labels * which + num_errors * math.log2(max(1, classes - 1))

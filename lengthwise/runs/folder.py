@@ -303,15 +303,14 @@ class RunFolder(NamedTuple):
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
-            if self.path.is_file():
-                raise ValueError(
-                    f"{self.path}: expected a run folder, got a file; `lengthwise train` makes run folders below runs/"
-                )
             return read_json(self.path / name, _WAY_OUT)
         except FileNotFoundError:
-            problem = f"there is no {name} in it" if self.path.is_dir() else "there is no such folder"
+            if self.path.is_dir():
+                problem = f"but there is no {name} in it"
+            else:
+                problem = "got a file" if self.path.exists() else "but there is no such folder"
             raise ValueError(
-                f"{self.path}: expected a run folder, but {problem}; `lengthwise train` makes run folders below runs/"
+                f"{self.path}: expected a run folder, {problem}; `lengthwise train` makes run folders below runs/"
             ) from None
 
     def _write(self, name: str, content: dict[str, Any]) -> None:

@@ -51,14 +51,14 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     """
     loaded = [_load(source) for source in sources]
     known = [*symbols, *(symbol for one in loaded if isinstance(one, Given) for symbol in one.labeled.symbols)]
-    named = sorted({symbol for one in loaded if isinstance(one, str) for symbol in named_symbols(one)})
-    alphabet = tuple(dict.fromkeys([*known, *named])) or None
     patterns = [one for one in loaded if isinstance(one, str)]
     if patterns and (words := [symbol for symbol in known if len(symbol) != 1]):
         raise ValueError(
             f"{patterns[0]}: expected the file of a machine next to one that has the symbol {words[0]!r}, got an "
             "expression, whose symbols are single characters; write it as a machine in one of the formats"
         )
+    named = sorted({symbol for pattern in patterns for symbol in named_symbols(pattern)})
+    alphabet = tuple(dict.fromkeys([*known, *named])) or None
     return [Given(labeled_dfa(dfa_from_regex(one, alphabet)), True) if isinstance(one, str) else one for one in loaded]
 
 

@@ -127,7 +127,7 @@ def _without_repetitions(
     """
     nodes: dict[tuple[int, str], int] = {}
     votes: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    strings: dict[int, Sequence[str]] = {}
+    strings: dict[int, tuple[Sequence[str], list[int]]] = {}
     labeled: list[tuple[list[int], Sequence[str]]] = []
     num_rows = 0
     for symbols, labels, number in rows:
@@ -137,9 +137,10 @@ def _without_repetitions(
         for symbol in symbols:
             prefixes.append(nodes.setdefault((prefixes[-1], symbol), len(nodes) + 1))
         if symbols:
-            strings.setdefault(prefixes[-1], symbols)
-            labeled.append((prefixes[-1:] if supervision == "last" else prefixes[1:], labels))
-            for node, label in zip(*labeled[-1], strict=True):
+            nodes_of = prefixes[-1:] if supervision == "last" else prefixes[1:]
+            strings.setdefault(prefixes[-1], (symbols, nodes_of))
+            labeled.append((nodes_of, labels))
+            for node, label in zip(nodes_of, labels, strict=True):
                 votes[node][label] += 1
     if not strings:
         raise ValueError(f"examples: expected strings of one symbol or more, got {num_rows:,} rows and none of these")
@@ -151,8 +152,8 @@ def _without_repetitions(
     ]
     num_duplicates = len(agreeing) - len(set(agreeing))
     counts = Counts(num_rows, num_rows - len(labeled), num_duplicates, len(labeled) - len(agreeing))
-    nodes_by_last = {nodes_of[-1]: nodes_of for nodes_of, _ in labeled}
-    return list(strings.values()), [[majority[node] for node in nodes_by_last[last]] for last in strings], counts
+    kept = strings.values()
+    return [symbols for symbols, _ in kept], [[majority[node] for node in nodes_of] for _, nodes_of in kept], counts
 
 
 def _check_labels(symbols: Sequence[str], labels: Sequence[str], number: int, supervision: Supervision) -> None:
