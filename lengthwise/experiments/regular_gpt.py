@@ -47,13 +47,15 @@ def ours(scale: Scale = "small") -> Experiment:
 @EXPERIMENTS.register("regular-gpt/codebook")
 def codebook(scale: Scale = "small") -> Experiment:
     """The tasks that preset `fast` learns, by nets whose states are moved to codes in the last tenth of training."""
-    specs = ScaledSpecs(scale, seeds=(0, 1), model="codebook-gpt")
+    specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="codebook-gpt", until="extracted", budget=1_200)
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
         about=(
-            "Model `codebook-gpt`, preset `fast`, two seeds, one attempt of 6,000 steps, where `regular-gpt/ours` "
-            "begins a net again whose loss is not low; all else as there. Its merges end as a finite table, whose "
-            "entries a certificate enumerates."
+            "Model `codebook-gpt`, preset `fast`, five seeds; all else as in `regular-gpt/ours`, but for what begins a "
+            "net again: its merges end as a finite table, whose entries a certificate enumerates, and an attempt "
+            "whose certificate is below `extracted` is followed by another, for at most 1,200 CPU seconds. "
+            "A certificate compares a net with the task's machine at every length, and `regular-gpt/ours` reads "
+            "training loss alone."
         ),
         notes=(
             "Before the last tenth of the steps the states of the net are closed into classes, without the task's "
