@@ -81,10 +81,11 @@ def _certify(examination: Examination, seed: int) -> Certificate:
     if wrong is None:
         wrong = error_of_prefixes(model, task, strings)
     reasons = []
+    samples = drawn.subsamples(strings, reader) if reader is not None else []
     for radius in reader.radii(strings[0].subsample) if reader is not None else ():
         assert reader is not None
         try:
-            return _attempt(examination, reader, radius, strings, is_right=wrong is None)
+            return _attempt(examination, reader, radius, (samples, strings), is_right=wrong is None)
         except (ValueError, Diverged) as problem:  # no machine, too many classes or merges, or an overflow
             reasons.append(f"with radius {radius:.3g}: {problem}")
     if wrong is not None:
@@ -101,11 +102,17 @@ def _why_unread(model: SequenceModel) -> str:
 
 
 def _attempt(
-    examination: Examination, reader: Reader[Any], radius: float, strings: drawn.AllStrings, *, is_right: bool
+    examination: Examination,
+    reader: Reader[Any],
+    radius: float,
+    few_and_all: tuple[drawn.AllStrings, drawn.AllStrings],
+    *,
+    is_right: bool,
 ) -> Certificate:
     """A certificate from classes of this radius; a ValueError says why there is none."""
+    samples, strings = few_and_all
     candidate = Candidate(reader.extract(radius), radius)
-    drawn.compare_subsamples(strings, reader, candidate.extraction)
+    drawn.compare(samples, candidate.extraction)
     drawn.compare_powers(reader, candidate.extraction)
     if refuted := examination.refuted_by(candidate):
         return refuted

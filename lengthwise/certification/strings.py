@@ -1,6 +1,6 @@
 """The strings on which a model is tested, and its answers to them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -24,13 +24,16 @@ TESTED_LENGTHS = (40, 500, 10_000)
 NUM_STRINGS = 1_000
 
 SUBSAMPLE_SIZE = 100
-"""The number of strings of each of the shorter lengths that decide whether a radius is worth a closer look."""
+"""The number of strings of each of the shorter lengths that are read one by one, too."""
+
+NUM_COMPARED_FIRST = 25
+"""The number of them that decide whether a radius is worth a closer look."""
 
 MAX_SYMBOLS_READ = 1_000_000
 """Strings with more symbols are read in part by the model; for the others the traces give the answers, if they can."""
 
-NUM_FIRST = 8
-"""Strings that a model without traces reads first."""
+NUM_FIRST, NUM_FIRST_READ = 8, 32
+"""Strings that a model without a reader reads first, and that one does whose traces give no answers."""
 
 
 def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
@@ -75,29 +78,33 @@ class TracedStrings(NamedTuple):
         """About `SUBSAMPLE_SIZE` of the strings, evenly spread."""
         return self.strings[:: max(1, len(self.strings) // SUBSAMPLE_SIZE)]
 
-    @property
-    def parts(self) -> "list[TracedStrings]":
-        """What is graded one after the other, until an answer is wrong: where no reader gives states, a few first.
+    def graded(self, model: SequenceModel, task: OracleTask) -> Iterator[tuple[Int64[Tensor, "N T"], Graded]]:
+        """Strings and the answers to them, part by part, so that a wrong answer to the first few can end it.
 
-        Then strings are spread evenly and have at most `MAX_PAIRS_READ` pairs of positions: of a transformer, a
-        thousand of the longest strings take an hour.
-        """
-        if self.traces is not None:
-            return [self]
-        strings = self.strings[:: -(-self.strings.numel() * self.strings.shape[1] // MAX_PAIRS_READ)]
-        return [TracedStrings(part, None) for part in (strings[:NUM_FIRST], strings[NUM_FIRST:]) if len(part)]
-
-    def grade(self, model: SequenceModel, task: OracleTask) -> Graded:
-        """The model's answers and the right ones; for many symbols most answers are those of the traces.
-
-        Strings of `MAX_SYMBOLS_READ` symbols, spread evenly, are read as the model always reads.
+        Of many symbols most answers are those of the traces, where these give any; `MAX_SYMBOLS_READ`, in strings that
+        are spread evenly, are read as the model always reads. Of a model without a reader strings are spread evenly and
+        have at most `MAX_PAIRS_READ` pairs of positions: of a transformer, a thousand of the longest take an hour.
         """
         stride = -(-self.strings.numel() // MAX_SYMBOLS_READ)
         answers = self.traces.answers() if self.traces is not None and stride > 1 else None
-        if answers is None:
-            return grade(model, task, self.strings)
-        answers[::stride] = final_answers(model, self.strings[::stride])
-        return Graded(answers, task.solve(self.strings)[:, -1])
+        if answers is not None:
+            answers[::stride] = final_answers(model, self.strings[::stride])
+            yield self.strings, Graded(answers, task.solve(self.strings)[:, -1])
+            return
+        for strings in self._parts():
+            yield strings, grade(model, task, strings)
+
+    def _parts(self) -> list[Int64[Tensor, "_ T"]]:
+        """What the model reads itself, a few strings first."""
+        strings = self.strings
+        if self.traces is None:
+            strings = strings[:: -(-strings.numel() * strings.shape[1] // MAX_PAIRS_READ)]
+            parts = [strings[:NUM_FIRST], strings[NUM_FIRST:]]
+        else:
+            is_first = torch.zeros(len(strings), dtype=torch.bool)
+            is_first[:: max(1, len(strings) // NUM_FIRST_READ)] = True
+            parts = [strings[is_first], strings[~is_first]]
+        return [part for part in parts if len(part)]
 
 
 AllStrings = Sequence[TracedStrings]
@@ -125,11 +132,10 @@ def grade_all(
     tested: list[Tested] = []
     for traced in strings:
         done, wrong = [], None
-        for part in traced.parts:
-            graded = part.grade(model, task)
+        for part, graded in traced.graded(model, task):
             done.append(graded)
             if bool(graded.wrong.any()):
-                wrong = part.strings[graded.wrong][0]
+                wrong = part[graded.wrong][0]
                 break
         all_graded = Graded(*map(torch.cat, zip(*done, strict=True)))
         num_graded, num_wrong = int((all_graded.expected != IGNORE).sum()), int(all_graded.wrong.sum())
@@ -157,10 +163,10 @@ def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement
     )
 
 
-def compare_subsamples(strings: AllStrings, reader: Reader[Any], extraction: Extraction) -> None:
-    """`compare` on few strings of the two shorter lengths, which rejects most extractions at little cost."""
-    for sample in (traced.subsample for traced in strings[:2]):
-        _agreement(sample, reader.traces(sample).compare(extraction))
+def subsamples(strings: AllStrings, reader: Reader[Any]) -> list[TracedStrings]:
+    """Few strings of the two shorter lengths: to `compare` these rejects most extractions at little cost."""
+    samples = [traced.strings[:: max(1, len(traced.strings) // NUM_COMPARED_FIRST)] for traced in strings[:2]]
+    return [TracedStrings(sample, reader.traces(sample)) for sample in samples]
 
 
 def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:

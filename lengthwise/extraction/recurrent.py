@@ -1,6 +1,6 @@
 """The finite machine inside a recurrent model: its states, closed symbol by symbol, and compared along strings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
@@ -63,15 +63,27 @@ def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
 
 
 @torch.no_grad()
+def states_at_once(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"] | None:
+    """The states at all positions of strings; None where they have more than `MAX_ELEMENTS_PER_CHUNK` numbers."""
+    if strings.numel() * model.initial_state(1).numel() > MAX_ELEMENTS_PER_CHUNK:
+        return None
+    return torch.cat(list(model.states(strings)), 1)
+
+
+@torch.no_grad()
 def compare_recurrent_traces(
-    model: RecurrentModel, extraction: Extraction, strings: Int64[Tensor, "B T"]
+    model: RecurrentModel,
+    extraction: Extraction,
+    strings: Int64[Tensor, "B T"],
+    states_read: Float[Tensor, "B T D"] | None = None,
 ) -> TraceCount:
     """Read strings by the model and by the extracted machine side by side, and compare the classes of all states.
 
-    The states are those that the model computes for a whole string, which may be rounded otherwise than those of steps.
+    The states are those that the model computes for a whole string, which may be rounded otherwise than those of steps;
+    `states_read` has them where they were computed before.
     """
     count = TraceCount(len(strings), 0, 0, 0.0)
-    for states, expected in paired_states(model, extraction.machine, strings):
+    for states, expected in paired_states(model, extraction.machine, strings, states_read):
         classes, distances = extraction.classes_of(model, states)
         num_wrong = int(((classes != expected) | ~distances.isfinite()).sum())
         count += TraceCount(0, len(states), num_wrong, largest_finite(distances))
@@ -79,18 +91,31 @@ def compare_recurrent_traces(
 
 
 def paired_states(
-    model: RecurrentModel, machine: Machine, strings: Int64[Tensor, "B T"]
+    model: RecurrentModel,
+    machine: Machine,
+    strings: Int64[Tensor, "B T"],
+    states_read: Float[Tensor, "B T D"] | None = None,
 ) -> Iterator[tuple[Float[Tensor, "N D"], Int64[Tensor, " N"]]]:
     """The states of a model at all positions of all strings, chunk by chunk, each with a machine's."""
     assert isinstance(machine, Transducer)
     machine_states = torch.from_numpy(machine.semiautomaton.run(strings.numpy(), machine.start))
+    if states_read is not None:
+        yield from _paired([states_read], machine_states)
+        return
     first = next(iter(model.states(strings[:1])))  # at as many positions as the model gives at a time
     num_strings = max(1, MAX_ELEMENTS_PER_CHUNK // first.numel())
     for chunk, their_states in zip(strings.split(num_strings), machine_states.split(num_strings), strict=True):
-        start = 0
-        for states in model.states(chunk):
-            expected = their_states[:, start : start + states.shape[1]].flatten()
-            start += states.shape[1]
-            yield from zip(
-                states.flatten(0, 1).split(MAX_STATES_PER_CHUNK), expected.split(MAX_STATES_PER_CHUNK), strict=True
-            )
+        yield from _paired(model.states(chunk), their_states)
+
+
+def _paired(
+    parts: Iterable[Float[Tensor, "B _ D"]], machine_states: Int64[Tensor, "B T"]
+) -> Iterator[tuple[Float[Tensor, "N D"], Int64[Tensor, " N"]]]:
+    """States at some positions at a time, each with a machine's."""
+    start = 0
+    for states in parts:
+        expected = machine_states[:, start : start + states.shape[1]].flatten()
+        start += states.shape[1]
+        yield from zip(
+            states.flatten(0, 1).split(MAX_STATES_PER_CHUNK), expected.split(MAX_STATES_PER_CHUNK), strict=True
+        )

@@ -1,11 +1,14 @@
 """Machines read off recurrent models."""
 
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, radii_of
-from lengthwise.extraction.recurrent import compare_recurrent_traces, extract_recurrent
+from lengthwise.extraction.recurrent import compare_recurrent_traces, extract_recurrent, states_at_once
 from lengthwise.models.base import RecurrentModel, SequenceModel
+
+MAX_KEPT_POSITIONS = 1 << 16
+"""States at no more positions are kept, for the next extraction to be compared; others are computed again."""
 
 
 class RecurrentTraces(Traces):
@@ -14,9 +17,12 @@ class RecurrentTraces(Traces):
     def __init__(self, model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> None:
         self.model = model
         self.strings = strings
+        self._kept: Float[Tensor, "B T D"] | None = None
 
     def compare(self, extraction: Extraction) -> TraceCount:
-        return compare_recurrent_traces(self.model, extraction, self.strings)
+        if self._kept is None and self.strings.numel() <= MAX_KEPT_POSITIONS:
+            self._kept = states_at_once(self.model, self.strings)
+        return compare_recurrent_traces(self.model, extraction, self.strings, self._kept)
 
 
 @READERS.register("recurrent")
