@@ -1,6 +1,6 @@
 """Runs of every model, each by a few steps, that tests train and measure on several devices."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -25,8 +25,11 @@ def short(name: str, task: str = "parity", /, **sections: dict[str, Any]) -> Run
 
 LOOPED = {"d_model": 8, "num_heads": 2, "num_loops": 1}
 
-CASES = {name: short(name, model={"num_loops": 2} if name == "looped-transformer" else {}) for name in MODELS} | {
-    f"positions {name}": short(
+_MADE = {
+    name: partial(short, name, model={"num_loops": 2} if name == "looped-transformer" else {}) for name in MODELS
+} | {
+    f"positions {name}": partial(
+        short,
         "transformer",
         model={"positions": name, "d_model": 8, "num_heads": 2, "num_layers": 1}
         | ({"learned_positions": 40} if name == "learned" else {}),
@@ -34,16 +37,25 @@ CASES = {name: short(name, model={"num_loops": 2} if name == "looped-transformer
     )
     for name in POSITIONS
 }
-CASES |= {
-    "vectors": short("transformer", "decision-tree", task={"depth": 2, "dims": 3, "max_points": 9}),
-    "answers inside": short("transformer", "edit-distance", model={"d_model": 8, "num_heads": 2, "num_layers": 1}),
-    "loops by length": short("looped-transformer", model=LOOPED | {"loops": "length"}),
-    "loops by states": short("looped-transformer", model=LOOPED | {"loops": "converged", "max_loops": 4}),
-    "states": short("regular-gpt", train={"states": {"batch_size": 4, "max_length": 9, "combined": 8}}),
-    "text": short("transformer", "text", model={"d_model": 8, "num_heads": 2, "num_layers": 1}),
-    "text, streamed": short("gru", "text", model={"d_model": 8}),
-    "contraction": short("gru", model={"d_model": 8}, train={"contraction": {"after": 0.0}}),
+_MADE |= {
+    "vectors": partial(short, "transformer", "decision-tree", task={"depth": 2, "dims": 3, "max_points": 9}),
+    "answers inside": partial(
+        short, "transformer", "edit-distance", model={"d_model": 8, "num_heads": 2, "num_layers": 1}
+    ),
+    "loops by length": partial(short, "looped-transformer", model=LOOPED | {"loops": "length"}),
+    "loops by states": partial(short, "looped-transformer", model=LOOPED | {"loops": "converged", "max_loops": 4}),
+    "states": partial(short, "regular-gpt", train={"states": {"batch_size": 4, "max_length": 9, "combined": 8}}),
+    "text": partial(short, "transformer", "text", model={"d_model": 8, "num_heads": 2, "num_layers": 1}),
+    "text, streamed": partial(short, "gru", "text", model={"d_model": 8}),
+    "contraction": partial(short, "gru", model={"d_model": 8}, train={"contraction": {"after": 0.0}}),
 }
+CASES = tuple(_MADE)
+
+
+@cache
+def spec_of(case: str) -> RunSpec:
+    """Made when a test asks for it: all of them take seconds."""
+    return _MADE[case]()
 
 
 def trained(spec: RunSpec, device: torch.device) -> tuple[TrainingState, list[float]]:
@@ -58,7 +70,7 @@ def trained(spec: RunSpec, device: torch.device) -> tuple[TrainingState, list[fl
 
 @cache
 def trained_here(case: str) -> tuple[TrainingState, list[float]]:
-    return trained(CASES[case], torch.device("cpu"))
+    return trained(spec_of(case), torch.device("cpu"))
 
 
 def measured(state: TrainingState, spec: RunSpec) -> object:

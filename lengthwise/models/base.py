@@ -254,15 +254,17 @@ def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> Sequenc
     return made
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceModel:
+    undrawn = type(model.__name__, (model,), {"reset_parameters": lambda self, generator: None})
     with torch.device("meta"), _NothingDrawn():
-        made: SequenceModel = model(config, **sizes)
+        made: SequenceModel = undrawn(config, **sizes)
+    made.__class__ = model
     return made
 
 
 class _NothingDrawn(TorchFunctionMode):
-    """Where there are no numbers, none are drawn: for normal ones torch would import its compiler, in a second."""
+    """Nor does a layer of torch draw any: for normal ones torch would import its compiler, in a second."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -1,6 +1,6 @@
 """RegularGPT whose states are moved to finitely many codes, so that its merges are a table."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -64,9 +64,16 @@ class CodebookGPT(QuantizesStates, RegularGPT):
     config: CodebookGPTConfig
     codebook: Codebook
 
+    def __init__(self, config: CodebookGPTConfig, **sizes_and_generator: Any) -> None:
+        super().__init__(config, **sizes_and_generator)
+        self._forget_codes()
+
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again, and forget the codes."""
         super().reset_parameters(generator)
+        self._forget_codes()
+
+    def _forget_codes(self) -> None:
         empty = Codebook(max_codes=self.config.max_codes, d_model=self.config.d_model)
         self.codebook = empty.to(self.embedding.weight)
 

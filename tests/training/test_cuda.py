@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from device_cases import CASES, measured, short, trained, trained_here
+from device_cases import CASES, measured, short, spec_of, trained, trained_here
 from torch import Tensor
 
 from lengthwise import execute
@@ -42,7 +42,7 @@ TF32 would round 2^13 times as much."""
 
 def lengths_of(case: str) -> list[int]:
     """Those that the task has and the model reads, of `LENGTHS` or else of training."""
-    spec = CASES[case]
+    spec = spec_of(case)
     longest = spec.make_model().max_length or LENGTHS[-1]
     legal = [length for length in LENGTHS if length <= longest and spec.task.is_legal_length(length)]
     return legal or training_lengths(spec.task, spec.recipe)[0][-1:]
@@ -50,7 +50,7 @@ def lengths_of(case: str) -> list[int]:
 
 def numbers_of(case: str, dtype: torch.dtype, device: torch.device) -> Iterator[list[Tensor]]:
     """At each length the answers of an untrained model, and all gradients of the mean of their squares."""
-    spec = CASES[case]
+    spec = spec_of(case)
     model = spec.make_model().to(device, dtype)
     for length in lengths_of(case):
         inputs = spec.task.sample(3, length, torch.Generator().manual_seed(length)).inputs
@@ -83,7 +83,7 @@ def test_float32_is_as_precise_as_on_the_cpu(case: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_training_has_the_losses_of_the_cpu(case: str) -> None:
-    spec = CASES[case]
+    spec = spec_of(case)
     state, on_gpu = trained(spec, CUDA)
     losses = trained_here(case)[1]
     compared = 1 if case in CHOOSING else len(losses)
@@ -99,7 +99,7 @@ def test_training_has_the_losses_of_the_cpu(case: str) -> None:
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_training_in_bfloat16_is_near(name: str) -> None:
-    spec = CASES[name]._replace(recipe=CASES[name].recipe.model_copy(update={"precision": "bfloat16"}))
+    spec = spec_of(name)._replace(recipe=spec_of(name).recipe.model_copy(update={"precision": "bfloat16"}))
     state, losses = trained(spec, CUDA)
     assert {parameter.dtype for parameter in state.model.parameters()} == {torch.float32}
     assert losses == pytest.approx(trained_here(name)[1], rel=0.2, abs=0.2)
@@ -121,10 +121,10 @@ def test_a_run_goes_on_from_the_gpu_on_the_cpu_and_back(tmp_path: Path) -> None:
 
 
 def test_a_net_that_was_trained_there_is_certified_on_the_cpu() -> None:
-    state, _ = trained(CASES["gru"], CUDA)
-    here = certify(state.model.cpu(), CASES["gru"].task)
+    state, _ = trained(spec_of("gru"), CUDA)
+    here = certify(state.model.cpu(), spec_of("gru").task)
     with pytest.raises(ValueError, match="weights on the CPU, got some on cuda"):
-        certify(state.model.cuda(), CASES["gru"].task)
+        certify(state.model.cuda(), spec_of("gru").task)
     assert here.level
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from device_cases import CASES, measured, trained, trained_here
+from device_cases import CASES, measured, spec_of, trained, trained_here
 from second_device import DEVICE, OnDevice, second_device
 
 from lengthwise.devices import computing_in, find_device
@@ -48,7 +48,7 @@ CHOOSING = {"pd-ssm"}
 @pytest.mark.unchecked
 @pytest.mark.parametrize("case", BY_DEFAULT)
 def test_another_device_gives_the_same_and_is_waited_for_where_it_must(case: str) -> None:
-    spec = CASES[case]
+    spec = spec_of(case)
     here, losses = trained_here(case)
     with second_device() as visits:
         there, on_device = trained(spec, DEVICE)
@@ -96,8 +96,8 @@ def test_a_device_that_is_not_there_is_said() -> None:
 @pytest.mark.unchecked
 @pytest.mark.parametrize("name", list(MODELS))
 def test_every_model_trains_in_bfloat16(name: str) -> None:
-    spec = CASES[name]._replace(recipe=CASES[name].recipe.model_copy(update={"precision": "bfloat16"}))
-    assert spec.id != CASES[name].id
+    spec = spec_of(name)._replace(recipe=spec_of(name).recipe.model_copy(update={"precision": "bfloat16"}))
+    assert spec.id != spec_of(name).id
     state, losses = trained(spec, torch.device("cpu"))
     assert {parameter.dtype for parameter in state.model.parameters()} == {torch.float32}
     _, exact = trained_here(name)
