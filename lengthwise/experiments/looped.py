@@ -124,7 +124,7 @@ def _parameters(cells: Sequence[Cell]) -> str:
     for cell in cells:
         kind = cell.column.split(", R=")[0]
         if kind not in counts:  # more loops have no more parameters
-            named = cell.specs[0].make_model().named_parameters()
+            named = cell.specs[0].outline().named_parameters()
             counts[kind] = sum(p.numel() for name, p in named if not name.startswith("read"))
     sizes = ", ".join(f"{count:,} ({name})" for name, count in counts.items())
     return f"Parameters, but for those that read in and out: {sizes}."

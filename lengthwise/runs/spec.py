@@ -66,6 +66,10 @@ class RunSpec(NamedTuple):
         model.precision = self.recipe.precision
         return model
 
+    def outline(self) -> SequenceModel:
+        """The model's shapes without any numbers, in a fraction of the time that drawing them takes."""
+        return outline(self.model_name, self.model_config, self.task)
+
     def attempt(self, number: int) -> "RunSpec":
         """What attempt 0, 1, ... of a run trains; of a run that is trained once it is the run itself.
 
@@ -170,7 +174,7 @@ def check(spec: RunSpec) -> None:
     for number in range(1 if spec.until is None else len(spec.until.models)):
         attempt = spec.attempt(number)
         check_model(MODELS[spec.model_name], spec.recipe)
-        model = outline(spec.model_name, attempt.model_config, spec.task)
+        model = attempt.outline()
         check_memory(model, spec.recipe)
         if spec.until is not None:
             check_reachable(model, spec.task, spec.until.level)

@@ -205,7 +205,7 @@ class Ledger:
     def _number(self, number: Number) -> str:
         if isinstance(number, Parameters):
             (cell,) = _experiment(number.experiment, "paper").select(number.row, number.column).cells
-            return f"{sum(p.numel() for p in cell.specs[0].make_model().parameters()):,}"
+            return f"{sum(p.numel() for p in cell.specs[0].outline().parameters()):,}"
         self._check_page(number.page)
         text = (self.docs / number.page).read_text(encoding="utf-8")
         return phrase_in(text, number) if isinstance(number, Phrase) else number_in(text, number)
