@@ -99,13 +99,16 @@ def sampled(cases: Mapping[str, Mapping[str, object]], every: int | None = None)
 def deal(nodeids: list[str], num_workers: int) -> list[int]:
     """The order of the tests such that each worker's share, an equal slice of it, begins with its part of `LONG`.
 
-    pytest-xdist deals slices of the collection to its workers (``--dist=worksteal``).
+    Those of one file are of one worker, which reads what they share once. pytest-xdist deals slices of the collection
+    to its workers (``--dist=worksteal``).
     """
     long = [index for index, nodeid in enumerate(nodeids) if name_of(nodeid) in LONG]
+    files = list(dict.fromkeys(nodeids[index].partition("::")[0] for index in long))
     short = [index for index, nodeid in enumerate(nodeids) if name_of(nodeid) not in LONG]
     order, start = [], 0
     for worker in range(num_workers):
-        share = long[worker::num_workers]
+        own = files[worker::num_workers]
+        share = [index for index in long if nodeids[index].partition("::")[0] in own]
         size = len(nodeids) * (worker + 1) // num_workers - len(nodeids) * worker // num_workers
         stop = max(start, start + size - len(share))
         order += share + short[start:stop]

@@ -41,15 +41,15 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         ("regular_gpt", "plain dense mask"),
         ("depth_cost", "layers_measured"),
         ("machine_model", "tree machine"),
-        ("recurrence", "torch's associative_scan"),
+        pytest.param("recurrence", "torch's associative_scan", marks=pytest.mark.slow),
         ("looped_approximation", "with factors | 3"),
-        ("looped", "activations recomputed"),
+        pytest.param("looped", "activations recomputed", marks=pytest.mark.slow),
         ("cell_costs", "all: "),
-        ("exported_machine", "million symbols a second"),
+        pytest.param("exported_machine", "million symbols a second", marks=pytest.mark.slow),
         ("transformer", "torch.nn.TransformerEncoder"),
-        ("language_model", "the same, a dense mask"),
+        pytest.param("language_model", "the same, a dense mask", marks=pytest.mark.slow),
         ("language", "drawing a batch takes at most"),
-        ("other_recurrences", "x GRU"),
+        pytest.param("other_recurrences", "x GRU", marks=pytest.mark.slow),
         ("gpu", "RegularGPT 64/6"),
     ],
 )
@@ -231,6 +231,7 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             words += ["--set", "train.batch_size=4", "--set", "train.max_length=6"]
             words += [] if "stepz" in command else ["--set", "train.steps=5"]
             words += ["--set", "train.pace.contract_steps=2", "--budget", "0"] if "--until" in words else []
+            words += ["--set", "train.num_examples=40"] if "num_examples" in command else []
         run = max(tmp_path.glob("runs/*"), default=Path("none"), key=lambda path: path.stat().st_mtime)
         words = [word.replace("runs/RUN", str(run)) for word in words]
         if "predict" in words and run.name.startswith("parity"):

@@ -315,7 +315,7 @@ def test_columns_that_are_not_quite_one_hot_are_rejected() -> None:
     assert rejected(proof, proof.arrays | {name: 1e4 * proof.arrays[name]})
 
 
-@pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize("kind", ["rnn", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("gru", "lstm"))])
 def test_nets_that_err_far_out_are_rejected(kind: str) -> None:
     """The weights of nets that err after 25 to 60 symbols, with the sets of a net that never does."""
     proof = prove(slow_net(kind, None, pace=0.04), LastSymbol())

@@ -332,7 +332,7 @@ def test_errors_that_only_batches_have_are_a_doubt() -> None:
         assert "wrongly in a batch, or as a prefix of others, and rightly when it is alone" in certificate.reason
 
 
-@pytest.mark.parametrize("power", [17, 25, 40])
+@pytest.mark.parametrize("power", [17, *(pytest.param(power, marks=pytest.mark.slow) for power in (25, 40))])
 def test_a_number_that_doubles_at_every_level_is_seen(power: int) -> None:
     """Its first error is far beyond all strings that are drawn, and beyond those that could be."""
     model, task = Doubling(2**power), LastSymbol()

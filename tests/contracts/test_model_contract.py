@@ -280,6 +280,7 @@ def test_documents_its_source(name: str) -> None:
 
 @that_are(RecurrentModel)
 @pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.sampled
 def test_steps_give_what_forward_gives(name: str, length: int) -> None:
     """Values and gradients, where a model reads symbol by symbol."""
     model, inputs = make(name).double(), draw(length)

@@ -141,8 +141,8 @@ def test_every_class_is_the_final_answer_exactly_at_balanced_lengths(task: Symbo
 @every_member(SymbolTask)
 def test_baseline_is_the_share_of_the_likeliest_final_answer(task: SymbolTask) -> None:
     for length in legal_lengths(task):
-        answers = final_answers(task.sample(10_000, length, seeded(length)).targets)
-        assert frequencies(task, answers).max() == pytest.approx(task.baseline(length), abs=0.02)
+        answers = final_answers(task.sample(4_000, length, seeded(length)).targets)
+        assert frequencies(task, answers).max() == pytest.approx(task.baseline(length), abs=0.03)
 
 
 @every_member(SymbolTask)

@@ -53,6 +53,7 @@ def gradients(model: LoopedTransformer, logits: torch.Tensor) -> tuple[torch.Ten
 
 
 @pytest.mark.parametrize("length", [1, 2, 7])
+@pytest.mark.sampled
 def test_answers_and_gradients_are_those_of_the_definition(kind: str, length: int) -> None:
     model, inputs = make(kind), draw(length)
     fast, slow = model(inputs), defined(model, inputs)

@@ -47,6 +47,7 @@ def assert_same(actual: list[torch.Tensor], expected: list[torch.Tensor], dtype:
 @pytest.mark.parametrize(
     ("chunk_size", "dtype"), [(3, torch.float32), *((chunk_size, torch.float64) for chunk_size in (2, 3, 4, 5, 8))]
 )
+@pytest.mark.sampled
 def test_forms_are_equal(chunk_size: int, length: int, dtype: torch.dtype) -> None:
     model, inputs = make_model(dtype, chunk_size=chunk_size), draw_inputs(length)
     defined, passed = model.forward_by_definition(inputs), model(inputs)
@@ -63,6 +64,7 @@ def test_forms_are_equal(chunk_size: int, length: int, dtype: torch.dtype) -> No
 @pytest.mark.parametrize("thickness", [1, 2])
 @pytest.mark.parametrize("chunk_size", [2, 3])
 @pytest.mark.parametrize("variant", ["merge", "paper", "code"])
+@pytest.mark.sampled
 def test_forms_are_equal_in_every_variant(variant: str, chunk_size: int, thickness: int, length: int) -> None:
     model = make_model(variant=variant, chunk_size=chunk_size, thickness=thickness)
     inputs = draw_inputs(length, batch_size=2)

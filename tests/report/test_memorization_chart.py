@@ -32,7 +32,12 @@ def test_regions_part_the_square_and_hold_their_states(text: str) -> None:
         assert inside(state, by_symbol[letter])
 
 
-@pytest.mark.parametrize("text", ["a ", "aab", "abcdefghij", "abacabad", "01101001100101101001"])
+LONG_WORDS = ("abcdefghij", "01101001100101101001")
+
+
+@pytest.mark.parametrize(
+    "text", ["a ", "aab", "abacabad", *(pytest.param(text, marks=pytest.mark.slow) for text in LONG_WORDS)]
+)
 def test_every_word_has_a_picture(text: str) -> None:
     for memorization in (memorize(text), memorize_rationally(text)):
         chart = memorization_chart(memorization).to_dict()

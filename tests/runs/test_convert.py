@@ -95,6 +95,7 @@ def test_other_ids_stay() -> None:
 
 
 @pytest.mark.parametrize("path", [OLD, *RECORDS], ids=lambda path: path.name)
+@pytest.mark.sampled(4)
 def test_records_are_converted_once(path: Path, tmp_path: Path) -> None:
     copied = tmp_path / path.name
     copied.write_bytes(path.read_bytes())

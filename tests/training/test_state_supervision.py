@@ -100,6 +100,7 @@ def test_pieces_have_every_length_and_are_not_only_beginnings() -> None:
     assert {int(symbol) for pieces in drawn for symbol in pieces[:, 0]} == {0, 1}
 
 
+@pytest.mark.slow
 def test_what_pieces_do_is_learned() -> None:
     """Parity, pieces of at most 20 symbols: the loss of the maps, which began at log 2, is low on those of 31."""
     task = make_task("parity")

@@ -124,6 +124,7 @@ def test_suffixes_have_every_length() -> None:
 
 
 @pytest.mark.unchecked
+@pytest.mark.slow
 def test_consistency_brings_the_states_of_one_string_together() -> None:
     task, generator = make_task("parity"), generator_for(0, "strings")
     batch = task.sample(200, 9, generator)
@@ -270,7 +271,7 @@ def test_training_depends_on_the_seed_alone() -> None:
 
 
 @pytest.mark.unchecked
-@pytest.mark.parametrize("supervision", ["last", "prefix"])
+@pytest.mark.parametrize("supervision", ["last", pytest.param("prefix", marks=pytest.mark.slow)])
 def test_training_lowers_the_loss(supervision: str) -> None:
     task = make_task("cycle-navigation", size=2)
     records = train(

@@ -98,6 +98,7 @@ def is_proved(model: RecurrentModel, extraction: Extraction) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.sampled
 def test_nets_that_err_after_25_to_60_symbols_are_never_proved_right(kind: str, seed: int) -> None:
     check_never_proved(kind, seed)
 

@@ -97,7 +97,7 @@ def is_proved(model: WrappedRNN) -> bool:
     return False
 
 
-@pytest.mark.parametrize("kind", ["gru", "lstm"])
+@pytest.mark.parametrize("kind", ["gru", pytest.param("lstm", marks=pytest.mark.slow)])
 def test_of_slow_nets_those_that_never_err_are_proved(kind: str) -> None:
     assert is_proved(slow(kind, None, pace=0.3))
     for num_right in (25, 38, 60):
