@@ -7,6 +7,8 @@ from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experimen
 from lengthwise.experiments.languages import LANGUAGES
 from lengthwise.runs.spec import Settings, merge
 
+SEEDS = (0, 1, 2, 3, 4)
+
 
 def _our_plan(scale: Scale, *, certificate: bool = False) -> EvaluationPlan:
     """One plan for all of our own experiments but for certificates, so that equal cells of two are one run."""
@@ -14,19 +16,21 @@ def _our_plan(scale: Scale, *, certificate: bool = False) -> EvaluationPlan:
     return plan.model_copy(update={"certificate": certificate})
 
 
-def _languages(specs: ScaledSpecs, *, left_out: Collection[str] = ()) -> list[Cell]:
-    """A cell for each language, with everything else as the preset has it."""
-    return [
-        Cell(language.row, "C=2", specs(language.task, {"task": language.fields}), language.published.chunks_of_2)
-        for language in LANGUAGES
-        if language.row not in left_out
-    ]
+def _languages(specs: ScaledSpecs, *, left_out: Collection[str] = (), more_seeds: Collection[str] = ()) -> list[Cell]:
+    """A cell for each language, with everything else as the preset has it; five seeds in rows of `more_seeds`."""
+    cells = []
+    for language in LANGUAGES:
+        if language.row not in left_out:
+            specs_of_row = specs._replace(seeds=SEEDS) if language.row in more_seeds else specs
+            made = specs_of_row(language.task, {"task": language.fields})
+            cells.append(Cell(language.row, "C=2", made, language.published.chunks_of_2))
+    return cells
 
 
 @EXPERIMENTS.register("regular-gpt/ours")
 def ours(scale: Scale = "small") -> Experiment:
     """Seventeen regular tasks under our protocol: preset `fast`, five seeds, begun again where the loss is not low."""
-    specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), until="solved", budget=300)
+    specs = ScaledSpecs(scale, seeds=SEEDS, until="solved", budget=300)
     return Experiment(
         title="RegularGPT on regular languages, our protocol",
         about=(
@@ -47,15 +51,15 @@ def ours(scale: Scale = "small") -> Experiment:
 @EXPERIMENTS.register("regular-gpt/codebook")
 def codebook(scale: Scale = "small") -> Experiment:
     """The tasks that preset `fast` learns, by nets whose states are moved to codes in the last tenth of training."""
-    specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="codebook-gpt", until="extracted", budget=1_200)
+    specs = ScaledSpecs(scale, seeds=SEEDS[:3], model="codebook-gpt", until="extracted", budget=1_200)
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
         about=(
-            "Model `codebook-gpt`, preset `fast`, five seeds; all else as in `regular-gpt/ours`, but for what begins a "
-            "net again: its merges end as a finite table, whose entries a certificate enumerates, and an attempt "
-            "whose certificate is below `extracted` is followed by another, for at most 1,200 CPU seconds. "
-            "A certificate compares a net with the task's machine at every length, and `regular-gpt/ours` reads "
-            "training loss alone."
+            "Model `codebook-gpt`, preset `fast`, three seeds, and five of Tomita 2, 3 and 6; all else as in "
+            "`regular-gpt/ours`, but for what begins a net again: its merges end as a finite table, whose entries a "
+            "certificate enumerates, and an attempt whose certificate is below `extracted` is followed by another, for "
+            "at most 1,200 CPU seconds. A certificate compares a net with the task's machine at every length, and "
+            "`regular-gpt/ours` reads training loss alone."
         ),
         notes=(
             "Before the last tenth of the steps the states of the net are closed into classes, without the task's "
@@ -63,7 +67,9 @@ def codebook(scale: Scale = "small") -> Experiment:
             "nearest code.",
             "D_12 and modular arithmetic, which preset `fast` does not learn, are left out.",
         ),
-        cells=_languages(specs, left_out=("D_12", "Modular Arithmetic")),
+        cells=_languages(
+            specs, left_out=("D_12", "Modular Arithmetic"), more_seeds=("Tomita 2", "Tomita 3", "Tomita 6")
+        ),
         plan=_our_plan(scale, certificate=True),
     )
 
