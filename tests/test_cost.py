@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 9))
 def test_every_worker_begins_with_its_part_of_the_long_tests(is_long: list[bool], num_workers: int) -> None:
-    nodeids = [f"{'long' if long else 'short'}[{index}]" for index, long in enumerate(is_long)]
+    nodeids = [f"{'long' if long else 'short'}[{index}]" for index, long in enumerate(is_long)]  # each a file
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cost, "LONG", {"long": "trains"})
         order = cost.deal(nodeids, num_workers)
@@ -27,6 +27,22 @@ def test_every_worker_begins_with_its_part_of_the_long_tests(is_long: list[bool]
     if sum(is_long) * 2 * num_workers <= len(is_long):
         assert max(num_long) - min(num_long) <= 1
         assert all(share == sorted(share, reverse=True) for share in shares)
+
+
+@pytest.mark.parametrize("num_workers", [1, 2, 3])
+def test_long_tests_of_a_file_are_of_one_worker(num_workers: int) -> None:
+    nodeids = [
+        f"{file}.py::{kind}[{index}]" for index in range(40) for file in "abc" for kind in ("long", "short", "x")
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost, "LONG", {f"{file}.py::long": "trains" for file in "abc"})
+        order = cost.deal(nodeids, num_workers)
+    assert sorted(order) == list(range(len(nodeids)))
+    ends = [len(nodeids) * worker // num_workers for worker in range(num_workers + 1)]
+    files = [
+        {nodeids[i][0] for i in order[start:stop] if "long" in nodeids[i]} for start, stop in itertools.pairwise(ends)
+    ]
+    assert sum(map(len, files)) == 3
 
 
 @pytest.mark.parametrize("name", cost.LONG)

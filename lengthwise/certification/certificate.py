@@ -105,6 +105,8 @@ class TreeMachineFields(TypedDict):
 class Tested(Part):
     """Final answers to strings of one length, a part of them structured; supervised ones are graded.
 
+    Testing ends after the first few strings where an answer to one is wrong: a share of right answers is then no
+    estimate, as what ended the count is part of it.
     Of a RegularGPT's answers to more than a million symbols most are those of the roots of the trees that were traced.
     """
 
@@ -121,7 +123,7 @@ class Tested(Part):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the accuracy."""
+        """Wilson's 95 % interval of the accuracy, where all answers are right."""
         return wilson_interval(self.num_correct, self.num_graded)
 
 

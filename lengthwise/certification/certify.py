@@ -25,7 +25,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     In this order, and without ever looking at the task to build the machine:
 
     1. All strings up to a length at which there are 4,096, then 1,000 strings of each of 40, 500 and 10,000 symbols,
-       a part of them structured, are answered, up to the first length with a wrong answer, which ends in level
+       a part of them structured, are answered, a few of each length first. A wrong answer ends that, in level
        ``refuted``. A model without a reader answers fewer of the longest, and one that reads strings up to a length
        none beyond it. Some are read again, each alone, and all prefixes at once (`ways`).
     2. The reader of the model's kind (`extraction.base.READERS`) closes its states into classes, from the largest of a

@@ -23,11 +23,9 @@ from lengthwise.tasks.base import OracleTask, SymbolTask
 TESTED_LENGTHS = (40, 500, 10_000)
 NUM_STRINGS = 1_000
 
-SUBSAMPLE_SIZE = 100
-"""The number of strings of each of the shorter lengths that are read one by one, too."""
-
-NUM_COMPARED_FIRST = 25
-"""The number of them that decide whether a radius is worth a closer look."""
+SUBSAMPLE_SIZE, NUM_COMPARED_FIRST = 100, 8
+"""How many strings of each of the shorter lengths decide whether a radius is worth a closer look, and how many of these
+are compared first: the states along them are kept."""
 
 MAX_SYMBOLS_READ = 1_000_000
 """Strings with more symbols are read in part by the model; for the others the traces give the answers, if they can."""
@@ -128,7 +126,7 @@ def traced_strings(
 def grade_all(
     model: SequenceModel, task: OracleTask, strings: AllStrings
 ) -> tuple[tuple[Tested, ...], Int64[Tensor, " T"] | None]:
-    """How many answers are right, up to the first length at which one is wrong; a string that is answered wrongly."""
+    """How many answers are right, up to the first part with a wrong one; a string that is answered wrongly."""
     tested: list[Tested] = []
     for traced in strings:
         done, wrong = [], None
@@ -164,9 +162,10 @@ def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement
 
 
 def subsamples(strings: AllStrings, reader: Reader[Any]) -> list[TracedStrings]:
-    """Few strings of the two shorter lengths: to `compare` these rejects most extractions at little cost."""
-    samples = [traced.strings[:: max(1, len(traced.strings) // NUM_COMPARED_FIRST)] for traced in strings[:2]]
-    return [TracedStrings(sample, reader.traces(sample)) for sample in samples]
+    """Few strings of the two shorter lengths, then more: to `compare` these rejects most extractions at little cost."""
+    samples = [traced.subsample for traced in strings[:2]]
+    first = [sample[:: max(1, len(sample) // NUM_COMPARED_FIRST)] for sample in samples]
+    return [TracedStrings(sample, reader.traces(sample)) for sample in (*first, *samples)]
 
 
 def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:

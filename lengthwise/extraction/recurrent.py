@@ -18,6 +18,9 @@ MAX_ELEMENTS_PER_CHUNK = 1 << 26
 
 MAX_STATES_PER_CHUNK = 1 << 14
 
+MAX_ELEMENTS_AT_ONCE = 1 << 24
+"""64 MB in float32: eight strings of 500 symbols with states of 4,000 numbers."""
+
 
 @torch.no_grad()
 def extract_recurrent(
@@ -64,8 +67,8 @@ def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
 
 @torch.no_grad()
 def states_at_once(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"] | None:
-    """The states at all positions of strings; None where they have more than `MAX_ELEMENTS_PER_CHUNK` numbers."""
-    if strings.numel() * model.initial_state(1).numel() > MAX_ELEMENTS_PER_CHUNK:
+    """The states at all positions of strings; None where they have more than `MAX_ELEMENTS_AT_ONCE` numbers."""
+    if strings.numel() * model.initial_state(1).numel() > MAX_ELEMENTS_AT_ONCE:
         return None
     return torch.cat(list(model.states(strings)), 1)
 

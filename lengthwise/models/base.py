@@ -256,10 +256,13 @@ def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> Sequenc
 
 @lru_cache(maxsize=1024)
 def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceModel:
-    undrawn = type(model.__name__, (model,), {"reset_parameters": lambda self, generator: None})
+    made: SequenceModel = object.__new__(model)
+    is_ours = model.reset_parameters.__module__.startswith("lengthwise.")
     with torch.device("meta"), _NothingDrawn():
-        made: SequenceModel = undrawn(config, **sizes)
-    made.__class__ = model
+        if is_ours:  # they draw numbers and do nothing else; what others do may matter
+            made.__dict__["reset_parameters"] = lambda generator: None
+        made.__init__(config, **sizes)  # type: ignore[misc]
+    made.__dict__.pop("reset_parameters", None)
     return made
 
 

@@ -5,6 +5,7 @@ import time
 
 import pytest
 import torch
+from torch import nn
 
 from lengthwise.models import MODELS
 from lengthwise.models.base import MAX_PARAMETERS, _outline, make_model, outline
@@ -56,11 +57,36 @@ def test_nets_of_too_many_parameters_are_rejected_before_they_are_built(name: st
 @pytest.mark.parametrize("name", list(MODELS))
 def test_an_outline_has_the_shapes_of_the_model_and_no_numbers(name: str) -> None:
     task, config = make_task("parity"), MODELS[name].Config()
-    shapes = {key: parameter.shape for key, parameter in make_model(name, task).named_parameters()}
-    drawn = outline(name, config, task)
-    assert {key: parameter.shape for key, parameter in drawn.named_parameters()} == shapes
+    made, drawn = make_model(name, task), outline(name, config, task)
+    for own in (nn.Module.named_parameters, nn.Module.named_buffers, lambda model: model.state_dict().items()):
+        shapes = {key: tensor.shape for key, tensor in own(made)}
+        assert {key: tensor.shape for key, tensor in own(drawn)} == shapes
     assert {parameter.device for parameter in drawn.parameters()} == {torch.device("meta")}
-    assert sum(shape.numel() for shape in shapes.values()) < MAX_PARAMETERS
+    assert sum(parameter.numel() for parameter in made.parameters()) < MAX_PARAMETERS
+    assert vars(drawn).keys() == vars(made).keys()
+    assert type(drawn) is MODELS[name]
+
+
+def test_what_another_model_does_as_it_draws_is_in_its_outline() -> None:
+    """It may check its sizes there, make parameters, or look at its type; and it is called as its author wrote it."""
+
+    class MakesMore(MODELS["gru"]):
+        def __init__(self, config, **sizes) -> None:
+            super().__init__(config, **sizes)
+            assert type(self) is MakesMore
+
+        def reset_parameters(self, generator, std=1.0) -> None:
+            super().reset_parameters(generator)
+            self.more = nn.Parameter(torch.zeros(1_000))
+            if self.config.d_model == 7:
+                raise ValueError("d_model: expected another, got 7")
+
+    sizes = {"vocab_size": 2, "num_classes": 2}
+    assert dict(_outline(MakesMore, MODELS["gru"].Config(d_model=4), **sizes).named_parameters())["more"].shape == (
+        1_000,
+    )
+    with pytest.raises(ValueError, match="expected another"):
+        _outline(MakesMore, MODELS["gru"].Config(d_model=7), **sizes)
 
 
 @pytest.mark.parametrize("name", list(MODELS))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, Tested
 from lengthwise.certification.verify import Checked
 from lengthwise.report.tables.numbers import percent
 
@@ -27,11 +27,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield "counterexample", f"{quoted}: the model {answer}, right is {counterexample.expected} ({how})"
     yield from _machine(certificate)
     if certificate.tested:
-        counts = (
-            f"{tested.num_correct:,} of {tested.num_graded:,} at {tested.length:,} (from {percent(tested.interval[0])})"
-            for tested in certificate.tested
-        )
-        yield "answered rightly", ", ".join(counts)
+        yield "answered rightly", ", ".join(map(_rightly, certificate.tested))
     if certificate.trace_agreement:
         nodes = ", ".join(f"{seen.num_nodes:,} at {seen.length:,}" for seen in certificate.trace_agreement)
         missed = sum(seen.num_disagreements for seen in certificate.trace_agreement)
@@ -39,6 +35,12 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield "states compared", f"{nodes}; {missed} outside their class, up to {farthest:.2f} from a prototype"
     if certificate.evidence is not None:
         yield certificate.evidence.method, certificate.evidence.describe()
+
+
+def _rightly(tested: Tested) -> str:
+    """Counts, and where all answers are right what they bound; a wrong one ended the count, which bounds nothing."""
+    bound = f" (from {percent(tested.interval[0])})" if tested.num_correct == tested.num_graded else ""
+    return f"{tested.num_correct:,} of {tested.num_graded:,} at {tested.length:,}{bound}"
 
 
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
+from lengthwise.certification import strings as strings_module
 from lengthwise.certification.certificate import Certificate, first_error
 from lengthwise.certification.certify import certify
 from lengthwise.certification.evidence.states import StateEvidence
@@ -356,3 +357,20 @@ def test_columns_that_are_not_one_hot_have_no_look_up() -> None:
     model.set_progress(0.5)
     with pytest.raises(ValueError, match="transitions: expected one-hot columns, got others"):
         compare_positions(model, extraction, torch.zeros(1, 3, dtype=torch.int64))
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_some_strings_of_each_length_are_computed_as_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others of 500 symbols are followed by look-up, which a net whose products differ would not show."""
+    computed = []
+
+    def recorded(model: BlockLinearRNN, extraction: Extraction, strings: torch.Tensor) -> object:
+        computed.append(tuple(strings.shape))
+        return compare_exact_traces(model, extraction, strings)
+
+    monkeypatch.setattr(one_hot, "compare_exact_traces", recorded)
+    monkeypatch.setattr(one_hot, "MAX_COMPUTED", 5_000)
+    monkeypatch.setattr(strings_module, "NUM_COMPARED_FIRST", 2)
+    assert certify(construct("block-linear-rnn", SUM).model, SUM).level == "proved"
+    assert {(10, 40), (10, 500)} <= set(computed)
+    assert not any(count > 10 and length == 500 for count, length in computed)
