@@ -81,11 +81,12 @@ def _certify(examination: Examination, seed: int) -> Certificate:
     if wrong is None:
         wrong = error_of_prefixes(model, task, strings)
     reasons = []
-    samples = drawn.subsamples(strings, reader) if reader is not None else []
+    staged = None if reader is None else drawn.stages(strings, reader)
     for radius in reader.radii(strings[0].subsample) if reader is not None else ():
         assert reader is not None
+        assert staged is not None
         try:
-            return _attempt(examination, reader, radius, (samples, strings), is_right=wrong is None)
+            return _attempt(examination, reader, radius, staged, is_right=wrong is None)
         except (ValueError, Diverged) as problem:  # no machine, too many classes or merges, or an overflow
             reasons.append(f"with radius {radius:.3g}: {problem}")
     if wrong is not None:
@@ -102,23 +103,18 @@ def _why_unread(model: SequenceModel) -> str:
 
 
 def _attempt(
-    examination: Examination,
-    reader: Reader[Any],
-    radius: float,
-    few_and_all: tuple[drawn.AllStrings, drawn.AllStrings],
-    *,
-    is_right: bool,
+    examination: Examination, reader: Reader[Any], radius: float, strings: drawn.Stages, *, is_right: bool
 ) -> Certificate:
     """A certificate from classes of this radius; a ValueError says why there is none."""
-    samples, strings = few_and_all
     candidate = Candidate(reader.extract(radius), radius)
-    drawn.compare(samples, candidate.extraction)
+    drawn.compare(strings.few, candidate.extraction)
     drawn.compare_powers(reader, candidate.extraction)
     if refuted := examination.refuted_by(candidate):
         return refuted
     if not is_right:
         raise Unproved("the machine is right, the model is not")
-    candidate = candidate._replace(trace_agreement=drawn.compare(strings, candidate.extraction))
+    drawn.compare(strings.more, candidate.extraction)
+    candidate = candidate._replace(trace_agreement=drawn.compare(strings.every, candidate.extraction))
     try:
         check_made_by_settings(examination.model, examination.task)
     except ValueError as problem:
@@ -126,7 +122,7 @@ def _attempt(
     reasons = []
     for prover in provers_of(reader.name, examination.model):
         try:
-            return _prove(examination, reader, prover(), candidate, strings)
+            return _prove(examination, reader, prover(), candidate, strings.every)
         except (ValueError, Diverged) as problem:
             reasons.append(str(problem))
     kind = type(examination.model).__name__

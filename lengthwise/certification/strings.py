@@ -23,7 +23,7 @@ from lengthwise.tasks.base import OracleTask, SymbolTask
 TESTED_LENGTHS = (40, 500, 10_000)
 NUM_STRINGS = 1_000
 
-SUBSAMPLE_SIZE, NUM_COMPARED_FIRST = 100, 8
+SUBSAMPLE_SIZE, NUM_COMPARED_FIRST = 100, 25
 """How many strings of each of the shorter lengths decide whether a radius is worth a closer look, and how many of these
 are compared first: the states along them are kept."""
 
@@ -161,11 +161,23 @@ def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement
     )
 
 
-def subsamples(strings: AllStrings, reader: Reader[Any]) -> list[TracedStrings]:
-    """Few strings of the two shorter lengths, then more: to `compare` these rejects most extractions at little cost."""
-    samples = [traced.subsample for traced in strings[:2]]
-    first = [sample[:: max(1, len(sample) // NUM_COMPARED_FIRST)] for sample in samples]
-    return [TracedStrings(sample, reader.traces(sample)) for sample in (*first, *samples)]
+class Stages(NamedTuple):
+    """What is compared one after the other: few strings of the two shorter lengths, more of them, and all strings.
+
+    The first two reject most extractions at little cost.
+    """
+
+    few: AllStrings
+    more: AllStrings
+    every: AllStrings
+
+
+def stages(strings: AllStrings, reader: Reader[Any]) -> Stages:
+    """The stages of these strings."""
+    more = [traced.subsample for traced in strings[:2]]
+    few = [sample[:: max(1, len(sample) // NUM_COMPARED_FIRST)] for sample in more]
+    first, second = ([TracedStrings(sample, reader.traces(sample)) for sample in samples] for samples in (few, more))
+    return Stages(first, second, strings)
 
 
 def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:

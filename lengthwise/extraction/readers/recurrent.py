@@ -7,7 +7,7 @@ from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, 
 from lengthwise.extraction.recurrent import compare_recurrent_traces, extract_recurrent, states_at_once
 from lengthwise.models.base import RecurrentModel, SequenceModel
 
-MAX_KEPT_POSITIONS = 1 << 13
+MAX_KEPT_POSITIONS = 1 << 14
 """States at no more positions are kept for the next extraction, if they are small, too; others are computed again."""
 
 
