@@ -10,6 +10,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -83,7 +84,9 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
         except Exception as error:
             _loaded.discard(path)
             del sys.modules[spec.name]
-            raise ValueError(f"{path}: {type(error).__name__}: {error}") from error
+            if isinstance(error, ExtensionError):  # of another file, which was loaded meanwhile
+                raise
+            raise ExtensionError(f"{path}: {type(error).__name__}: {error}") from error
 
 
 class Registry(Mapping[str, Member], Generic[Member]):
@@ -108,7 +111,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
             if not member.__module__.startswith(self._package):
                 self._discover()  # so that a name of the package cannot be taken before it is known
             if name in self._members and not _same_definition(self._members[name], member):
-                raise ValueError(f"{self.kind} {name!r} is registered twice; choose another name")
+                where = getattr(sys.modules.get(self._members[name].__module__), "__file__", "this program")
+                raise ValueError(f"{self.kind} {name!r} is registered twice, first in {where}; choose another name")
             self._members[name] = member  # type: ignore[assignment]  # a class registers as a subtype of Member
             setattr(member, "name", name)  # noqa: B010  # the members of a registry have no common static type
             return member
@@ -160,3 +164,16 @@ class UnknownName(KeyError, ValueError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+@contextmanager
+def names_of_files() -> Iterator[None]:
+    """Names that were written to a file, perhaps by somebody who had more members: an `UnknownName` says so."""
+    try:
+        yield
+    except UnknownName as error:
+        raise UnknownName(f"{error}; one of your own is known where {EXTENSIONS} names its Python file") from None
+
+
+class ExtensionError(ValueError):
+    """What went wrong in a file of a user's."""

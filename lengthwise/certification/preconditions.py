@@ -33,7 +33,14 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
             _check_numbers(name, tensor)
     _check_state_dict(model, tensors)
     _check_arithmetic()
-    num_answers = model.last(torch.zeros(1, 1, dtype=torch.int64)).shape[1]
+    num_symbols = len(task.symbols)
+    try:
+        num_answers = model.last(torch.arange(num_symbols)[:, None]).shape[1]
+    except (ValueError, IndexError) as problem:
+        raise ValueError(
+            f"model: expected one that reads the {num_symbols} symbols of {task.name}, got another ({problem}); make "
+            "it for this task"
+        ) from None
     if num_answers != len(task.classes):
         raise ValueError(
             f"model: expected one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "

@@ -1,5 +1,6 @@
 """Verify a certificate as far as that is possible without the model; never imports torch."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,13 @@ class Checked(NamedTuple):
 
     verified: tuple[str, ...]
     taken_on_trust: tuple[str, ...]
+    shown_by_model: tuple[str, ...] = ()
+    """What of the latter the model shows at once, where it is there."""
+
+    def with_model(self, found: Sequence[str]) -> "Checked":
+        """The same where the model is there, and shows what was `found` besides."""
+        taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in self.shown_by_model)
+        return Checked((*found, *self.shown_by_model, *self.verified), taken)
 
 
 def check(certificate: Certificate, proof: Path | None = None) -> Checked:
@@ -42,8 +50,8 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     _check_names(certificate, task)
     _check_level(certificate)
     kind = "rule" if isinstance(task, GridMachine) else "transducer"
-    trusted = [f"the {kind} ({_size(task)}) is that of task {certificate.task['name']}"]
-    verified = []
+    shown = [f"the {kind} ({_size(task)}) is that of task {certificate.task['name']}"]
+    trusted, verified = [*shown], []
     if certificate.reaches("extracted"):
         verified += _check_machine(certificate, task)
         nodes = sum(agreement.num_nodes for agreement in certificate.trace_agreement)
@@ -59,8 +67,9 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         )
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)
-        trusted += ["the model answers as the file says"]
-    return Checked(tuple(verified), tuple(trusted))
+        shown += ["the model answers as the file says"]
+        trusted += shown[1:]
+    return Checked(tuple(verified), tuple(trusted), tuple(shown))
 
 
 def proof_path(certificate: Path) -> Path:

@@ -79,12 +79,12 @@ def _verify(certificate: "Certificate", path: Path, run: Path | None, proof: boo
     from lengthwise.certification.verify import check, proof_path
     from lengthwise.report.tables.certificate import checked_lines
 
-    lines = [*checked_lines(certificate, check(certificate, proof_path(path) if proof else None))]
+    checked = check(certificate, proof_path(path) if proof else None)
     if run is not None:
         from lengthwise.runs.certified import check_is_of
 
-        lines[1:1] = [("verified", sentence) for sentence in check_is_of(certificate, run)]
-    _print(lines)
+        checked = checked.with_model(check_is_of(certificate, run))
+    _print(checked_lines(certificate, checked))
 
 
 def _certify(run: Path, out: Path | None, proof: bool) -> "Certificate":

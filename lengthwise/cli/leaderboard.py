@@ -62,6 +62,10 @@ def leaderboard(
             )
     added = [_with_rate(name, size, runs, console, options) for name in names]
     before = read_records(records) if records.exists() else []
+    if not before:
+        console.print_line(
+            f"no other model is on record in {records}: the page has yours alone; name its folder, --pages"
+        )
     restore(before, runs)
     own, whole = leaderboard_of(added, size), leaderboard_of([*ENTRANTS, *added], size)
     outcomes = run_all(own.specs, own.plans, runs, console, options)

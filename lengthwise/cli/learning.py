@@ -50,7 +50,8 @@ def learn(
             0,
         )
 
-    say(f"{file}: reading, then training small nets for up to {budget:.0f} CPU s", 0)
+    if file.exists():
+        say(f"{file}: reading, then training small nets for up to {budget:.0f} CPU s", 0)
 
     learned = learn_machine(
         file,

@@ -77,6 +77,8 @@ class Experiment(NamedTuple):
 
     def introduction(self, scale: str) -> str:
         """What a page begins with: what came out, where this is known, and what it shows."""
+        if scale == "smoke":
+            return f"{_SMOKE} {self.about}"
         return f"{self.headline} {self.about}" if self.headline and scale == "small" else self.about
 
     @property
@@ -103,6 +105,12 @@ class Experiment(NamedTuple):
                 raise ValueError(f"{axis}: no cell is in {axis} {name!r}{nearest(name, known)} (known: {names})")
             cells = [cell for cell in cells if name is None or getattr(cell, axis) == name]
         return self._replace(cells=cells)
+
+
+_SMOKE = (
+    "A trial at scale `smoke`: one seed, hardly any training, the smallest nets and strings. Its numbers mean nothing, "
+    "and what is said below of seeds, steps and sizes is said of scale `small`."
+)
 
 
 class ScaledSpecs(NamedTuple):

@@ -15,9 +15,14 @@ class Clock:
 
     def __init__(self, before: RunStatus, device: str) -> None:
         earlier = [device_name for device_name in before.device.split(AFTER) if device_name]
+        self._before = before
         self._device = AFTER.join(earlier if earlier[-1:] == [device] else [*earlier, device])
-        self._wall = time.perf_counter() - before.wall_seconds
-        self._cpu = time.process_time() - before.cpu_seconds
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Go on from the earlier status: what was done since was no part of the run."""
+        self._wall = time.perf_counter() - self._before.wall_seconds
+        self._cpu = time.process_time() - self._before.cpu_seconds
 
     @contextmanager
     def stopped(self) -> Iterator[None]:

@@ -155,6 +155,11 @@ class _Work(NamedTuple):
     def way_on(self) -> str:
         return f"`lengthwise resume {self.folder.path}` goes on"
 
+    @property
+    def was_over(self) -> bool:
+        """Whether all training was done before this process began, and saved."""
+        return _earlier_status(self.folder).status in ("trained", "reached", "out of budget")
+
 
 class _Trained(NamedTuple):
     """What came of training, all of which is saved."""
@@ -177,7 +182,7 @@ def _pursue(work: _Work, until: Until) -> _Trained:
     contracted; where that is the goal, it is not. What an attempt does, and whether it reaches the goal, depends on its
     steps alone; the CPU seconds so far decide only whether another one begins.
     """
-    course = _earlier_course(work)
+    course, was_over = _earlier_course(work), work.was_over
     while True:
         number = len(course.over)
         attempt, changes = work.spec.attempt(number), until.models[number % len(until.models)]
@@ -202,6 +207,9 @@ def _pursue(work: _Work, until: Until) -> _Trained:
             is_solved=is_solved,
             level=certificate and certificate.level,
         )
+        if was_over:  # the last attempt was certified again
+            work.clock.rewind()
+            was_over = False
         course = Course((*course.over, over))
         is_reached = until.is_reached_by(over)
         is_last = is_reached or work.clock.status("", 0).cpu_seconds >= until.budget
@@ -239,7 +247,7 @@ def _train(state: TrainingState, work: _Work, course: Course) -> RunStatus:
     """Train from the checkpoint, or from the start; the status of the trained run, all of which is saved."""
     spec, folder = work.spec.attempt(len(course.over)), work.folder
     _go_on(state, work, course)
-    saved = state.step
+    saved, was_over = state.step, work.was_over
     try:
         with folder.metrics.appending() as metrics, folder.probes.appending() as probes:
             record = _Record(state, work, course, metrics, probes)
@@ -256,6 +264,8 @@ def _train(state: TrainingState, work: _Work, course: Course) -> RunStatus:
                 if work.where.ranks.any(bool(stop)):
                     record.save("interrupted")
                     raise Interrupted(f"{stop or 'stopped'} at step {step.step} of {spec.recipe.steps}; {work.way_on}")
+            if was_over and state.step == saved:
+                work.clock.rewind()
             return record.save("trained")
     except Diverged as error:
         folder.write_status(work.clock.status("diverged", course.steps + state.step, str(error)))

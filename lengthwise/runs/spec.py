@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
 from lengthwise.presets.base import PRESETS, Preset, Pursuit
-from lengthwise.registry import nearest
+from lengthwise.registry import names_of_files, nearest
 from lengthwise.runs.until import BUDGET, Goal, Until, check_reachable, parse_goal
 from lengthwise.tasks.base import TASKS, SymbolTask, Task, VectorTask
 from lengthwise.training.batches import training_lengths
@@ -198,7 +198,8 @@ def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
     sections = {section: dict(settings[section]) for section in SECTIONS}
     for name, field in Recipe.model_fields.items():  # what is left out has its default, and not that of a preset
         sections["train"].setdefault(name, field.get_default())
-    spec = make_spec(sections["task"].pop("name"), sections["model"].pop("name"), sections, seed=settings["seed"])
+    with names_of_files():
+        spec = make_spec(sections["task"].pop("name"), sections["model"].pop("name"), sections, seed=settings["seed"])
     if "until" in settings:
         spec = spec._replace(until=validated(Until, settings["until"], path="until"))
     if "other_tasks" in settings:

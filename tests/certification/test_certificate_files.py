@@ -18,6 +18,7 @@ from table_model import table_model, with_separate_leaves
 from lengthwise.automata.tree_machine import tree_machine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.certification.verify import check
 from lengthwise.tasks import make_task
 
 Content = dict[str, Any]
@@ -74,6 +75,18 @@ def verdict(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple
         assert captured.err.startswith("lengthwise: ")
         assert len(captured.err.splitlines()) == 1, captured.err
     return code, captured.out + captured.err
+
+
+def test_what_the_model_shows_is_no_longer_taken_from_the_file(contents) -> None:
+    for level in ("refuted", "proved"):
+        checked = check(Certificate.from_text(text_of(contents[level])))
+        task, *others = checked.taken_on_trust
+        assert "is that of task" in task
+        again = checked.with_model(["found again"])
+        assert again.verified[:2] == ("found again", task)
+        if level == "refuted":
+            assert again.verified[2] == "the model answers as the file says"
+        assert again.taken_on_trust == (() if level == "refuted" else tuple(others))
 
 
 @pytest.mark.parametrize("level", ["refuted", "tested", "extracted", "bounded", "proved"])

@@ -61,6 +61,21 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     assert [result.spec["model"]["name"] for result in results] == [name] * 2
     assert float(lines[0]["mean"]) == pytest.approx(results[0].dense.mean(), abs=1e-6)
     assert [line[results[0].certificate.level] for line in lines[:1]] == ["1"]
+    del MODELS._members[name]  # as another user has it, who adds another one
+    monkeypatch.setenv(EXTENSIONS, "")
+    other = mine.with_name(f"other_{mine.name}")
+    other.write_text(mine.read_text().replace("my-", "other-"))
+    try:
+        assert exit_code("leaderboard", "--model", str(other), *own) == 0
+    finally:
+        MODELS._members.pop(name.replace("my-", "other-"), None)
+    assert "is on record" not in capsys.readouterr().out
+    kept = read_records(tmp_path / "pages/records/leaderboard-smoke.jsonl.gz")
+    assert {result.run_id for result in results} < {result.run_id for result in kept}
+    assert len(kept) == 4
+    assert exit_code("evaluate", str(tmp_path / "runs" / results[0].run_id), "--lengths", "3") == 2
+    assert f"unknown model '{name}'" in (error := capsys.readouterr().err)
+    assert "one of your own is known where LENGTHWISE_EXTENSIONS names its Python file" in error
 
 
 def test_what_cannot_join_is_one_sentence(tmp_path: Path, monkeypatch, capsys) -> None:
@@ -91,6 +106,10 @@ def test_files_of_users_are_loaded_once_and_fail_in_a_sentence(tmp_path: Path, m
     for _ in range(2):
         with pytest.raises(ValueError, match=r"broken.py: ZeroDivisionError: division by zero"):
             load_extensions()
+    first = tmp_path / "first.py"
+    first.write_text(f"from lengthwise.registry import load_extensions\nload_extensions([{str(broken)!r}])\n")
+    with pytest.raises(ValueError, match=r"^\S+broken.py: ZeroDivisionError: division by zero"):
+        load_extensions([str(first)])
 
 
 def test_a_file_named_as_another_module_is_its_own(tmp_path: Path, monkeypatch) -> None:

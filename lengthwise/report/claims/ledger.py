@@ -144,7 +144,7 @@ class Ledger:
         errors = experiment.scored == "error"
         sign = (1 if effect.better == effect.first else -1) * (-1 if errors else 1)
         low, high = signed(line.low, errors), signed(line.high, errors)
-        unit = "" if errors else " points"
+        unit = " in error" if errors else " points"
         text = f"{signed(line.mean, errors)}{unit} ({low} to {high}; p {line.corrected:.2g} by Holm)"
         return Evaluated(effect_verdict(line.mean, line.corrected, sign=sign, smaller=smaller), text)
 
@@ -170,7 +170,14 @@ class Ledger:
             return Evaluated("not run")
         low, high = (signed(limit, errors=False) for limit in mean_interval(gaps))
         text = f"{signed(fmean(gaps), errors=False)} points over {len(gaps)} rows ({low} to {high})"
-        return Evaluated(effect_verdict(fmean(gaps), difference_from_zero(gaps), sign=1, smaller=smaller), text)
+        verdict = effect_verdict(fmean(gaps), difference_from_zero(gaps), sign=1, smaller=smaller)
+        first_steps, second_steps = (
+            max(spec.recipe.steps for spec in experiment.select(column=name).specs)
+            for name in (rows.first, rows.second)
+        )
+        if verdict == "reproduced" and second_steps < first_steps:
+            return Evaluated("not decided", f"{text}, after {first_steps:,} steps against {second_steps:,}")
+        return Evaluated(verdict, text)
 
     def _scores(self, evidence: Contrast | Rows, row: str, column: str) -> list[float]:
         """The mean accuracy of each recorded run of a cell."""

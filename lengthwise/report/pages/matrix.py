@@ -35,8 +35,9 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         *table_paragraphs(column_table(experiment, entries).without_empty()),
         "*mean*: over cells; compare models only where *cells*, those of which all runs are finished, are all. "
         f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
-        f"*solved*: runs without an error at {lengths}. *proved*, *refuted*: runs with such a certificate; *error*: "
-        "the symbols of the shortest strings known to be answered wrongly, the median of nets and their range.",
+        f"*solved*: runs without an error at {lengths}. *proved*, *extracted*, *refuted*: runs with such a "
+        "certificate; *error*: the symbols of the shortest strings known to be answered wrongly, the median of nets "
+        "and their range.",
         *(["## Published numbers next to ours", *table_paragraphs(published)] if published.lines else []),
     ]
     if lacking := missing(experiment, outcomes):

@@ -128,9 +128,19 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
 
 
 def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
-    """A line for each run without a result, with the reason; whether there was any."""
+    """A line for each run without a result, with the reason; whether there was any.
+
+    Of more than `MAX_ROWS` that are not run yet, one line says how many.
+    """
     failed = [outcome for outcome in outcomes if outcome.result is None]
+    lacking = [outcome for outcome in failed if outcome.reason == NOT_RUN]
+    if len(lacking) > MAX_ROWS:
+        console.print(
+            f"{len(lacking):,} runs: {NOT_RUN}, the first {lacking[0].spec.id}", highlight=False, soft_wrap=True
+        )
     for outcome in failed:
+        if len(lacking) > MAX_ROWS and outcome.reason == NOT_RUN:
+            continue
         begin = "" if outcome.reason == NOT_RUN else "failed: "
         console.print(f"{begin}{outcome.spec.id}: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
     return bool(failed)

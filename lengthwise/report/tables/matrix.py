@@ -82,7 +82,7 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
     return entries
 
 
-_SCORES = ("mean", "fits", "solved", "proved", "refuted", "error", "cells")
+_SCORES = ("mean", "fits", "solved", "proved", "extracted", "refuted", "error", "cells")
 
 
 def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
@@ -112,7 +112,7 @@ def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
     counts = (
         sum(entry.fits for entry in own),
         sum(entry.solved for entry in own),
-        *(sum(entry.levels[level] for entry in own) for level in ("proved", "refuted")),
+        *(sum(entry.levels[level] for entry in own) for level in ("proved", "extracted", "refuted")),
     )
     complete = sum(entry.is_complete for entry in own)
     mean = percent(sum(entry.mean for entry in own) / len(own))
