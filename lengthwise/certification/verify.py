@@ -25,13 +25,13 @@ class Checked(NamedTuple):
 
     verified: tuple[str, ...]
     taken_on_trust: tuple[str, ...]
-    shown_by_model: tuple[str, ...] = ()
+    of_model: tuple[str, ...] = ()
     """What of the latter the model shows at once, where it is there."""
 
-    def with_model(self, found: Sequence[str]) -> "Checked":
-        """The same where the model is there, and shows what was `found` besides."""
-        taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in self.shown_by_model)
-        return Checked((*found, *self.shown_by_model, *self.verified), taken)
+    def with_model(self, again: Sequence[str]) -> "Checked":
+        """The same where the model is there, and says `again` what else holds."""
+        taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in self.of_model)
+        return Checked((*again, *self.of_model, *self.verified), taken)
 
 
 def check(certificate: Certificate, proof: Path | None = None) -> Checked:
@@ -50,8 +50,8 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     _check_names(certificate, task)
     _check_level(certificate)
     kind = "rule" if isinstance(task, GridMachine) else "transducer"
-    shown = [f"the {kind} ({_size(task)}) is that of task {certificate.task['name']}"]
-    trusted, verified = [*shown], []
+    by_model = [f"the {kind} ({_size(task)}) is that of task {certificate.task['name']}"]
+    trusted, verified = [*by_model], []
     if certificate.reaches("extracted"):
         verified += _check_machine(certificate, task)
         nodes = sum(agreement.num_nodes for agreement in certificate.trace_agreement)
@@ -67,9 +67,9 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         )
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)
-        shown += ["the model answers as the file says"]
-        trusted += shown[1:]
-    return Checked(tuple(verified), tuple(trusted), tuple(shown))
+        by_model += ["the model answers as the file says"]
+        trusted += by_model[1:]
+    return Checked(tuple(verified), tuple(trusted), tuple(by_model))
 
 
 def proof_path(certificate: Path) -> Path:

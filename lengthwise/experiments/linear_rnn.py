@@ -194,11 +194,7 @@ def sensitivity(scale: Scale = "small") -> Experiment:
             "are 64 / S blocks; *code*: columns less their mean, blocks divided by their largest column; *paper*: the "
             "column norm of eq. (6), in the code's layer."
         ),
-        notes=(
-            "The nets of S=8, p=1.2 are those of `linear-rnn/table-2`, *Ours* and *clamped columns*, trained at an "
-            "earlier commit: rounding was another, and after 2,000 steps so are their scores. What differs between the "
-            "two pages in these rows is what a change of rounding does.",
-        ),
+        notes=("The nets of S=8, p=1.2 are those of `linear-rnn/table-2`, *Ours* and *clamped columns*.",),
         cells=cells,
         plan=_plan(scale),
         best_test=True,
