@@ -128,7 +128,6 @@ def test_what_a_page_says_first_of_a_table_is_what_its_claims_say() -> None:
     assert "not decided for the Transformer" in headline["regular-gpt/table-2"]
     assert "Nor are the others decided at this size, among them modular arithmetic" in headline["regular-gpt/table-1"]
     lead = line_of(Rows("regular-gpt/table-1", "C=2", "Transformer"))
-    assert lead.verdict == "reproduced"
     points, rows, low, high, first, second = re.findall(r"[\d.,]*\d", lead.ours)
     assert (
         f"by {points} points over {rows} rows ({low} to {high}), which does not decide"
