@@ -32,7 +32,10 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
     """
     path = out or certificate_file(folder)
     stored = load_stored(folder)
-    return write_certificate(stored.model, stored.task, path, **{stored.kind: stored.name}), path
+    about = {stored.kind: stored.name}
+    if stored.run is not None and not stored.run.is_trained:
+        about["weights"] = f"{stored.run.steps_text}, before training was over"
+    return write_certificate(stored.model, stored.task, path, **about), path
 
 
 def certify_against(folder: Path, source: str, out: Path | None = None) -> Certificate:

@@ -16,7 +16,7 @@ from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy,
 from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
-from lengthwise.runs.folder import RunFolder, RunResult, RunStatus, takes_probes, versions
+from lengthwise.runs.folder import ENDINGS, RunFolder, RunResult, RunStatus, takes_probes, versions
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.placement import Placement, check_ranks_of
 from lengthwise.runs.signals import StopRequested
@@ -158,7 +158,7 @@ class _Work(NamedTuple):
     @property
     def was_over(self) -> bool:
         """Whether all training was done before this process began, and saved."""
-        return _earlier_status(self.folder).status in ("trained", "reached", "out of budget")
+        return _earlier_status(self.folder).status in ("trained", *ENDINGS)
 
 
 class _Trained(NamedTuple):

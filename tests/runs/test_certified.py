@@ -13,9 +13,12 @@ from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.examination import weights_digest
 from lengthwise.constructions import construct
+from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models import make_model
 from lengthwise.runs.certified import check_is_of
 from lengthwise.runs.compiled import load_compiled, save_compiled
+from lengthwise.runs.execute import Interrupted, execute
+from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.validation import dump_named
 
@@ -54,6 +57,18 @@ def test_a_certificate_is_checked_against_the_weights_it_is_about(folders: list[
         assert text == (
             f"lengthwise: {other}: expected the weights of the certificate, got another; certify {other} again\n"
         )
+
+
+def test_a_certificate_of_an_interrupted_run_names_its_step(tmp_path: Path, capsys) -> None:
+    settings = {"model": {"d_model": 8}, "train": {"steps": 9, "batch_size": 4, "max_length": 8}}
+    spec = make_spec("parity", "gru", settings)
+    with pytest.raises(Interrupted):
+        execute(spec, tmp_path, EvaluationPlan(dense=(9, 9)), stop_requested=lambda: True)
+    _, text = verdict(capsys, str(tmp_path / spec.id))
+    assert "\nweights: after step 1 of 9, before training was over\n" in text
+    execute(spec, tmp_path, EvaluationPlan(dense=(9, 9)))
+    _, text = verdict(capsys, str(tmp_path / spec.id))
+    assert "weights: " not in text
 
 
 def certificate_of(folder: Path, **changes: object) -> Certificate:

@@ -12,6 +12,8 @@ MAX_QUOTED_LENGTH = 60
 def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
     """What a certificate says, as (name, sentence)."""
     yield certificate.level, certificate.claim
+    if (weights := certificate.versions.get("weights")) is not None:
+        yield "weights", weights
     if certificate.level in ("tested", "extracted"):
         yield "not higher, because", certificate.reason
     if counterexample := certificate.counterexample:
