@@ -60,13 +60,13 @@ def test_a_certificate_is_checked_against_the_weights_it_is_about(folders: list[
 
 
 def test_a_certificate_of_an_interrupted_run_names_its_step(tmp_path: Path, capsys) -> None:
-    settings = {"model": {"d_model": 8}, "train": {"steps": 9, "batch_size": 4, "max_length": 8}}
+    settings = {"model": {"d_model": 8}, "train": {"steps": 9, "batch_size": 4, "min_length": 1, "max_length": 8}}
     spec = make_spec("parity", "gru", settings)
     with pytest.raises(Interrupted):
-        execute(spec, tmp_path, EvaluationPlan(dense=(9, 9)), stop_requested=lambda: True)
+        execute(spec, tmp_path, EvaluationPlan(dense=(9, 9), long=(), structured=()), stop_requested=lambda: True)
     _, text = verdict(capsys, str(tmp_path / spec.id))
     assert "\nweights: after step 1 of 9, before training was over\n" in text
-    execute(spec, tmp_path, EvaluationPlan(dense=(9, 9)))
+    execute(spec, tmp_path, EvaluationPlan(dense=(9, 9), long=(), structured=()))
     _, text = verdict(capsys, str(tmp_path / spec.id))
     assert "weights: " not in text
 
