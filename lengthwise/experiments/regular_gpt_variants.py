@@ -15,12 +15,12 @@ LAYERS: Mapping[str, str] = MappingProxyType({"code": "the code's", "paper": "GP
 
 @EXPERIMENTS.register("regular-gpt/variants")
 def variants(scale: Scale = "small") -> Experiment:
-    """The published code's layer, GPT-2's as the paper has it, and ours; one or two a level; preset `chi2023`."""
+    """The published code's layer, one or two a level, GPT-2's as the paper has it, and ours; preset `chi2023`."""
     cells = []
     for language in LANGUAGES:
         if language.row in ROWS:
             for variant, whose in LAYERS.items():
-                for thickness in (1, 2):
+                for thickness in (1, 2) if variant == "code" else (1,):
                     model = {"chunk_size": 2, "variant": variant, "thickness": thickness}
                     specs = specs_at_rates(
                         scale, language.task, "regular-gpt", {"task": language.fields, "model": model}
@@ -33,7 +33,7 @@ def variants(scale: Scale = "small") -> Experiment:
         about=(
             "Preset `chi2023` and C=2, as in `regular-gpt/table-1`, with the layer of the published code (normalized "
             "after its sums), with GPT-2's, of which the paper speaks (section 3), and with ours; K=1, which the paper "
-            "takes for regular languages, and K=2 layers a level (section 3.2)."
+            "takes for regular languages, and of the code's layer K=2 a level (section 3.2)."
         ),
         notes=(
             "Scale `small`: D=64, 5,000 steps, one seed at each of three rates: 1e-4, 3e-4 and 5e-4.",
