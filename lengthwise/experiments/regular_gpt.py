@@ -54,6 +54,11 @@ def codebook(scale: Scale = "small") -> Experiment:
     specs = ScaledSpecs(scale, seeds=SEEDS[:3], model="codebook-gpt", until="extracted", budget=1_200)
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
+        headline=(
+            "All 51 nets end right at every length measured: 46 are `proved` and five `extracted`, 36 of them by their "
+            "first attempt. Of the 28 attempts that were given up 27 were by their training loss, one by its "
+            "certificate."
+        ),
         about=(
             "Model `codebook-gpt`, preset `fast`, three seeds, and five of Tomita 2, 3 and 6; all else as in "
             "`regular-gpt/ours`, but for what begins a net again: its merges end as a finite table, whose entries a "
