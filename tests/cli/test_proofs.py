@@ -49,12 +49,12 @@ def test_what_was_written_is_checked(folder: Path, capsys) -> None:
     assert named in out
     code, again, _ = verdict(capsys, str(folder), "--check", str(path), "--proof")
     assert code == 0
-    shown = "the transducer (2 states) is that of task parity"
-    assert f"taken from the file: {shown}" in out
-    assert f"taken from the file: {shown}" not in again
-    assert {line.replace(f"taken from the file: {shown}", f"verified: {shown}") for line in out.splitlines()} <= set(
-        again.splitlines()
-    )
+    sentence = "the transducer (2 states) is that of task parity"
+    assert f"taken from the file: {sentence}" in out
+    assert f"taken from the file: {sentence}" not in again
+    assert {
+        line.replace(f"taken from the file: {sentence}", f"verified: {sentence}") for line in out.splitlines()
+    } <= set(again.splitlines())
 
 
 def test_checking_a_proof_needs_no_torch(folder: Path) -> None:
