@@ -33,6 +33,8 @@ LONG = {
     "tests/test_examples.py::test_python_of_a_page_runs_from_top_to_bottom": "trains and certifies several nets",
     "tests/test_examples.py::test_benchmarks_run": "compares forms at the lengths where they differ in speed",
     "tests/training/test_training.py::test_consistency_brings_the_states_of_one_string_together": "trains four nets",
+    "tests/cli/test_proofs.py::test_what_was_written_is_checked": "certifies a net, and proves it twice",
+    "tests/cli/test_leaderboard.py::test_a_model_of_ones_own_joins_those_on_record": "trains eight nets",
     "tests/cli/test_cli.py::test_demo_at_smoke_scale": "trains, measures and certifies six nets",
     "tests/certification/test_grids.py::test_no_net_with_a_wrong_cell_that_matters_is_certified": "certifies 16 nets",
     "tests/automata/test_grid_machine.py::test_every_single_wrong_entry_that_matters_is_found": "compares 150 rules",

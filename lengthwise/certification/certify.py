@@ -81,14 +81,13 @@ def _certify(examination: Examination, seed: int) -> Certificate:
     if wrong is None:
         wrong = error_of_prefixes(model, task, strings)
     reasons = []
-    staged = None if reader is None else drawn.stages(strings, reader)
-    for radius in reader.radii(strings[0].subsample) if reader is not None else ():
-        assert reader is not None
-        assert staged is not None
-        try:
-            return _attempt(examination, reader, radius, staged, is_right=wrong is None)
-        except (ValueError, Diverged) as problem:  # no machine, too many classes or merges, or an overflow
-            reasons.append(f"with radius {radius:.3g}: {problem}")
+    if reader is not None:
+        staged = drawn.stages(strings, reader)
+        for radius in reader.radii(strings[0].subsample):
+            try:
+                return _attempt(examination, reader, radius, staged, is_right=wrong is None)
+            except (ValueError, Diverged) as problem:  # no machine, too many classes or merges, or an overflow
+                reasons.append(f"with radius {radius:.3g}: {problem}")
     if wrong is not None:
         max_pairs = MAX_PAIRS_READ if reader is None else None
         return examination.refuted(shrunk_error(model, task, wrong, max_pairs=max_pairs), "as found")

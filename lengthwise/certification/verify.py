@@ -50,8 +50,8 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     _check_names(certificate, task)
     _check_level(certificate)
     kind = "rule" if isinstance(task, GridMachine) else "transducer"
-    by_model = [f"the {kind} ({_size(task)}) is that of task {certificate.task['name']}"]
-    trusted, verified = [*by_model], []
+    of_model = [f"the {kind} ({_size(task)}) is that of task {certificate.task['name']}"]
+    trusted, verified = [*of_model], []
     if certificate.reaches("extracted"):
         verified += _check_machine(certificate, task)
         nodes = sum(agreement.num_nodes for agreement in certificate.trace_agreement)
@@ -67,9 +67,9 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         )
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)
-        by_model += ["the model answers as the file says"]
-        trusted += by_model[1:]
-    return Checked(tuple(verified), tuple(trusted), tuple(by_model))
+        of_model += ["the model answers as the file says"]
+        trusted += of_model[1:]
+    return Checked(tuple(verified), tuple(trusted), tuple(of_model))
 
 
 def proof_path(certificate: Path) -> Path:

@@ -109,7 +109,7 @@ class Experiment(NamedTuple):
 
 _SMOKE = (
     "A trial at scale `smoke`: one seed, hardly any training, the smallest nets and strings. Its numbers mean nothing, "
-    "and what is said below of seeds, steps and sizes is said of scale `small`."
+    "and the seeds, steps and sizes below are those of scale `small`."
 )
 
 

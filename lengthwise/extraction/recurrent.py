@@ -18,9 +18,6 @@ MAX_ELEMENTS_PER_CHUNK = 1 << 26
 
 MAX_STATES_PER_CHUNK = 1 << 14
 
-MAX_ELEMENTS_AT_ONCE = 1 << 25
-"""128 MB in float32: 25 strings of 500 symbols with states of 2,600 numbers."""
-
 
 @torch.no_grad()
 def extract_recurrent(
@@ -66,10 +63,8 @@ def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
 
 
 @torch.no_grad()
-def states_at_once(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"] | None:
-    """The states at all positions of strings; None where they have more than `MAX_ELEMENTS_AT_ONCE` numbers."""
-    if strings.numel() * model.initial_state(1).numel() > MAX_ELEMENTS_AT_ONCE:
-        return None
+def all_states(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+    """The states at all positions of strings, in one tensor."""
     first, length = model.initial_state(len(strings)), strings.shape[1]
     states, start = first.new_empty(len(strings), length, first.shape[1]), 0
     for part in model.states(strings):

@@ -16,7 +16,7 @@ from lengthwise.devices import Precision, computing_in, device_of
 from lengthwise.models.capabilities import AcceptsVectors, check_symbols
 from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
-from lengthwise.registry import Registry
+from lengthwise.registry import Registry, is_of_package
 from lengthwise.validation import validated
 
 Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
@@ -257,9 +257,8 @@ def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> Sequenc
 @lru_cache(maxsize=1024)
 def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceModel:
     made: SequenceModel = object.__new__(model)
-    is_ours = model.reset_parameters.__module__.startswith("lengthwise.")
     with torch.device("meta"), _NothingDrawn():
-        if is_ours:  # they draw numbers and do nothing else; what others do may matter
+        if is_of_package(model.reset_parameters):  # they draw numbers and do nothing else; what others do may matter
             made.__dict__["reset_parameters"] = lambda generator: None
         made.__init__(config, **sizes)  # type: ignore[misc]
     made.__dict__.pop("reset_parameters", None)

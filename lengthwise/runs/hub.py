@@ -12,7 +12,7 @@ from lengthwise.certification.examination import weights_digest
 from lengthwise.files import read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS, SequenceModel, build_model
 from lengthwise.models.wrapped import WrappedRNN
-from lengthwise.registry import names_of_files
+from lengthwise.registry import UnknownName, names_of_files
 from lengthwise.runs.described import net_of_parts, parts_of
 from lengthwise.runs.folder import versions
 from lengthwise.tasks.base import Task, make_task
@@ -93,9 +93,10 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
     name, settings = _named(config.task)
     with names_of_files():
         task = make_task(name, **settings)
-        kind = None if config.model.get("name") == WrappedRNN.name else MODELS[str(config.model.get("name"))]
     try:
-        model = _model(config, task, weights, kind)
+        model = _model(config, task, weights)
+    except UnknownName:
+        raise
     except (RuntimeError, KeyError) as problem:
         raise ValueError(
             f"{folder / WEIGHTS}: expected the weights of {folder / CONFIG}, got others "
@@ -106,12 +107,12 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
     return model.eval(), task, config
 
 
-def _model(
-    config: HubConfig, task: Task, weights: dict[str, Tensor], kind: type[SequenceModel] | None
-) -> SequenceModel:
+def _model(config: HubConfig, task: Task, weights: dict[str, Tensor]) -> SequenceModel:
     name, settings = _named(config.model)
-    if kind is None:
+    if name == WrappedRNN.name:
         return net_of_parts(weights, config.nonlinearity)
+    with names_of_files():
+        kind = MODELS[name]
     model = build_model(name, validated(kind.Config, settings, path="model"), task, seed=0)  # type: ignore[arg-type]
     model.load_state_dict(weights)
     dtype = next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), None)

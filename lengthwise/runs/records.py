@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import MODELS
+from lengthwise.registry import UnknownName, is_of_package
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.runs.spec import RunSpec, spec_from_json
-from lengthwise.tasks.base import TASKS
 
 
 def write_records(path: Path, results: Iterable[RunResult]) -> None:
@@ -54,27 +54,23 @@ def with_earlier(
     """
     by_id = {result.run_id: result for result in (*earlier, *results)}
     ids = [spec.id for spec in specs if spec.id in by_id]
-    others = [run_id for run_id in by_id.keys() - set(ids) if not is_of_package(by_id[run_id])]
+    models = {run_id: MODELS.get(by_id[run_id].spec["model"]["name"]) for run_id in by_id.keys() - set(ids)}
+    others = [run_id for run_id, model in models.items() if model is None or not is_of_package(model)]
     return [by_id[run_id] for run_id in (*ids, *sorted(others))]
-
-
-def is_of_package(result: RunResult) -> bool:
-    """Whether the package itself has the model of a result, and no file of a user's."""
-    name = result.spec["model"]["name"]
-    return name in MODELS and MODELS[name].__module__.startswith("lengthwise.")
 
 
 def restore(results: Iterable[RunResult], root: Path) -> int:
     """Make a run folder with the result, but no weights, of each run that has none below `root`; return how many.
 
     A result whose settings would get another id today is left out: it is no result of what would be run now. So is one
-    of a model that is not known here.
+    of a model or task that is not known here.
     """
     count = 0
     for result in results:
-        if result.spec["model"]["name"] not in MODELS or result.spec["task"]["name"] not in TASKS:
+        try:
+            folder, spec = RunFolder(root / result.run_id), spec_from_json(result.spec)
+        except UnknownName:
             continue
-        folder, spec = RunFolder(root / result.run_id), spec_from_json(result.spec)
         if spec.id == result.run_id and not folder.path.exists():
             folder.create(spec)
             folder.write_result(result)

@@ -82,8 +82,8 @@ def test_what_the_model_shows_is_no_longer_taken_from_the_file(contents) -> None
         checked = check(Certificate.from_text(text_of(contents[level])))
         task, *others = checked.taken_on_trust
         assert "is that of task" in task
-        again = checked.with_model(["found again"])
-        assert again.verified[:2] == ("found again", task)
+        again = checked.with_model(["proved again"])
+        assert again.verified[:2] == ("proved again", task)
         if level == "refuted":
             assert again.verified[2] == "the model answers as the file says"
         assert again.taken_on_trust == (() if level == "refuted" else tuple(others))

@@ -4,11 +4,12 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, radii_of
-from lengthwise.extraction.recurrent import compare_recurrent_traces, extract_recurrent, states_at_once
+from lengthwise.extraction.recurrent import all_states, compare_recurrent_traces, extract_recurrent
 from lengthwise.models.base import RecurrentModel, SequenceModel
 
-MAX_KEPT_POSITIONS = 1 << 14
-"""States at no more positions are kept for the next extraction, if they are small, too; others are computed again."""
+MAX_KEPT_POSITIONS, MAX_KEPT_ELEMENTS = 1 << 14, 1 << 25
+"""States are kept for the next extraction where they are at no more positions and have no more numbers (128 MB in
+float32); others are computed again."""
 
 
 class RecurrentTraces(Traces):
@@ -20,8 +21,12 @@ class RecurrentTraces(Traces):
         self._kept: Float[Tensor, "B T D"] | None = None
 
     def compare(self, extraction: Extraction) -> TraceCount:
-        if self._kept is None and self.strings.numel() <= MAX_KEPT_POSITIONS:
-            self._kept = states_at_once(self.model, self.strings)
+        positions = self.strings.numel()
+        is_small = positions <= MAX_KEPT_POSITIONS and (
+            positions * self.model.initial_state(1).numel() <= MAX_KEPT_ELEMENTS
+        )
+        if self._kept is None and is_small:
+            self._kept = all_states(self.model, self.strings)
         return compare_recurrent_traces(self.model, extraction, self.strings, self._kept)
 
 

@@ -157,7 +157,8 @@ class Ledger:
         cell = self._cell(contrast, contrast.row, contrast.first)[1]
         chance = _as_share((self._figures(contrast, cell, ("chance",)) or ["0 %"])[0])
         text = " against ".join(percent(fmean(of_column)) for of_column in scores)
-        return Evaluated(contrast_verdict(*scores, chance=chance, smaller=smaller), text, published)
+        evaluated = Evaluated(contrast_verdict(*scores, chance=chance, smaller=smaller), text, published)
+        return _by_equal_steps(evaluated, _experiment(contrast.experiment, contrast.scale), contrast, contrast.row)
 
     def _rows(self, rows: Rows, smaller: bool) -> Evaluated:
         experiment = _experiment(rows.experiment, rows.scale)
@@ -171,13 +172,7 @@ class Ledger:
         low, high = (signed(limit, errors=False) for limit in mean_interval(gaps))
         text = f"{signed(fmean(gaps), errors=False)} points over {len(gaps)} rows ({low} to {high})"
         verdict = effect_verdict(fmean(gaps), difference_from_zero(gaps), sign=1, smaller=smaller)
-        first_steps, second_steps = (
-            max(spec.recipe.steps for spec in experiment.select(column=name).specs)
-            for name in (rows.first, rows.second)
-        )
-        if verdict == "reproduced" and second_steps < first_steps:
-            return Evaluated("not decided", f"{text}, after {first_steps:,} steps against {second_steps:,}")
-        return Evaluated(verdict, text)
+        return _by_equal_steps(Evaluated(verdict, text), experiment, rows)
 
     def _scores(self, evidence: Contrast | Rows, row: str, column: str) -> list[float]:
         """The mean accuracy of each recorded run of a cell."""
@@ -220,6 +215,19 @@ class Ledger:
     def _check_page(self, page: str) -> None:
         if not (self.docs / page).is_file():
             raise ValueError(f"{page}: expected a page below {self.docs}, got none; name another page")
+
+
+def _by_equal_steps(
+    evaluated: Evaluated, experiment: Experiment, columns: Contrast | Rows, row: str | None = None
+) -> Evaluated:
+    """The same, but nothing is decided where the second column is behind after fewer steps."""
+    first, second = (
+        max(spec.recipe.steps for spec in experiment.select(row, name).specs)
+        for name in (columns.first, columns.second)
+    )
+    if evaluated.verdict != "reproduced" or second >= first:
+        return evaluated
+    return evaluated._replace(verdict="not decided", ours=f"{evaluated.ours}, after {first:,} steps against {second:,}")
 
 
 @cache

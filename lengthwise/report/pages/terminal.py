@@ -132,15 +132,13 @@ def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
 
     Of more than `MAX_ROWS` that are not run yet, one line says how many.
     """
-    failed = [outcome for outcome in outcomes if outcome.result is None]
+    lines = failed = [outcome for outcome in outcomes if outcome.result is None]
     lacking = [outcome for outcome in failed if outcome.reason == NOT_RUN]
     if len(lacking) > MAX_ROWS:
-        console.print(
-            f"{len(lacking):,} runs: {NOT_RUN}, the first {lacking[0].spec.id}", highlight=False, soft_wrap=True
-        )
-    for outcome in failed:
-        if len(lacking) > MAX_ROWS and outcome.reason == NOT_RUN:
-            continue
+        first = f"{len(lacking):,} runs: {NOT_RUN}, the first {lacking[0].spec.id}"
+        console.print(first, highlight=False, soft_wrap=True, markup=False)
+        lines = [outcome for outcome in failed if outcome.reason != NOT_RUN]
+    for outcome in lines:
         begin = "" if outcome.reason == NOT_RUN else "failed: "
         console.print(f"{begin}{outcome.spec.id}: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
     return bool(failed)

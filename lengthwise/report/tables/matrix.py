@@ -82,7 +82,8 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
     return entries
 
 
-_SCORES = ("mean", "fits", "solved", "proved", "extracted", "refuted", "error", "cells")
+_COUNTED = ("proved", "extracted", "refuted")
+_SCORES = ("mean", "fits", "solved", *_COUNTED, "error", "cells")
 
 
 def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
@@ -112,7 +113,7 @@ def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
     counts = (
         sum(entry.fits for entry in own),
         sum(entry.solved for entry in own),
-        *(sum(entry.levels[level] for entry in own) for level in ("proved", "extracted", "refuted")),
+        *(sum(entry.levels[level] for entry in own) for level in _COUNTED),
     )
     complete = sum(entry.is_complete for entry in own)
     mean = percent(sum(entry.mean for entry in own) / len(own))
