@@ -15,7 +15,8 @@ RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 MEAN_LENGTH = 20
 """Of a training string: lengths are short ones at first and long ones in the end."""
 
-SUPERVISIONS: Mapping[str, str] = {"last answer": "last", "all prefixes": "prefix"}
+LAST = "last answer"
+SUPERVISIONS: Mapping[str, str] = {LAST: "last", "all prefixes": "prefix"}
 
 
 class Entrant(NamedTuple):
@@ -137,19 +138,15 @@ _ABOUT_RUNS = (
 )
 
 
-def entrant_cells(entrant: Entrant, scale: Scale) -> list[Cell]:
-    """All cells of a column, both supervisions."""
-    return [
-        Cell(
-            language.row,
-            entrant.column,
-            specs_of(entrant, language, supervision, scale, SEEDS),
-            published=PUBLISHED.get((language.row, entrant.column), "") if supervision == "last" else "",
-            part=part,
-        )
-        for part, supervision in SUPERVISIONS.items()
-        for language in ROWS
-    ]
+def entrant_cell(entrant: Entrant, language: Language, part: str, scale: Scale) -> Cell:
+    """One cell: a model's runs on a task, by one supervision."""
+    return Cell(
+        language.row,
+        entrant.column,
+        specs_of(entrant, language, SUPERVISIONS[part], scale, SEEDS),
+        published=PUBLISHED.get((language.row, entrant.column), "") if part == LAST else "",
+        part=part,
+    )
 
 
 def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
@@ -176,7 +173,12 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "Others (Grazzi et al., PD-SSM, SLiCE) write an = at the end, which asks the same question a symbol later.",
             "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",
         ),
-        cells=[cell for entrant in entrants for cell in entrant_cells(entrant, scale)],
+        cells=[
+            entrant_cell(entrant, language, part, scale)
+            for part in SUPERVISIONS
+            for language in ROWS
+            for entrant in entrants
+        ],
         plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
         is_matrix=True,
     )
