@@ -34,7 +34,7 @@ class Inside(NamedTuple):
 @EXPERIMENTS.register("regular-gpt/inside")
 def inside(scale: Scale = "small") -> Experiment:
     """Figures 3 and 4a: states of trained nets in clusters, and how far their gradients reach; ours and the paper's."""
-    experiment = ours(scale)
+    experiment = ours(scale).select(column="C=2")
     cells = [
         cell._replace(specs=cell.specs[:1], column=OURS) for cell in experiment.cells if cell.row in ROWS
     ] + _published_layers(scale)

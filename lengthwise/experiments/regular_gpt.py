@@ -40,11 +40,11 @@ def _products(specs: ScaledSpecs, tasks: Mapping[str, tuple[str, Settings]]) -> 
 
 
 _ABOUT_PRODUCTS = (
-    "*products*: model `block-linear-rnn` with preset `machine`, on the answers to all prefixes. Each symbol is a matrix "
-    "of S x S numbers, S of 16 to 128, whose columns end as one-hot vectors; a node of the tree is the product of its "
-    "symbols' matrices, which is the same to the last bit in whatever order it is taken: as a tree, in log T levels, or "
-    "from left to right, which is how it is trained. What a merge does is thus known from the start, and what has to be "
-    "learned are the symbols alone."
+    "*products*: model `block-linear-rnn` with preset `machine`, on the answers to all prefixes. Each symbol is a "
+    "matrix of S x S numbers, S of 16 to 128, whose columns end as one-hot vectors; a node of the tree is the product "
+    "of its symbols' matrices. It is the same to the last bit in whatever order it is taken: two by two, in log T "
+    "levels, or from left to right, which is how such a net is trained. What a merge does is known from the start, and "
+    "symbols alone are learned."
 )
 
 

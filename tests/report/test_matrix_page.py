@@ -58,3 +58,12 @@ def test_dots_are_explained_where_there_are_some(levels: tuple[Level, Level]) ->
     assert ("A dot: " in "".join(page.sections)) == has_dots
     (chart,) = page.pictures.values()
     assert ("all seeds" in str(chart)) == has_dots
+
+
+def test_a_cell_whose_other_seeds_are_not_run_yet_counts_as_one_of_the_cells() -> None:
+    outcomes = [outcome(0, "proved"), outcome(1, "proved")._replace(result=None, reason="not run yet")]
+    experiment = matrix(outcomes, "")
+    (entry,) = entries_of(experiment, outcomes)
+    assert (entry.num_runs, entry.level) == (1, "proved")
+    page = "".join(matrix_page(experiment, outcomes, "stem").sections)
+    assert "1 of 2 runs are finished, and all seeds of 0 of 1 cells" in page

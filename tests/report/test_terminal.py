@@ -117,4 +117,23 @@ def test_progress_is_plain_lines_without_a_terminal() -> None:
         listener(Progress("run", "done", 1000, 1000))
     about, *lines = quoted(screen).splitlines()
     assert about.startswith("After step 500 training adds state noise of 0.3 (before: 0.1) and consistency loss x 1")
-    assert lines == ["run: training 10/1000 loss 0.5", "run: training 100/1000 loss 0.5", "run: done 1000/1000"]
+    assert lines == [
+        "run: training 10/1000 loss 0.5",
+        "run: training 100/1000 loss 0.5",
+        "run: done 1000/1000 (1 of 2 runs)",
+    ]
+
+
+@pytest.mark.parametrize(("num_runs", "stays"), [(1, True), (20, True), (21, False)])
+def test_of_many_runs_those_that_are_done_are_counted_and_leave_the_screen(num_runs: int, stays: bool) -> None:
+    from lengthwise.report.pages.terminal import progress_display
+
+    screen = Console(file=io.StringIO(), width=100, force_terminal=True)
+    specs = [make_spec("parity", "regular-gpt", {}, seed=seed) for seed in range(num_runs)]
+    with progress_display(screen, specs) as listener:
+        listener(Progress("first-0", "done", 1000, 1000))
+        listener(Progress("other-0", "training", 10, 1000))
+    last = quoted(screen).rpartition("runs ")[2] if num_runs > 1 else quoted(screen)
+    assert ("first" in last) == stays
+    assert "other" in last
+    assert (f"1/{num_runs}" in last) == (num_runs > 1)

@@ -11,8 +11,8 @@ from lengthwise.report.tables.numbers import span
 from lengthwise.runs.pools.outcome import Outcome
 
 _DOTS = (
-    "A dot: the lowest level that all seeds have, proved, bounded or extracted; a cell without one has a seed that is "
-    "refuted, or about which nothing is known beyond tests."
+    "A dot: the lowest level that all finished seeds have, proved, bounded or extracted; a cell without one has a seed "
+    "that is refuted, or about which nothing is known beyond tests."
 )
 _NO_DOTS = "In each cell a seed is refuted, or nothing is known beyond tests."
 
@@ -24,16 +24,17 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         return StudyPage(["No run is finished yet."], {})
     lengths = span(experiment.plan.dense)
     runs = sum(entry.num_runs for entry in entries)
+    complete = sum(entry.num_runs == len(entry.cell.specs) for entry in entries)
     published = published_table(entries)
     sections = [
         f"![Accuracy by task and model]({stem}.svg)",
-        f"Numbers: the mean accuracy of final answers over seeds and lengths {lengths}, in percent, cut, never rounded "
-        f"up. Colors begin at chance. {_DOTS if has_marks(entries) else _NO_DOTS}",
-        f"{runs:,} of {len(experiment.specs):,} runs are finished. All cells, with numbers in full: "
-        f"[{stem}.csv]({stem}.csv).",
+        f"Numbers: the mean accuracy of final answers over finished seeds and lengths {lengths}, in percent, cut, "
+        f"never rounded up. Colors begin at chance. {_DOTS if has_marks(entries) else _NO_DOTS}",
+        f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
+        f"{len(experiment.cells):,} cells. All cells, with numbers in full: [{stem}.csv]({stem}.csv).",
         "## What each model does, and what it costs",
         *table_paragraphs(column_table(experiment, entries).without_empty()),
-        "*mean*: over cells; compare models only where *cells*, those of which all runs are finished, are all. "
+        "*mean*: over cells; compare models only where *cells*, those that have a finished run, are all. "
         f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
         f"*solved*: runs without an error at {lengths}. *proved*, *extracted*, *refuted*: runs with such a "
         "certificate; *error*: the symbols of the shortest strings known to be answered wrongly, the median of nets "

@@ -30,13 +30,15 @@ from lengthwise.runs.spec import RunSpec
 def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterator[Listener]:
     """A listener that shows one line for each run under way: a bar in a terminal, else a line at every tenth.
 
-    What training adds on the way, and after which step, stands above: the loss may jump there.
+    What training adds on the way, and after which step, stands above: the loss may jump there. Of several runs it is
+    counted how many are done; of more than `MAX_BARS` those alone have bars that are not.
     """
+    specs = list(specs)
     changes = dict.fromkeys(late_change(spec.to_json()["train"]) for spec in specs)
     for change in filter(None, changes):
         console.print(change.sentence, highlight=False, soft_wrap=True)
     if not console.is_terminal:
-        yield _PlainLines(console)
+        yield _PlainLines(console, len(specs))
         return
     columns = [
         TextColumn("{task.description}"),
@@ -46,7 +48,7 @@ def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterato
         TextColumn("{task.fields[note]}"),
     ]
     with Bars(*columns, console=console, transient=False) as bars:
-        yield _Bars(bars)
+        yield _Bars(bars, len(specs))
 
 
 @contextmanager
@@ -58,10 +60,17 @@ def measuring_display(console: Console) -> Iterator[Callable[[float], None]]:
         yield lambda fraction: bars.update(line, completed=fraction)
 
 
+MAX_BARS = 20
+"""With more runs, the bars of those that are done vanish: a terminal has no lines for all."""
+
+
 class _Bars:
-    def __init__(self, bars: Bars) -> None:
+    def __init__(self, bars: Bars, num_runs: int) -> None:
         self._bars = bars
         self._lines: dict[str, TaskID] = {}
+        self._done: set[str] = set()
+        self._num_runs = num_runs
+        self._runs = bars.add_task("runs", total=num_runs, note="") if num_runs > 1 else None
 
     def __call__(self, progress: Progress) -> None:
         if progress.is_decision:
@@ -73,15 +82,20 @@ class _Bars:
         note = f"{progress.phase} {progress.note}" if progress.phase != "training" else progress.note
         if progress.fraction:
             note += f" {progress.fraction:.0%}"
-        self._bars.update(
-            self._lines[progress.run_id], completed=progress.done, total=progress.total, note=note.strip()
-        )
+        line = self._lines[progress.run_id]
+        self._bars.update(line, completed=progress.done, total=progress.total, note=note.strip())
+        if progress.phase == "done" and self._runs is not None:
+            self._done.add(progress.run_id)
+            self._bars.update(self._runs, completed=len(self._done))
+            if self._num_runs > MAX_BARS:
+                self._bars.update(line, visible=False)
 
 
 class _PlainLines:
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console, num_runs: int) -> None:
+        self._console, self._num_runs = console, num_runs
         self._tenths: dict[str, int] = {}
+        self._done: set[str] = set()
 
     def __call__(self, progress: Progress) -> None:
         if progress.is_decision:
@@ -91,8 +105,11 @@ class _PlainLines:
         if progress.fraction or (progress.phase == "training" and self._tenths.get(progress.run_id) == tenth):
             return
         self._tenths[progress.run_id] = tenth
-        words = f"{progress.run_id}: {progress.phase} {progress.done}/{progress.total} {progress.note}"
-        self._console.print(words.strip(), highlight=False, soft_wrap=True)
+        words = f"{progress.run_id}: {progress.phase} {progress.done}/{progress.total} {progress.note}".strip()
+        if progress.phase == "done" and self._num_runs > 1:
+            self._done.add(progress.run_id)
+            words += f" ({len(self._done):,} of {self._num_runs:,} runs)"
+        self._console.print(words, highlight=False, soft_wrap=True)
 
 
 def print_results(console: Console, results: Sequence[RunResult], title: str) -> None:

@@ -41,15 +41,10 @@ class Entry(NamedTuple):
     cpu_seconds: float
 
     @property
-    def is_complete(self) -> bool:
-        """Whether all of its runs have a result."""
-        return self.num_runs == len(self.cell.specs)
-
-    @property
     def level(self) -> str:
-        """The lowest level of the runs, where all of them have certificates."""
+        """The lowest level of the runs that have a result, where all of these have certificates."""
         names = list(LEVELS)
-        return max(self.levels, key=names.index) if self.levels.total() == len(self.cell.specs) else ""
+        return max(self.levels, key=names.index) if self.levels.total() == self.num_runs else ""
 
 
 def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entry]:
@@ -106,7 +101,7 @@ def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
 
 
 def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
-    """Mean over cells, runs that fit, are solved, proved and refuted, the median error, and of how many cells."""
+    """Mean over cells, runs that fit, are solved, proved and refuted, the median error, and cells that have a run."""
     if not own:
         return (*[NOTHING] * (len(_SCORES) - 1), f"0 of {total}")
     runs = sum(entry.num_runs for entry in own)
@@ -115,11 +110,10 @@ def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
         sum(entry.solved for entry in own),
         *(sum(entry.levels[level] for entry in own) for level in _COUNTED),
     )
-    complete = sum(entry.is_complete for entry in own)
     mean = percent(sum(entry.mean for entry in own) / len(own))
     errors = [length for entry in own for length in entry.errors]
     error = f"{median(errors):,.0f} ({span(errors)})" if errors else NOTHING
-    return (mean, *(f"{count} of {runs}" for count in counts), error, f"{complete} of {total}")
+    return (mean, *(f"{count} of {runs}" for count in counts), error, f"{len(own)} of {total}")
 
 
 def published_table(entries: Sequence[Entry]) -> Table:
