@@ -36,13 +36,13 @@ class Size(NamedTuple):
 
 
 SIZES: Mapping[str, Size] = {
-    "small": Size(600, 8, 4, (0.125, 0.25, 0.5, 1.0, 2.0), 24, 30),
+    "small": Size(4_000, 8, 4, (0.125, 0.25, 0.5, 1.0, 2.0), 24, 30),
     "smoke": Size(2, 4, 2, (0.5, 1.0), 2, 2),
 }
 
 
 class Moduli(NamedTuple):
-    """A net before or after its training: its accuracy, and the largest changes nets, by kind and distance."""
+    """A net before or after its training: its accuracy, and the largest changes, by kind and distance."""
 
     net: str
     is_trained: bool
@@ -69,7 +69,7 @@ def moduli(scale: Scale = "small") -> Experiment:
             "How much the logits of a looped transformer change with the embeddings of its symbols, before and after "
             "it has learned parity: of all positions when any symbol changes (*sequence*), of one position when only "
             "the others change (*contextual*), and when only its own does (*token*). The theorem's error grows with "
-            "the last two. These are moduli of what nets compute, nets by search: lower bounds."
+            "the last two. They are moduli of what nets compute, and come from a search: lower bounds."
         ),
         cells=(),
         plan=EvaluationPlan(),
@@ -101,7 +101,7 @@ def _spec(size: Size, variant: Settings) -> RunSpec:
 
 
 def _searched(model: SequenceModel, size: Size) -> dict[Kind, dict[float, float]]:
-    """The largest change of logits nets, in the 2-norm, at each distance."""
+    """The largest change of logits, in the 2-norm, at each distance."""
     with eval_mode(model):
         function, domain = on_embeddings(model)
         return {
