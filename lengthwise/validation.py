@@ -27,6 +27,11 @@ def dump_named(name: str, description: BaseModel) -> dict[str, Any]:
     return {"name": name, **description.model_dump(mode="json")}
 
 
+def split_named(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The inverse of `dump_named`: the name, and the rest."""
+    return str(content.get("name")), {key: value for key, value in content.items() if key != "name"}
+
+
 def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
     location = [quoted(str(part)) for part in problem["loc"]]
     full = ".".join([path, *location] if path else location)

@@ -113,7 +113,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> Tr
     """Close the symbols' maps under composition, breadth first.
 
     Raises:
-        ValueError: there are more than `most` elements; Q states can have as many as Q^Q.
+        ValueError: there are more than `maximum` elements; Q states can have as many as Q^Q.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -133,7 +133,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> Tr
                 if len(maps) >= maximum:
                     raise ValueError(
                         f"machine: its transition monoid has more than {maximum:,} elements ({machine.num_states} "
-                        f"states, {machine.num_symbols} symbols); raise `most` or take a smaller machine"
+                        f"states, {machine.num_symbols} symbols); raise `maximum` or take a smaller machine"
                     )
                 number[key] = len(maps)
                 maps.append(image)

@@ -42,7 +42,7 @@ def certificate_card(certificate: Certificate) -> str:
         pairs.append(("machine", f"{size} classes, the task's {size_of_task}"))
     if certificate.tested:
         counts = (f"{t.num_correct:,} of {t.num_graded:,} at {t.length:,}" for t in certificate.tested)
-        lowest = min(t.interval[0] for t in certificate.tested if t.num_graded)
+        lowest = min((t.interval[0] for t in certificate.tested if t.num_graded), default=0.0)
         pairs.append(("answered rightly", f"{', '.join(counts)} (at least {percent(lowest)} of such strings)"))
     if certificate.evidence is not None:
         pairs.append((certificate.evidence.method, certificate.evidence.describe()))

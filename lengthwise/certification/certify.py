@@ -112,6 +112,10 @@ def _attempt(
         return refuted
     if not is_right:
         raise Unproved("the machine is right, the model is not")
+    if unanswered := [tested.length for tested in examination.tested if not tested.num_graded]:
+        lengths = " and ".join(f"{length:,}" for length in unanswered)
+        reason = f"the task answers none of the strings of {lengths} symbols that were drawn"
+        return examination.certificate("tested", reason)
     drawn.compare(strings.more, candidate.extraction)
     candidate = candidate._replace(trace_agreement=drawn.compare(strings.every, candidate.extraction))
     try:

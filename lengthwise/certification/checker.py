@@ -244,7 +244,8 @@ def merged(weights: Tensors, heads: int, parts: list[Form]) -> Form:
 def check_enclosures(weights: Tensors, sets: Tensors, model: Content, supervised: Array) -> None:
     """Sets ``center + axes @ (radius * d)`` with |d| <= 1, whose axes are orthonormal up to rounding."""
     expected = {"name": "regular-gpt", "variant": "merge", "thickness": 1, "chunk_size": sets["table"].ndim}
-    demand(expected.items() <= model.items(), "expected a RegularGPT of variant merge, with the chunks of its table")
+    is_kind = expected.items() <= model.items() and not model.get("lower_chunk_sizes")
+    demand(is_kind, "expected a RegularGPT of variant merge, with the chunks of its table")
     center, axes, radius = (sets[name].astype(np.float64) for name in ("center", "axes", "radius"))
     width, chunk, table, leaves = center.shape[1], sets["table"].ndim, sets["table"], weights["embedding.weight"]
     demand(np.array_equal(center[: 1 + model["num_symbols"]], leaves), "expected the leaves as its first classes")
@@ -329,13 +330,12 @@ def check_states(weights: Tensors, sets: Tensors, model: Content, supervised: Ar
         hidden = features.normed(weights, "norms.0.{}").through(weights, "layers.0.transition_map.0.{}").relu()
         features = hidden.through(weights, "layers.0.transition_map.2.{}")
     columns = features.each(lambda a: a.reshape(*a.shape[:-1], width // size, size, size).swapaxes(-1, -2))
-    first = point(weights["layers.0.first_state"])
-    never_seen = float(weights["layers.0.temperature"]) * (112 if weights["embedding.weight"].itemsize == 4 else 770)
-    for logits in (columns, first):  # softmax gives 0 to what is that far below the largest
+    first, temperature = point(weights["layers.0.first_state"]), float(weights["layers.0.temperature"])
+    never_seen = (112 if weights["embedding.weight"].itemsize == 4 else 770) * (temperature > 0)  # where softmax is 0
+    for logits in [one.scaled(1 / temperature) if temperature else one for one in (columns, first)]:
         largest = logits.center.argmax(-1)[..., None]
         lead = np.take_along_axis(logits.center - logits.radius, largest, -1) - logits.center - logits.radius
-        is_certain = (lead > never_seen) | (np.arange(size) == largest)
-        demand(is_certain.all(), "rounding may decide which vector a column is")
+        demand(((lead > never_seen) | (np.arange(size) == largest)).all(), "rounding may decide which vector one is")
     blocks, maps = np.arange(width // size), columns.center.argmax(-1)
     demand(np.array_equal(states[int(sets["start"])], first.center.argmax(-1)), "it starts in another state")
     for symbol, targets in enumerate(sets["table"].T):

@@ -1,5 +1,7 @@
 """Names of the classes of a certificate's machine, for people: strings that have them."""
 
+from itertools import product
+
 import numpy as np
 from jaxtyping import Int64
 
@@ -25,9 +27,10 @@ def class_names(certificate: Certificate) -> list[str]:
     if isinstance(machine, TreeMachine):
         names[int(machine.leaves[0])] = "."
     length = 0
-    while len(machine.symbols) ** (length + 1) <= MAX_TRIED and len(names) < len(machine.outputs):
+    num_symbols = len(machine.symbols)
+    while num_symbols ** (length + 1) <= MAX_TRIED and length < len(machine.outputs) > len(names):
         length += 1
-        strings = np.indices((len(machine.symbols),) * length).reshape(length, -1).T
+        strings = np.array(list(product(range(num_symbols), repeat=length)))
         present, first = np.unique(_classes(machine, strings), return_index=True)
         for k, row in sorted(zip(present.tolist(), first.tolist(), strict=True), key=lambda pair: pair[1]):
             names.setdefault(k, "".join(machine.symbols[v] for v in strings[row]))

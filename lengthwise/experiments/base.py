@@ -1,7 +1,6 @@
 """What an experiment is: cells of runs, how each run is measured, and what the paper reports for the cell."""
 
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
@@ -84,9 +83,8 @@ class Experiment(NamedTuple):
 
     @property
     def specs(self) -> list[RunSpec]:
-        """All runs, each once: the first of every cell, then the second of every cell, so that a table fills evenly."""
-        rounds = zip_longest(*(cell.specs for cell in self.cells))
-        return list({spec.id: spec for specs in rounds for spec in specs if spec is not None}.values())
+        """All runs, cell by cell, each once."""
+        return list({spec.id: spec for cell in self.cells for spec in cell.specs}.values())
 
     @property
     def plans(self) -> list[EvaluationPlan]:
@@ -95,10 +93,7 @@ class Experiment(NamedTuple):
         for cell in self.cells:
             for spec in cell.specs:
                 windows.setdefault(spec.id, []).append(cell.window or self.plan.dense)
-        return [
-            self.plan.within(min(low for low, _ in own), max(high for _, high in own))
-            for own in (windows[spec.id] for spec in self.specs)
-        ]
+        return [self.plan.within(min(low for low, _ in own), max(high for _, high in own)) for own in windows.values()]
 
     def select(self, row: str | None = None, column: str | None = None) -> "Experiment":
         """The experiment with only the cells of a row, of a column, or of both; a name of none is a ValueError."""

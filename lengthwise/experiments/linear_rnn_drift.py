@@ -56,7 +56,7 @@ def drift(scale: Scale = "small") -> Experiment:
             "turns more exactly, and its second seed is right on all random strings here (not on structured ones: one "
             "of 341 symbols refutes it); its states grow by a factor of about 1.06 at each symbol (a p-norm of columns "
             "of at most 1 bounds products for p = 1 only), so that random strings of about 1,500 symbols will make "
-            "them overflow; four structured ones of 500 do. Two seeds, 2,000 steps."
+            "them overflow; in the first seed's net four structured ones of 500 do. Two seeds, 2,000 steps."
         ),
         cells=cells,
         plan=experiment.plan,

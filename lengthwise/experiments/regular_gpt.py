@@ -56,9 +56,9 @@ def ours(scale: Scale = "small") -> Experiment:
         title="RegularGPT on regular languages, our protocol",
         about=(
             "Trained at lengths up to 40, measured at 41-500 with final weights; no seed, step or setting selected. A "
-            "net whose training loss does not get low is begun again, for at most 300 CPU seconds; no string beyond 40 "
-            "symbols has a part in that. *C=2*: RegularGPT with preset `fast`, on the final answer only. *products*: a "
-            "tree whose merge is not learned but a product of matrices."
+            "net whose training loss does not get low is begun again, but after 300 CPU seconds no attempt begins; no "
+            "string beyond 40 symbols has a part in that. *C=2*: RegularGPT with preset `fast`, on the final answer "
+            "only. *products*: a tree whose merge is not learned but a product of matrices."
         ),
         notes=(
             _ABOUT_PRODUCTS,
@@ -228,7 +228,7 @@ def ablation(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/contraction")
 def contraction(scale: Scale = "small") -> Experiment:
-    """What it costs to train states into points, which certificates need: more noise late, states compared."""
+    """What it costs to train states into points, which proofs need: more noise late, states compared."""
     specs = ScaledSpecs(scale, seeds=(0, 1))
     not_compared: Settings = {"train": {"late_consistency": 0.0}}
     columns: dict[str, Settings] = {
@@ -240,9 +240,9 @@ def contraction(scale: Scale = "small") -> Experiment:
         title="What contraction costs",
         about=(
             "In the second half of its steps preset `fast` raises the noise of states from 0.1 to 0.3 and compares the "
-            "states of a string with and without pads. Neither uses any answer; states become "
-            "points, and a certificate can be found. The steps are the same in all columns: see after how many a net "
-            "was solved, and what a step costs."
+            "states of a string with and without pads, so that states become points. Neither uses any answer. The "
+            "steps are the same in all columns: see after how many a net was solved, what a step costs, and which "
+            "certificates the nets have."
         ),
         cells=[
             Cell(task, column, specs(task, changes))

@@ -91,16 +91,16 @@ def _cells(scale: Scale, language: Language) -> list[Cell]:
 
 
 _HEADLINE_1 = (
-    "RegularGPT reaches the paper's mean on 7 of 12 languages with C=2 and on 7 of 12 with C=3, at a quarter of its "
-    "width and a twentieth of its steps. With C=2 it is ahead of a Transformer by 15.66 points over 12 rows (1.66 to "
-    "29.67), which does not decide: the Transformer has 2,000 steps, for five to ten times the CPU time, and "
-    "RegularGPT 5,000. Nor are the others decided at this size, among them modular arithmetic, which stays at chance "
-    "([claims](../claims.md#chi2023))."
+    "RegularGPT reaches the paper's mean, to the digits that it prints, on 7 of 12 languages with C=2 and on 7 of 12 "
+    "with C=3, at a quarter of its width and a twentieth of its steps. With C=2 it is ahead of a Transformer by 15.66 "
+    "points over 12 rows (1.66 to 29.67), which does not decide: the Transformer has 2,000 steps, for five to ten "
+    "times the CPU time, and RegularGPT 5,000. Nor are the others decided at this size, among them modular arithmetic, "
+    "which stays at chance ([claims](../claims.md#chi2023))."
 )
 _HEADLINE_2 = (
     "Reproduced for RegularGPT and the RNN, whose 20 entries in the paper, most of them in both readings, are reached "
-    "in 34 of 36 cases; not decided for the Transformer, which after 2,000 steps has not learned the training length "
-    "either ([claims](../claims.md#chi2023))."
+    "in 34 of 36 cases, to the digits that it prints; not decided for the Transformer, which after 2,000 steps has not "
+    "learned the training length either ([claims](../claims.md#chi2023))."
 )
 """What scale `small` says of the two tables; a test compares it with the verdicts."""
 

@@ -9,12 +9,11 @@ import torch
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for
 
 
-@torch.no_grad()
 def learn_by_queries(
     model: SequenceModel,
     symbols: tuple[str, ...],
@@ -38,6 +37,13 @@ def learn_by_queries(
         who query nets.
     Differs from the source: Weiss et al. answer equivalence queries by partitions of the net's states.
     """
+    with eval_mode(model):
+        return _learn_in_eval_mode(model, symbols, num_strings, length, max_rounds, seed)
+
+
+def _learn_in_eval_mode(
+    model: SequenceModel, symbols: tuple[str, ...], num_strings: int, length: int, max_rounds: int, seed: int
+) -> Transducer:
     strings = torch.randint(len(symbols), (num_strings, length), generator=generator_for(seed, "queries"))
     answers = answers_of(model(strings)).numpy()
 

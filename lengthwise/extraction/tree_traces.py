@@ -16,6 +16,7 @@ from lengthwise.models.base import TreeModel
 from lengthwise.ops.answers import answers_of
 from lengthwise.ops.tree import num_levels
 from lengthwise.ops.tree_attention import merge_windows
+from lengthwise.randomness import generator_for
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 21
 """Trees are built over chunks of strings with no more symbols."""
@@ -134,7 +135,8 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
 def power_trees(model: TreeModel, num_symbols: int) -> Trees:
     """The trees over powers of words, w^(C^k) for w of C or C^2 symbols and k up to 60, at one merge a level.
 
-    Of words there are at most 1,024 of each length, spread evenly over all. What grows slowly with the depth of a tree
+    Of words there are at most 1,024 of each length, spread evenly over all, or drawn where they are too
+    many to be counted. What grows slowly with the depth of a tree
     shows here, and on no string that could be written down.
 
     Raises:
@@ -147,13 +149,19 @@ def power_trees(model: TreeModel, num_symbols: int) -> Trees:
         chunk = tree.chunk_size
         windows = words[:, None].expand(-1, chunk)
         if level < 2:
-            numbers = torch.linspace(0, len(words) ** chunk - 1, min(len(words) ** chunk, MAX_WORDS)).long()
-            digits = len(words) ** torch.arange(chunk - 1, -1, -1)
-            windows = words[numbers[:, None] // digits % len(words)]
+            windows = words[_spread_digits(len(words), chunk)]
         rows = torch.cat([merge_windows(tree.layers[0], rows[part]) for part in windows.split(MAX_MERGES_PER_CHUNK)])
         words = torch.arange(len(rows))
         levels.append(TreeLevel(windows, words, rows, torch.ones_like(words)))
     return Trees(levels, words)
+
+
+def _spread_digits(base: int, count: int) -> Int64[Tensor, "W _"]:
+    """Numbers of that many digits, the most significant first: all, or `MAX_WORDS`, spread evenly over all of them."""
+    if base**count > 1 << 53:  # more than floats count
+        return torch.randint(base, (MAX_WORDS, count), generator=generator_for(0, "powers"))
+    numbers = torch.linspace(0, base**count - 1, min(base**count, MAX_WORDS), dtype=torch.float64).long()
+    return numbers[:, None] // base ** torch.arange(count - 1, -1, -1) % base
 
 
 @torch.no_grad()

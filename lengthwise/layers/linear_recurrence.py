@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
-from lengthwise.layers.state_space import draw_steps, legs_pairs
+from lengthwise.layers.state_space import draw_log_steps, legs_pairs
 from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.complex_pairs import times_pairs
 
@@ -143,7 +143,7 @@ class S5Layer(_DiagonalLayer):
         with torch.no_grad():
             self.log_decay.copy_((-start.real).log())
             self.frequency.copy_(start.imag)
-        draw_steps(self.log_step, generator)
+        draw_log_steps(self.log_step, generator)
 
     def discrete(self) -> tuple[Tensor, Tensor]:
         eigenvalues = torch.complex(-self.log_decay.exp(), self.frequency)

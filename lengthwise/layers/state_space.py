@@ -66,7 +66,7 @@ def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
     return torch.complex(torch.full_like(n, -0.5), frequencies)
 
 
-def draw_steps(log_steps: Tensor, generator: torch.Generator) -> None:
+def draw_log_steps(log_steps: Tensor, generator: torch.Generator) -> None:
     """Draw the logarithms of steps between 0.001 and 0.1, uniformly, as the published codes do."""
     nn.init.uniform_(log_steps, math.log(1e-3), math.log(1e-1), generator=generator)
 
@@ -94,7 +94,7 @@ class _Channels(RecurrentLayer):
         with torch.no_grad():
             self.log_decay.copy_((-start.real).log().expand_as(self.log_decay))
             self.frequency.copy_(start.imag.expand_as(self.frequency))
-        draw_steps(self.log_step, generator)
+        draw_log_steps(self.log_step, generator)
         nn.init.normal_(self.c, std=0.5**0.5, generator=generator)
         nn.init.normal_(self.d, generator=generator)
 

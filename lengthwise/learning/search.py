@@ -1,4 +1,4 @@
-"""Small machine models of growing size, trained on examples until one makes no error."""
+"""Small machine models of growing size, trained on examples until the best machine has come out again."""
 
 import math
 import time

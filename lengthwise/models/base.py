@@ -1,7 +1,7 @@
 """The contract of a model, and how one is made from its name for a task's alphabet."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
@@ -190,6 +190,12 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
             yield
     finally:
         model.train(was_training)
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Load a state dict, and with it the precision that its weights have."""
+    dtype = next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), None)
+    model.to(dtype).load_state_dict(weights)
 
 
 MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import Topmost
-from lengthwise.models.base import ModelConfig, RecurrentModel, SequenceModel
+from lengthwise.models.base import ModelConfig, RecurrentModel, SequenceModel, eval_mode
 
 CACHE_NAMES = ("cache", "cache_params", "past_key_values")
 """What versions of the library and kinds of models call the argument."""
@@ -209,11 +209,9 @@ def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
 @torch.no_grad()
 def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
     """Raise a ValueError unless strings that are read at once and token by token have the same answers."""
-    was_training = model.training
-    model.eval()
     strings = torch.arange(4 * 9).reshape(4, 9) * 7 // 3 % len(model.tokens)
-    by_step, at_once = model(strings), model.readout(HuggingFaceModel._hidden(model, strings))
-    model.train(was_training)
+    with eval_mode(model):
+        by_step, at_once = model(strings), model.readout(HuggingFaceModel._hidden(model, strings))
     if not torch.allclose(by_step, at_once, rtol=TOLERANCE, atol=TOLERANCE * float(at_once.abs().max())):
         raise ValueError(
             f"model: expected a {model.config.model_type} whose cache is all of its state, got other logits token by "

@@ -53,7 +53,7 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
 def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Columns less their mean, the whole matrix then divided by its largest column p-norm, up or down.
 
-    The columns sum to 0, so that the matrix has rank S - 1 at most. A permutation, centerd, has columns of p-norm
+    The columns sum to 0, so that the matrix has rank S - 1 at most. A permutation, centered, has columns of p-norm
     ((1 - 1/S)^p + (S - 1) / S^p)^(1/p), for S = 8 and p = 1.2 that is 1.347: what it rotates shrinks to 0.743 of its
     size at every step, below float32's normal numbers after 295 of them and to 0 after about 350.
 

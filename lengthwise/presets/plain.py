@@ -1,4 +1,4 @@
-"""Preset fast for models that accept neither pads nor noise."""
+"""Preset fast without pads and noise."""
 
 from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 

@@ -28,9 +28,11 @@ class Clock:
     def stopped(self) -> Iterator[None]:
         """Leave out what is done meanwhile."""
         wall, cpu = time.perf_counter(), time.process_time()
-        yield
-        self._wall += time.perf_counter() - wall
-        self._cpu += time.process_time() - cpu
+        try:
+            yield
+        finally:
+            self._wall += time.perf_counter() - wall
+            self._cpu += time.process_time() - cpu
 
     def status(self, status: str, step: int, message: str = "") -> RunStatus:
         return RunStatus(

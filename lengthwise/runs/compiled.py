@@ -11,11 +11,11 @@ from lengthwise.automata import Transducer
 from lengthwise.certification.certificate import Part, PositiveCount, TransducerFields
 from lengthwise.constructions.base import Construction, Machine, Target
 from lengthwise.files import read_json, write_by_rename, write_json
-from lengthwise.models.base import MODELS, build_model
+from lengthwise.models.base import MODELS, build_model, load_weights
 from lengthwise.runs.folder import versions
 from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import RegularTask, make_task
-from lengthwise.validation import dump_named, validated
+from lengthwise.validation import dump_named, split_named, validated
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
 _WAY_OUT = "`lengthwise compile` makes it again"
@@ -89,10 +89,10 @@ def load_compiled(folder: str | Path) -> Construction:
     if content.weights != _digest(weights):
         raise ValueError(f"{path / WEIGHTS}: damaged file (its contents have changed); {_WAY_OUT}")
     target = Target(Transducer.from_json(content.machine), content.classes, _task(content.task))
-    name, settings = _named(content.model)
+    name, settings = split_named(content.model)
     model = build_model(name, validated(MODELS[name].Config, settings, path="model"), target, seed=0)
     try:
-        model.load_state_dict(load(weights))
+        load_weights(model, load(weights))
     except RuntimeError:
         raise ValueError(f"{path / WEIGHTS}: expected the weights of its {name}, got others; {_WAY_OUT}") from None
     return Construction(model.eval(), target, content.max_length, content.source, content.about)
@@ -115,16 +115,11 @@ class _Description(Part):
 def _task(content: dict[str, Any] | None) -> RegularTask | None:
     if content is None:
         return None
-    name, settings = _named(content)
+    name, settings = split_named(content)
     task = make_task(name, **settings)
     if not isinstance(task, RegularTask):
         raise ValueError(f"task: expected one that a finite machine solves, got {name}; {_WAY_OUT}")
     return task
-
-
-def _named(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The inverse of `dump_named`."""
-    return str(content.get("name")), {key: value for key, value in content.items() if key != "name"}
 
 
 def _digest(weights: bytes) -> str:

@@ -9,6 +9,7 @@ import gzip
 import json
 import re
 import sys
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,7 @@ def convert(path: Path) -> list[Path]:
         changed = convert_records(path) if path.name.endswith(".gz") else convert_file(path, convert_certificate)
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file or folder; name records, runs or certificates") from None
-    except (OSError, EOFError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: damaged file ({type(error).__name__}); {WAY_OUT}") from None
     return [path] if changed else []
 

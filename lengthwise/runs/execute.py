@@ -87,13 +87,16 @@ def execute(
     check_ranks_of(spec, ranks)
     where = Placement(device or default_device(), ranks)
     with one_thread(), where.leading() as lead:
-        folder.create(spec, str(where), plan)
-        result, note = _finished(folder, plan), "already finished"
-        if result is None:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        result, note = _finished(folder, spec, plan), "already finished"
+        if result is not None:
+            folder.create(spec, str(where))
+        else:
             with folder.locked() as begin:
-                result = _finished(folder, plan)  # another process may have finished it since
+                result = _finished(folder, spec, plan)  # another process may have finished it since
                 if result is None:
                     begin()
+                    folder.create(spec, str(where), plan)
                     _set_unreadable_result_aside(folder)
                     clock = Clock(_earlier_status(folder), str(where))
                     work = _Work(spec, folder, clock, listener, stop_requested, where)
@@ -105,7 +108,7 @@ def execute(
     return result
 
 
-def _finished(folder: RunFolder, plan: EvaluationPlan) -> RunResult | None:
+def _finished(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> RunResult | None:
     """The run's own result under this plan or one that has all of it, None where there is none; nothing is written."""
     try:
         result = folder.read_result()
@@ -113,7 +116,7 @@ def _finished(folder: RunFolder, plan: EvaluationPlan) -> RunResult | None:
         return None
     if result is None or not result.plan.covers(plan):
         return None
-    until, training = folder.read_spec().until, result.training
+    until, training = spec.until, result.training
     may_go_on = until is not None and training.status != "reached" and training.cpu_seconds < until.budget
     return None if may_go_on else result
 

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from lengthwise.certification.examination import weights_digest
 from lengthwise.files import read_json, write_by_rename, write_json
-from lengthwise.models.base import MODELS, SequenceModel, build_model
+from lengthwise.models.base import MODELS, SequenceModel, build_model, load_weights
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.registry import UnknownName, names_of_files
 from lengthwise.runs.described import net_of_parts, parts_of
 from lengthwise.runs.folder import versions
 from lengthwise.tasks.base import Task, make_task
-from lengthwise.validation import dump_named, validated
+from lengthwise.validation import dump_named, split_named, validated
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 LIBRARY = "lengthwise"
@@ -90,7 +90,7 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
         weights = load((folder / WEIGHTS).read_bytes())
     except (OSError, SafetensorError) as problem:
         raise ValueError(f"{folder / WEIGHTS}: expected safetensors, got something else ({problem})") from None
-    name, settings = _named(config.task)
+    name, settings = split_named(config.task)
     with names_of_files():
         task = make_task(name, **settings)
     try:
@@ -108,17 +108,11 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
 
 
 def _model(config: HubConfig, task: Task, weights: dict[str, Tensor]) -> SequenceModel:
-    name, settings = _named(config.model)
+    name, settings = split_named(config.model)
     if name == WrappedRNN.name:
         return net_of_parts(weights, config.nonlinearity)
     with names_of_files():
         kind = MODELS[name]
     model = build_model(name, validated(kind.Config, settings, path="model"), task, seed=0)  # type: ignore[arg-type]
-    model.load_state_dict(weights)
-    dtype = next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), None)
-    return model if dtype is None else model.to(dtype)
-
-
-def _named(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The inverse of `dump_named`."""
-    return str(content.get("name")), {key: value for key, value in content.items() if key != "name"}
+    load_weights(model, weights)
+    return model

@@ -38,8 +38,8 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
 
     A path that exists is a path. Otherwise a text that begins with ``regex:`` is an expression, and so is any other
     that has neither the suffix of a format nor a ``/``. The symbols of an expression are those that it names, those of
-    the other sources, and these `symbols`. Of a certificate, the machine is the task's where the model was proved to
-    have it (level `extracted` and those above), and the one read off the model otherwise.
+    the other sources, and these `symbols`. Of a certificate, the machine is the task's where the model was seen to
+    follow it or proved to have it (level `extracted` and those above), and the one read off the model otherwise.
 
     Raises:
         ValueError: there is no such path; it holds no machine; the expression has an error.

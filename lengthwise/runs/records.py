@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def read_records(path: Path) -> list[RunResult]:
         raise ValueError(
             f"{path}: there is no such file; `lengthwise reproduce` writes records next to its pages"
         ) from None
-    except (OSError, EOFError, UnicodeDecodeError, ValidationError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, ValidationError) as error:
         if isinstance(error, ValidationError):
             raise ValueError(
                 f"{path}: not results of this version; convert them with `python -m lengthwise.runs.convert {path}` or "

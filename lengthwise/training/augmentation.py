@@ -38,7 +38,7 @@ def with_identity_padding(
 
 
 def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) -> Batch:
-    """Put one run of n pads, log-uniform on 1 ... `most`, in front of all strings; they ask nothing.
+    """Put one run of n pads, log-uniform on 1 ... `maximum`, in front of all strings; they ask nothing.
 
     A string a little longer than C^l meets, in a tree, pads merged l times. Training must have shown such deep pads,
     or the net is right at length 16,384 and at chance at 10,000. To a tree model that merges pads, they cost a merge

@@ -69,7 +69,7 @@ class Growth(NamedTuple):
     """
 
     num_reached: int = 1
-    loss: float = 2.0
+    loss: float = INITIAL_LOSS
 
     def after(self, loss: float) -> "Growth":
         """What holds after a batch of the longest length reached so far."""
@@ -173,7 +173,9 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
     state.model.train()
     while not state.is_over(recipe):
         scheduled = recipe.scheduled(state.step, state.solved_at)
-        if quantization_is_due(state.model, scheduled, recipe.steps):
+        was_solved = state.solved_at is not None and state.step > state.solved_at
+        before = recipe.scheduled(state.step - 1, state.solved_at if was_solved else None) if state.step else -1
+        if quantization_is_due(state.model, before, scheduled, recipe.steps):
             _find_codes(state, task, lengths[-1], seed)
         if isinstance(state.model, FollowsTraining):
             state.model.set_progress(scheduled / recipe.steps)

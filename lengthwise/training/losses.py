@@ -119,7 +119,7 @@ def _loss_and_states(
         targets = batch.targets[supervised]
         if isinstance(model, AnswersNumbers):
             numbers = _taken(model.numbers(inputs).flatten(), supervised)
-            share = len(targets) * ranks.size / count  # 1 for one process
+            share = len(targets) * ranks.size / max(1, count)  # 1 for one process
             if share:
                 loss = share * integer_loss(numbers, moved(targets, device), sharpness=model.sharpness)
             else:  # none of this process's rows asks anything

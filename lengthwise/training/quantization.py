@@ -17,12 +17,15 @@ NUM_STRINGS = 256
 """The number of strings on which all states have to stay in their classes before these become codes."""
 
 
-def quantization_is_due(model: SequenceModel, step: int, steps: int) -> bool:
-    """Whether to look for codes before this step (from 0) of all steps: the model takes codes and has none yet."""
+def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int) -> bool:
+    """Whether to look for codes before this step (from 0) of all steps: the model takes codes and has none yet.
+
+    `before`: the step before it, which with a pace is often the same one or one further back.
+    """
     if not isinstance(model, QuantizesStates) or not model.codebook.is_empty:
         return False
-    since = step - int(model.quantize_after * steps)
-    return since >= 0 and since % RETRY_EVERY == 0
+    begin = int(model.quantize_after * steps)
+    return step >= begin and (before < begin or (before - begin) // RETRY_EVERY < (step - begin) // RETRY_EVERY)
 
 
 @torch.no_grad()

@@ -323,3 +323,24 @@ def test_nets_that_err_far_out_are_rejected(kind: str) -> None:
     for num_right in range(24, 60):
         wrong = slow_net(kind, num_right, pace=0.04)
         rejected(proof, proof.arrays | {f"weights.{name}": array.numpy() for name, array in wrong.state_dict().items()})
+
+
+def test_a_temperature_divides_logits_and_is_rounded(proof: Proof) -> None:
+    """Divided by 0.64, two logits that are 65,536 apart are one float32 number, and columns are two halves."""
+    if proof.certificate["evidence"]["method"] != "states" or proof.certificate["model"]["hidden"]:
+        return
+    large = 2.0**40
+    columns = np.array([[large, large - 65536, large - 65536, large], [large - 65536, large, large, large - 65536]])
+    changed = proof.arrays | {"weights.embedding.weight": columns.astype(np.float32)}
+    first = {"weights.layers.0.first_state": np.array([[1000.0, -1000.0]], np.float32)}
+    for temperature, is_right in ((0.0, True), (0.64, False)):
+        arrays = changed | first | {"weights.layers.0.temperature": np.array(temperature, np.float32)}
+        if is_right:
+            assert "answers are right" in proof.verdict(arrays)
+        else:
+            rejected(proof, arrays)
+
+
+def test_chunks_of_other_sizes_on_the_lowest_levels_are_rejected(proof: Proof) -> None:
+    if proof.certificate["evidence"]["method"] == "enclosures":
+        rejected(proof, proof.arrays, model=proof.certificate["model"] | {"lower_chunk_sizes": [2]})

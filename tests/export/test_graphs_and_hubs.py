@@ -18,6 +18,7 @@ from lengthwise.models import make_model
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import load_run
+from lengthwise.runs.hub import load_hub, save_hub
 from lengthwise.runs.spec import make_spec
 from lengthwise.runs.stored import load_stored
 from lengthwise.tasks import make_task
@@ -138,3 +139,11 @@ def test_folders_with_other_files_are_left_alone(net: Path, capsys) -> None:
     assert "other: expected a new or empty folder" in capsys.readouterr().err
     assert exit_code("export", "net", "--to", "hub-folder", "--out", "other/notes.txt") == 2
     assert "expected a folder, got a file" in capsys.readouterr().err
+
+
+def test_a_folder_for_hubs_keeps_double_precision(tmp_path: Path) -> None:
+    task = make_task("parity")
+    model = make_model("gru", task, d_model=8, seed=0).double()
+    save_hub(tmp_path, model, task, ("test", "a net"))
+    loaded, _, _ = load_hub(tmp_path)
+    assert all(torch.equal(weights, model.state_dict()[name]) for name, weights in loaded.state_dict().items())

@@ -43,3 +43,18 @@ def test_strings_come_from_the_seed() -> None:
     first, again = (learn_by_queries(model, task.symbols, num_strings=20, length=10) for _ in range(2))
     assert first.equivalent(again)
     assert torch.equal(before, torch.get_rng_state())
+
+
+class Drops(TransducerModel):
+    """Answers as its machine does, but in training, as a net with dropout."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        answers = super().forward(inputs)
+        return answers.flip(-1) if self.training else answers
+
+
+def test_a_model_that_is_in_training_is_asked_in_evaluation_mode_and_left_in_training() -> None:
+    task = make_task("parity")
+    model = Drops(task.transducer, task.classes).train()
+    assert first_error(learn_by_queries(model, task.symbols), task.transducer) is None
+    assert model.training

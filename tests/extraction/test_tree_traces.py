@@ -135,3 +135,13 @@ def table_is_used(machine: TreeMachine, window: np.ndarray, trees: Trees) -> boo
         of_windows, classes = machine.merged(parts), np.zeros(len(level.states), dtype=np.int64)
         classes[level.rows.numpy()] = of_windows
     return False
+
+
+@pytest.mark.parametrize(("base", "count"), [(2, 3), (3, 8), (1024, 2), (1024, 9), (5, 4096)])
+def test_windows_of_words_are_different_and_spread_over_all(base: int, count: int) -> None:
+    digits = tree_traces._spread_digits(base, count)
+    assert digits.shape == (min(base**count, 1024), count)
+    assert len(digits.unique(dim=0)) == len(digits)
+    assert int(digits.min()) == 0
+    assert 0.99 * (base - 1) <= int(digits.max()) <= base - 1
+    assert len(digits[:, 0].unique()) > min(base, 1024) / 2

@@ -37,3 +37,11 @@ def test_a_large_machine_has_no_table() -> None:
     html, _ = certificate_section({"a run": certify(construct("rnn", task).model, task)})
     assert html.count('class="state"') in (31, 32), "it is drawn all the same"
     assert "state \\ symbol" not in html
+
+
+def test_states_of_a_single_symbol_have_names_and_some_have_numbers() -> None:
+    task = make_task("regex", pattern="a" * 70)
+    certificate = certify(construct("block-linear-rnn", task).model, task)
+    names = class_names(certificate)
+    assert len(names) == 72
+    assert names[:3] == ["(start)", "a", "aa"]

@@ -76,3 +76,13 @@ def test_a_description_that_was_edited_is_refused(change: dict, problem: str, tm
     write_json(description, read_json(description, "") | change)
     with pytest.raises(ValueError, match=problem):
         load_compiled(tmp_path)
+
+
+def test_a_net_in_double_precision_stays_one(tmp_path: Path) -> None:
+    saved = construct("rnn", make_task("parity"))
+    saved.model.double()
+    save_compiled(saved, tmp_path)
+    weights = saved.model.state_dict()
+    for key, tensor in load_compiled(tmp_path).model.state_dict().items():
+        assert tensor.dtype == torch.float64
+        assert torch.equal(weights[key], tensor)

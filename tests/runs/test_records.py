@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from command import exit_code
 
+from lengthwise.runs.convert import convert
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.records import read_records, restore, write_records
 from lengthwise.runs.spec import spec_from_json
@@ -86,3 +87,14 @@ def test_damaged_records_are_named(change, output: str, tmp_path: Path, capsys) 
 def test_records_that_are_missing_are_named(tmp_path: Path, capsys) -> None:
     assert reproduce(tmp_path, "--recorded", "--runs", str(tmp_path / "runs")) == 2
     assert "there is no such file; `lengthwise reproduce` writes records" in capsys.readouterr().err
+
+
+def test_a_file_with_a_changed_byte_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl.gz"
+    file.write_bytes(gzip.compress(b"{}" * 500))
+    whole = file.read_bytes()
+    for index in range(10, len(whole)):
+        file.write_bytes(whole[:index] + bytes([whole[index] ^ 0xFF]) + whole[index + 1 :])
+        for read in (read_records, convert):
+            with pytest.raises(ValueError, match=r"records.jsonl.gz: (damaged file|not results of this version)"):
+                read(file)

@@ -76,6 +76,8 @@ def test_a_text_is_written_token_by_token_after_its_prompt() -> None:
     ]
     assert texts[0] == texts[1] != texts[2]
     cold = sample_text(model, task, "a", num_tokens=20, temperature=0.5, generator=draws)
+    for temperature in (1e-40, 5e-324):
+        assert sample_text(model, task, "xa", num_tokens=3, temperature=temperature, generator=draws) == "bcd"
     assert cold == "bcdefghijklmnopqrstu"
     assert sample_text(Favors(257), task, "\x7f", num_tokens=400, temperature=0.0, generator=draws).endswith("\ufffd")
 

@@ -262,3 +262,23 @@ def test_answers_that_chance_does_not_find_are_drawn() -> None:
     batch = task.sample(4, 26, seeded(0))
     assert batch.inputs.tolist() == [[0] * 26] * 4
     assert batch.last_supervised.tolist() == [25] * 4
+
+
+def test_lengths_are_possible_where_probabilities_are_no_numbers() -> None:
+    """Of the strings of 2,000 symbols one is right, with a probability of 2^-2000."""
+    labeled = make_task("machine", alphabet=("a", "b"), table=((1, 0), (1, 1)), outputs=(1, 0), answers=("no", "yes"))
+    assert [labeled.is_balanced_length(length) for length in (1, 1_074, 1_075, 2_000)] == [True] * 4
+    assert labeled.baseline(2_000) == 1.0
+    table, outputs = (*((state, state + 1) for state in range(1, 3)), (3, 3), (3, 3)), (IGNORE, 0, 1, IGNORE)
+    cut = make_task("machine", alphabet=("a", "b"), table=table, outputs=outputs, answers=("no", "yes"))
+    assert [cut.is_legal_length(length) for length in (1, 2, 3)] == [True, True, False]
+    assert [cut.is_balanced_length(length) for length in (1, 2, 3)] == [True, False, False]
+
+
+def test_answers_to_rare_strings_have_their_odds() -> None:
+    """b, any number of times, and then a or b: the first three symbols decide, and all others lead nowhere."""
+    table = ((3, 1), (2, 1), (3, 3), (3, 3))
+    labeled = make_task(
+        "machine", alphabet=("a", "b"), table=table, outputs=(IGNORE, 1, 0, IGNORE), answers=("ends", "goes on")
+    )
+    assert [labeled.baseline(length) for length in (2, 40, 5_000)] == [0.5] * 3

@@ -14,7 +14,7 @@ from lengthwise.tasks import Batch, make_task
 from lengthwise.training.checkpoint import load_checkpoint, load_weights, save_checkpoint
 from lengthwise.training.loop import TrainingState, training_steps
 from lengthwise.training.quantization import RETRY_EVERY, quantization_is_due, quantize_states
-from lengthwise.training.recipe import Recipe
+from lengthwise.training.recipe import PaceRecipe, Recipe
 
 SMALL = {"d_model": 16, "num_heads": 2}
 GENTLE = {"learning_rate": 1e-4, "matrix_learning_rate": 1e-3}
@@ -35,16 +35,33 @@ def make(**config) -> CodebookGPT:
 @given(st.integers(1, 700), st.floats(0, 0.99))
 def test_codes_are_looked_for_from_a_share_of_training_on(steps: int, share: float) -> None:
     model = make(quantize_after=share)
-    due = [step for step in range(steps) if quantization_is_due(model, step, steps)]
+    due = [step for step in range(steps) if quantization_is_due(model, step - 1, step, steps)]
     assert due == list(range(int(share * steps), steps, RETRY_EVERY))
+
+
+@pytest.mark.parametrize("contract_steps", [200, 300, 500, 700, 2_000])
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
+def test_codes_are_looked_for_as_often_where_the_schedule_jumps_or_stands_still(
+    contract_steps: int, share: float
+) -> None:
+    """Once in every hundred steps of the schedule, from the share on, and twice in none."""
+    model, recipe = make(quantize_after=share), Recipe(steps=6_000, pace=PaceRecipe(contract_steps=contract_steps))
+    solved, begin = 1_000, int(share * 6_000)
+    scheduled = [recipe.scheduled(step, solved if step >= solved else None) for step in range(solved + contract_steps)]
+    pairs = list(zip([-1, *scheduled], scheduled, strict=False))
+    due = [step for before, step in pairs if quantization_is_due(model, before, step, 6_000)]
+    assert due == sorted(set(due))
+    assert [(step - begin) // RETRY_EVERY for step in due] == sorted(
+        {(step - begin) // RETRY_EVERY for step in scheduled if step >= begin}
+    )
 
 
 def test_who_has_codes_or_wants_none_gets_none() -> None:
     model = make(quantize_after=0.0)
-    assert quantization_is_due(model, 0, 10)
+    assert quantization_is_due(model, -1, 0, 10)
     model.codebook.fill(torch.eye(16))
-    assert not quantization_is_due(model, 0, 10)
-    assert not quantization_is_due(make_model("regular-gpt", PARITY, **SMALL), 0, 10)
+    assert not quantization_is_due(model, -1, 0, 10)
+    assert not quantization_is_due(make_model("regular-gpt", PARITY, **SMALL), -1, 0, 10)
 
 
 def test_every_state_is_near_the_code_it_becomes() -> None:

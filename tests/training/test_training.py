@@ -250,6 +250,16 @@ def test_rows_of_different_lengths_are_scored_at_the_last_supervised_position_of
 
 
 @pytest.mark.parametrize("supervision", ["last", "prefix"])
+def test_numbers_of_a_batch_that_supervises_nothing_have_no_gradient(supervision: str) -> None:
+    task = make_task("longest-common-subsequence")
+    model, batch = make_model("grid-recurrence", task), task.sample(2, 8, torch.Generator().manual_seed(0))
+    loss = supervised_loss(model, batch._replace(targets=torch.full_like(batch.targets, IGNORE)), supervision)
+    assert float(loss.detach()) == 0.0
+    loss.backward()
+    assert all(p.grad is None or not p.grad.any() for p in model.parameters())
+
+
+@pytest.mark.parametrize("supervision", ["last", "prefix"])
 def test_numbers_are_scored_by_their_squared_error(supervision: str) -> None:
     task = make_task("decision-tree", depth=2, dims=3, max_points=6)
     model = make_model("looped-transformer", task, num_loops=2, variant="code", **SMALL)

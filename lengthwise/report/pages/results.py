@@ -201,4 +201,4 @@ def _measured(results: Sequence[RunResult]) -> list[str]:
 def _provenance(results: Sequence[RunResult], today: date) -> str:
     versions = [f"- {name}: {', '.join(values)}" for name, values in versions_of(results)]
     weights = " or ".join(dict.fromkeys(result.weights for result in results))
-    return folded("Where it comes from", ["\n".join([f"- date: {today}", f"- weights: {weights}", *versions])])
+    return folded("Where it comes from", ["\n".join([f"- page written: {today}", f"- weights: {weights}", *versions])])

@@ -28,7 +28,8 @@ COLUMNS = {
     "structured": "the lowest accuracy of any run on structured strings (in brackets: of the best constant answer)",
     "at step": (
         "of the solved runs, the step from which on they made no error on a fixed probe of other strings of 48 to 500 "
-        f"symbols (or of the task's longest below), taken every {PROBE_EVERY} steps (-: the last probe erred)"
+        f"symbols (or of the task's longest below), taken every {PROBE_EVERY} steps (-: the last probe erred, or none "
+        "was taken)"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": "CPU seconds of training, of all attempts and their certificates where a run makes several",

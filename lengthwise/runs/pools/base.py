@@ -3,7 +3,7 @@
 import importlib.util
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple
@@ -21,7 +21,7 @@ class ReportingExecutor(Executor, ABC):
 
     @abstractmethod
     def report_to(self, listener: Listener) -> None:
-        """Tell `listener` of the progress of all jobs submitted from now on."""
+        """Tell `listener`, which must raise nothing, of the progress of all jobs submitted from now on."""
 
 
 class Pool(NamedTuple):
@@ -49,8 +49,8 @@ class PoolOptions(NamedTuple):
         if self.scheduler is not None:
             raise ValueError(f"scheduler: expected none with pool {pool}, got {self.scheduler}; take pool dask or ray")
 
-    def address(self, from_environment: str | None, default_port: int | None = None) -> str | None:
-        """The scheduler's address, if there is one, after it has answered.
+    def address(self, from_environment: str | None, unchecked: Container[str] = ()) -> str | None:
+        """The scheduler's address, if there is one, after it has answered, unless it is a word of its own for one.
 
         Raises:
             ValueError: a number of workers is given too, which such a cluster has already; or the address is none.
@@ -63,7 +63,8 @@ class PoolOptions(NamedTuple):
                     f"num_workers: expected none with the scheduler {address}, whose cluster has its workers, got "
                     f"{self.num_workers}; leave it out"
                 )
-            check_reachable(address)
+            if address not in unchecked:
+                check_reachable(address)
         return address
 
 

@@ -58,7 +58,7 @@ def ray_pool(options: PoolOptions) -> Iterator[Pool]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 
-    address = options.address(os.environ.get(ADDRESS))
+    address = options.address(os.environ.get(ADDRESS), unchecked=("auto",))
     num_cpus, dashboard = (None, None) if address else (options.workers_or_default, False)  # of a cluster of our own
     with _handlers_kept():
         try:

@@ -36,6 +36,8 @@ def execute_all(
 ) -> list[Outcome]:
     """Execute all runs on a pool, each measured by its plan; one that fails is reported and stops no other.
 
+    Runs of the lowest seed are begun first: a sweep that is stopped has one seed of everything, if not all of it.
+
     Any executor will do whose workers have this package and see `root` under the same path: a job is a string of JSON,
     and its value is ignored. A pool that executes the job of a lost worker again goes on from the run's checkpoint.
 
@@ -43,6 +45,7 @@ def execute_all(
         held: what to do with a run that another process works on: fail, or try it again until it is finished or free.
 
     Raises:
+        Exception: whatever the listener has raised; runs under way are saved first, finished ones kept.
         Interrupted: `stop_requested` has said yes; runs under way are saved first, finished ones kept.
         OSError: files below `root` cannot be locked.
     """
@@ -70,23 +73,32 @@ class _Sweep:
     ) -> None:
         self._specs, self._root, self._plans, self._pool = specs, root, plans, pool
         self._waits, self._listener = held == "wait", listener
-        self._follower = None if isinstance(pool, ReportingExecutor) else Follower(root, listener)
+        self._follower = None if isinstance(pool, ReportingExecutor) else Follower(root, self._tell)
         if isinstance(pool, ReportingExecutor):
-            pool.report_to(listener)
+            pool.report_to(self._tell)
         self._submitted: dict[Future[None], int] = {}
         self._held: dict[int, float] = {}  # when to try again
         self._announced: set[int] = set()
         self._errors: dict[int, BaseException] = {}
+        self._not_told: Exception | None = None
+
+    def _tell(self, progress: Progress) -> None:
+        """Pass progress on. What the listener raises, perhaps in a pool's thread, ends the sweep, which raises it."""
+        if self._not_told is None:
+            try:
+                self._listener(progress)
+            except Exception as error:  # whatever it is: workers wait for what nobody reads
+                self._not_told = error
 
     def run(self, stop_requested: StopRequested) -> bool:
         """Run all jobs; whether they came to their ends, as they do not after a request to stop."""
         with sweep_file(self._root) as sweep:
             jobs = [job(spec, plan, sweep) for spec, plan in zip(self._specs, self._plans, strict=True)]
-            for index, text in enumerate(jobs):
-                self._submit(index, text)
+            for index in sorted(range(len(jobs)), key=lambda index: self._specs[index].seed):
+                self._submit(index, jobs[index])
             while self._submitted or self._held:
                 self._collect()
-                if stop_requested():
+                if self._not_told or stop_requested():
                     break
                 now = time.monotonic()
                 for index in [index for index, when in self._held.items() if when <= now]:
@@ -97,6 +109,8 @@ class _Sweep:
             else:
                 return True
         wait(self._submitted)  # without the sweep's file, workers save what they do, and begin nothing
+        if self._not_told:
+            raise self._not_told
         return False
 
     def _submit(self, index: int, text: str) -> None:
@@ -127,7 +141,7 @@ class _Sweep:
         if index not in self._announced:
             self._announced.add(index)
             spec = self._specs[index]
-            self._listener(Progress(spec.id, "waiting", 0, spec.recipe.steps, str(error), is_decision=True))
+            self._tell(Progress(spec.id, "waiting", 0, spec.recipe.steps, str(error), is_decision=True))
 
     def outcome(self, index: int) -> Outcome:
         spec = self._specs[index]

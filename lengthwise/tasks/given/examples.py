@@ -1,9 +1,11 @@
 """Labeled strings: symbols and classes as numbers, without duplicates and contradictions."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -63,6 +65,13 @@ class Examples:
     def lengths(self) -> Int64[np.ndarray, " N"]:
         """Symbols of each string."""
         return np.diff(self.starts)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of strings, labels and their names."""
+        names = json.dumps([self.symbols, self.classes])
+        arrays = (self.ids, self.targets, self.starts)
+        return blake2b(names.encode() + b"".join(array.tobytes() for array in arrays), digest_size=8).hexdigest()
 
     @property
     def final_targets(self) -> Int64[np.ndarray, " N"]:

@@ -39,7 +39,7 @@ def read_examples(
     """
     split = partial(_split, separator=separator)
     if isinstance(source, str | Path):
-        rows = _rows_of_file(Path(source), (string, label))
+        rows = _rows_of_file(Path(source), (string, label), checks_first=supervision == "last")
     elif hasattr(source, "columns"):
         rows = _rows_of_frame(source, (string, label))
     else:
@@ -82,12 +82,14 @@ def _name(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip("\r\n")
 
 
-def _rows_of_file(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
+def _rows_of_file(path: Path, columns: tuple[str | None, str | None], *, checks_first: bool) -> Pairs:
+    """Rows of any kind of file; `checks_first`: of a table without a header, that its first row is none."""
     kind = path.suffix.lower()
     if kind not in KINDS:
         raise ValueError(f"{path}: expected a file of examples ({', '.join(KINDS)}), got suffix {kind!r}; rename it")
     try:
-        yield from KINDS[kind](path, columns)
+        checked = {"checks_first": checks_first} if kind in TABLES else {}
+        yield from KINDS[kind](path, columns, **checked)
     except FileNotFoundError:
         raise ValueError(f"{path}: expected a file of examples, got no such file") from None
     except UnicodeDecodeError as problem:
@@ -96,7 +98,7 @@ def _rows_of_file(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
         raise ValueError(f"{path}: cannot be read: {problem}") from None
 
 
-def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimiter: str) -> Pairs:
+def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimiter: str, checks_first: bool) -> Pairs:
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, delimiter=delimiter)
         first = next(rows, None)
@@ -113,7 +115,7 @@ def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimi
                 cells = _cells(row, at, rows.line_num)
                 first_label = None if cells[1] == first_label else first_label
                 yield rows.line_num, cells
-    if first_label is not None and rows.line_num > 1:
+    if checks_first and first_label is not None and rows.line_num > 1:
         raise ValueError(
             f"label: expected the label {first_label!r} of the first row in another row, too, got it there alone; if "
             f"that row is a header, name its columns {names[0]!r} (string) and {names[1]!r} (label)"
@@ -208,7 +210,10 @@ def _rows_of_frame(frame: Any, columns: tuple[str | None, str | None]) -> Pairs:
     return enumerate(chosen.iter_rows(), 1)
 
 
-KINDS: Mapping[str, Callable[[Path, tuple[str | None, str | None]], Pairs]] = {
+TABLES = (".csv", ".tsv")
+"""Kinds whose first row may be a header."""
+
+KINDS: Mapping[str, Callable[..., Pairs]] = {
     ".csv": partial(_rows_of_table, delimiter=","),
     ".tsv": partial(_rows_of_table, delimiter="\t"),
     ".jsonl": _rows_of_lines,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from lengthwise.tasks.base import TASKS, Batch, SymbolTask
 from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
@@ -71,11 +71,12 @@ def _by_length(examples: Examples) -> dict[int, Batch]:
 class GivenExamples(ExamplesTask):
     """Labeled strings from a file (`read_examples`), of which a batch is drawn.
 
-    `split` stands between symbols, which are characters without it. Without a file the examples are the strings of up
+    `split` stands between symbols, which are characters without it. `digest`, which is filled in, stands for what the
+    file says: with other examples a task is another one. Without a file the examples are the strings of up
     to 8 symbols a and b, and whether they have an odd number of b.
 
     Raises:
-        ValueError: the file cannot be read as examples.
+        ValueError: the file cannot be read as examples, or has others than those that `digest` stands for.
 
     Example:
         >>> task = GivenExamples()
@@ -88,10 +89,17 @@ class GivenExamples(ExamplesTask):
     string: str | None = None
     label: str | None = None
     supervision: Supervision = "last"
+    digest: str = Field("", pattern="^([0-9a-f]{16})?$", exclude_if=lambda digest: not digest)
 
     @model_validator(mode="after")
-    def _can_be_read(self) -> "GivenExamples":
-        assert self.examples
+    def _has_the_examples_of_its_digest(self) -> "GivenExamples":
+        digest = "" if self.file is None else self.examples.digest
+        if self.digest and self.digest != digest:
+            raise ValueError(
+                f"file: expected the examples of digest {self.digest}, got others in {self.file} ({digest}); bring the "
+                "file back as it was, or leave digest out for a task of these"
+            )
+        self.__dict__["digest"] = digest
         return self
 
     @property

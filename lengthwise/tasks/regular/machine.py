@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 from pydantic import Field, model_validator
 from torch import Tensor
 
@@ -97,11 +97,12 @@ class MachineTransduction(RegularTask):
 
     def is_legal_length(self, length: int) -> bool:
         """Whether the whole string can have an answer."""
-        return length >= 1 and bool(self._odds(length)[self.transducer.outputs != IGNORE].any())
+        return length >= 1 and bool(self._possible(length)[self.transducer.outputs != IGNORE].any())
 
     def is_balanced_length(self, length: int) -> bool:
         """Whether each answer that some string has can be that to a string of this length."""
-        return self.is_legal_length(length) and bool((self._odds_of_answers(length) > 0).all())
+        answers = self.transducer.outputs[self._possible(length)]
+        return self.is_legal_length(length) and set(range(len(self.classes))) <= set(answers.tolist())
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw independent uniform symbols; every prefix that has an answer is supervised."""
@@ -139,15 +140,43 @@ class MachineTransduction(RegularTask):
         reached: np.ndarray = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
         return reached
 
+    def _possible(self, length: int) -> Bool[np.ndarray, " Q"]:
+        """Which states some string leads to: without probabilities, the least of which are no float64."""
+        reached = np.zeros(len(self.table), np.float32)
+        reached[self.transducer.start] = 1
+        step = (_transitions(self.transducer) > 0).astype(np.float32)
+        while length:
+            if length % 2:
+                reached = (reached @ step > 0).astype(np.float32)
+            length //= 2
+            step = (step @ step > 0).astype(np.float32)
+        return reached > 0
+
     def _odds(self, length: int) -> Float64[np.ndarray, " Q"]:
-        """The probability of each state after a uniform string."""
-        odds: np.ndarray = np.linalg.matrix_power(_transitions(self.transducer), length)[self.transducer.start]
+        """The odds of each state after a uniform string, of those from which a string may get an answer yet.
+
+        They are multiplied by what keeps the largest at 1: most strings may have no answer, and probabilities of the
+        others be no float64.
+        """
+        odds = np.zeros(len(self.table))
+        odds[self.transducer.start] = 1
+        step = _transitions(self.transducer)
+        while length:
+            if length % 2:
+                odds = _scaled(odds @ step)
+            length //= 2
+            step = _scaled(step @ step)
         return odds
 
     def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
         machine = self.transducer
         odds, answered = self._odds(length), machine.outputs != IGNORE
         return np.bincount(machine.outputs[answered], odds[answered], len(self.classes))
+
+
+def _scaled(odds: Float64[np.ndarray, "*N"]) -> Float64[np.ndarray, "*N"]:
+    scaled: np.ndarray = odds / (odds.max() or 1.0)
+    return scaled
 
 
 def machine_fields(labeled: LabeledMachine) -> dict[str, Any]:
@@ -181,9 +210,13 @@ def _answered_strings(machine: Transducer) -> StringSampler:
 
 @lru_cache(maxsize=64)
 def _transitions(machine: Transducer) -> Float64[np.ndarray, "Q Q"]:
-    """The probability of each next state after a uniform symbol."""
+    """The probability of each next state after a uniform symbol; 0 where no string gets an answer from there on."""
     table = machine.semiautomaton.table
+    leads_on = machine.outputs != IGNORE
+    while (before := leads_on | leads_on[table].any(1)).sum() > leads_on.sum():
+        leads_on = before
     rows = np.arange(len(table))[:, None].repeat(table.shape[1], 1)
     odds = np.zeros((len(table), len(table)))
     np.add.at(odds, (rows, table), 1 / table.shape[1])
+    odds *= leads_on
     return odds

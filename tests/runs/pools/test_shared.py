@@ -61,6 +61,16 @@ def test_a_run_that_another_process_finishes_before_its_lock_is_taken_is_not_beg
     assert len(RunFolder(tmp_path / spec.id).read_beginnings()) == 1
 
 
+def test_who_is_refused_a_run_changes_nothing_of_it(tmp_path: Path) -> None:
+    (spec,) = small_specs(1)
+    folder = RunFolder(tmp_path / spec.id)
+    folder.create(spec, plan=PLAN)
+    before = (folder.path / "run.json").read_bytes()
+    with folder.locked(), pytest.raises(RunHeld):
+        execution.execute(spec, tmp_path, PLAN.model_copy(update={"long": ((50, 1),)}))
+    assert (folder.path / "run.json").read_bytes() == before
+
+
 def test_shares_of_an_array_do_each_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     done: list[str] = []
 

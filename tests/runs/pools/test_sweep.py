@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs.execute import Interrupted, Progress
+from lengthwise.runs.execute import Interrupted, Listener, Progress
 from lengthwise.runs.folder import RunFolder, RunStatus
 from lengthwise.runs.pools import folder_progress, sweep, worker
+from lengthwise.runs.pools.base import ReportingExecutor
 from lengthwise.runs.pools.outcome import finished
 from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.pools.worker import SweepFile, execute_job, job, sweep_file
@@ -143,3 +144,44 @@ def test_what_diverged_is_not_called_not_run(tmp_path: Path) -> None:
     folder.write_status(RunStatus(status="diverged", step=7, message="training diverged at step 8: loss nan"))
     outcomes = finished(specs, tmp_path, [EvaluationPlan()] * 2)
     assert [o.reason for o in outcomes] == ["Diverged: training diverged at step 8: loss nan", "not run yet"]
+
+
+def test_the_runs_of_the_lowest_seed_are_begun_first(tmp_path: Path) -> None:
+    specs, told = [small_spec(seed) for seed in (1, 0, 2, 0)], list[str]()
+    specs[3] = small_spec(0, steps=9)
+    with ThreadPoolExecutor(1) as pool:
+        outcomes = execute_all(specs, tmp_path, [PLAN] * 4, lambda said: told.append(said.run_id), pool=pool)
+    assert [outcome.spec for outcome in outcomes] == specs
+    assert list(dict.fromkeys(told)) == [specs[index].id for index in (1, 3, 0, 2)]
+
+
+class Telling(ThreadPoolExecutor, ReportingExecutor):
+    """Tells of its jobs from its own thread, as the pool of this machine does."""
+
+    def report_to(self, listener: Listener) -> None:
+        self.listener = listener
+
+    def submit(self, fn, /, *args, **kwargs) -> "Future[None]":
+        def job() -> None:
+            self.listener(Progress("run", "training", 1, 2))
+            fn(*args, **kwargs)
+
+        return super().submit(job)
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, Telling])
+def test_what_a_listener_raises_ends_the_sweep(pool: type[ThreadPoolExecutor], tmp_path: Path) -> None:
+    """As printing does where the disk is full: runs are saved, and no worker waits for one who does not read."""
+    calls = list[str]()
+
+    def fail(progress: Progress) -> None:
+        calls.append(progress.phase)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    specs = [small_spec(0), small_spec(1)]
+    with pool(1) as executor, pytest.raises(OSError, match="No space left"):
+        execute_all(specs, tmp_path, [PLAN] * 2, fail, pool=executor)
+    assert len(calls) == 1
+    with ThreadPoolExecutor(1) as executor:
+        outcomes = execute_all(specs, tmp_path, [PLAN] * 2, lambda progress: None, pool=executor)
+    assert all(outcome.result is not None for outcome in outcomes)

@@ -1,6 +1,7 @@
 """Labeled strings from files, data frames and pairs: all read alike, and mistakes are named."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -173,3 +174,23 @@ def test_files_and_columns_that_are_missing_are_named(tmp_path: Path) -> None:
         read_examples(save(tmp_path / "file.csv"), label="lable")
     with pytest.raises(ValueError, match="file of examples, got no such file"):
         make_task("examples", file=tmp_path / "none.csv")
+
+
+def test_labels_of_prefixes_need_no_header_and_may_all_differ(tmp_path: Path) -> None:
+    file = tmp_path / "prefixes.csv"
+    file.write_text("aab,010\nab,01\nba,11\na,0\nabba,0110\n")
+    assert len(read_examples(file, supervision="prefix")) == 5
+
+
+def test_a_file_with_other_examples_makes_another_task(tmp_path: Path) -> None:
+    file = save(tmp_path / "file.csv")
+    first = make_task("examples", file=file)
+    assert make_task("examples", file=file) == first
+    assert make_task("examples", **first.model_dump(mode="json")) == first
+    file.write_text(file.read_text().replace("ba,out", "ba,in"))
+    os.utime(file, ns=(0, 0))
+    other = make_task("examples", file=file)
+    assert first.digest != other.digest
+    with pytest.raises(ValueError, match=rf"file: expected the examples of digest {first.digest}, got others in .*csv"):
+        make_task("examples", **first.model_dump(mode="json"))
+    assert make_task("examples").digest == "", "the examples that need no file"
