@@ -14,6 +14,7 @@ _HOME = {
     "PRESETS": "lengthwise.presets.base",
     "make_task": "lengthwise.tasks.base",
     "make_model": "lengthwise.models.base",
+    "RecurrentModel": "lengthwise.models.base",
     "Recipe": "lengthwise.training.recipe",
     "learn": "lengthwise.learning.learned",
     "wrap": "lengthwise.models.wrapped",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from lengthwise.experiments import EXPERIMENTS as EXPERIMENTS
     from lengthwise.learning.learned import learn as learn
     from lengthwise.models.base import MODELS as MODELS
+    from lengthwise.models.base import RecurrentModel as RecurrentModel
     from lengthwise.models.base import make_model as make_model
     from lengthwise.models.hugging_face import wrap_hugging_face as wrap_hugging_face
     from lengthwise.models.wrapped import wrap as wrap
@@ -58,3 +60,8 @@ if TYPE_CHECKING:
     from lengthwise.training.recipe import Recipe as Recipe
 
 __getattr__ = lazy_names(__name__, _HOME)
+
+
+def __dir__() -> list[str]:
+    """What tab completion offers."""
+    return __all__

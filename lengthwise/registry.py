@@ -89,6 +89,11 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
             raise ExtensionError(f"{path}: {type(error).__name__}: {error}") from error
 
 
+def loaded_extensions() -> list[Path]:
+    """The Python files of users that were loaded, in order."""
+    return sorted(_loaded)
+
+
 def is_of_package(member: object) -> bool:
     """Whether the package itself defines a class or a function, and no file of a user's."""
     return str(member.__module__).startswith("lengthwise.")

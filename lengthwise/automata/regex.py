@@ -15,8 +15,8 @@ MAX_STATES = 10_000
 MAX_TRANSITIONS = 40_000
 MAX_GROUP_DEPTH = 50
 
-SPECIAL = "\\.[](){}|*+?"
-"""Characters that are symbols only after a backslash; ^ is one too where it would begin a class."""
+SPECIAL = "\\.[](){}|*+?^$"
+"""Characters that are symbols only after a backslash."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ be written out as many times as there are repeats around them, without a symbol 
 def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     r"""The smallest DFA that accepts exactly the strings that the whole pattern matches.
 
-    Symbols are single characters. A pattern is made of symbols, ``.`` (any symbol), ``[ab]`` and ``[^ab]`` (one of
-    these, one of the others), groups ``( )``, alternatives ``|``, and the repetitions ``*``, ``+``, ``?``, ``{m}``,
-    ``{m,}`` and ``{m,n}``, one at a time. Nothing at all matches the empty string. ``\`` before one of these special
-    characters makes it a symbol. Ranges, anchors and classes such as ``\d`` do not exist: ``-``, ``^`` outside a class
-    and ``$`` are symbols. `alphabet` says which symbols there are, in the order of their ids; by default those that
-    the pattern names, sorted.
+    Symbols are single characters. A pattern is made of symbols, ``.`` (any symbol), ``[ab]``, ``[a-c]`` and ``[^ab]``
+    (one of these, one of the others), groups ``( )``, alternatives ``|``, and the repetitions ``*``, ``+``, ``?``,
+    ``{m}``, ``{m,}`` and ``{m,n}``, one at a time. Nothing at all matches the empty string. ``\`` before one of these
+    special characters, or before ``-``, makes it a symbol; blanks are symbols. The whole string is matched: there are
+    neither anchors ``^`` and ``$`` nor classes such as ``\d``. `alphabet` says which symbols there are, in the order of
+    their ids; by default those that the pattern names, sorted.
 
     Glushkov's position automaton, made deterministic by sets of positions (bits of an integer) and minimized.
 
@@ -322,20 +322,35 @@ class _Parser:
 
     def _symbol_class(self) -> Node:
         others = bool(self._take("^"))
-        symbols = {self._symbol("a symbol of the class")}
+        symbols = self._range("a symbol of the class")
         while not self._take("]"):
-            symbols.add(self._symbol("a symbol of the class or its closing ]"))
+            symbols |= self._range("a symbol of the class or its closing ]")
         return SymbolSet(frozenset(symbols), others)
+
+    def _range(self, expected: str) -> set[str]:
+        """A symbol, or those from one to another; where nothing is between, a ``-`` is a symbol."""
+        start, first = self.position, self._symbol(expected)
+        if self._next() != "-" or self.pattern[self.position + 1 : self.position + 2] in ("", "]"):
+            return {first}
+        self._take("-")
+        last = self._symbol("the last symbol of a range")
+        if not 0 <= ord(last) - ord(first) < MAX_POSITIONS:
+            self.position = start
+            self._reject(f"a range that rises, of at most {MAX_POSITIONS:,} symbols", "write \\- for the symbol -")
+        symbols = set(map(chr, range(ord(first), ord(last) + 1)))
+        self.named |= symbols
+        return symbols
 
     def _symbol(self, expected: str) -> str:
         escaped = self._take("\\")
         symbol = self._next()
         if not symbol:
             self._reject(expected, "complete the pattern")
-        if escaped and symbol not in SPECIAL + "^":
+        if escaped and symbol not in SPECIAL + "-":
             self._reject("a special character after \\", "leave out the \\")
         if not escaped and symbol in SPECIAL:
-            self._reject(expected, f"write \\{symbol} for the symbol")
+            unneeded = "leave it out, as the whole string is matched anyway, or " if symbol in "^$" else ""
+            self._reject(expected, f"{unneeded}write \\{symbol} for the symbol")
         self.position += 1
         self.named.add(symbol)
         return symbol

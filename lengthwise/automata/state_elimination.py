@@ -70,7 +70,7 @@ def _pattern(dfa: DFA) -> str:
         states.remove(state)
         edges = _without(edges, state)
     if (first, last) not in edges:
-        return f"[^{''.join(map(_escaped, dfa.symbols))}]"
+        return f"[^{''.join(map(_in_class, dfa.symbols))}]"
     return pattern_text(edges[first, last])
 
 
@@ -293,9 +293,14 @@ def pattern_text(node: Node) -> str:
             if isinstance(node.inner, SymbolSet)
             else f"({pattern_text(node.inner)}){sign}"
         )
-    symbols = [_escaped(symbol) for symbol in sorted(node.symbols, key=lambda symbol: (symbol != "-", symbol))]
-    return symbols[0] if len(symbols) == 1 else f"[{''.join(symbols)}]"
+    symbols = sorted(node.symbols)
+    return _escaped(symbols[0]) if len(symbols) == 1 else f"[{''.join(map(_in_class, symbols))}]"
 
 
 def _escaped(symbol: str) -> str:
-    return f"\\{symbol}" if symbol in SPECIAL + "^" else symbol
+    return f"\\{symbol}" if symbol in SPECIAL else symbol
+
+
+def _in_class(symbol: str) -> str:
+    """In a class, ``-`` may stand for a range."""
+    return "\\-" if symbol == "-" else _escaped(symbol)

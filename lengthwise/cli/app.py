@@ -27,7 +27,7 @@ from lengthwise.cli import (
     training,
 )
 from lengthwise.cli.devices import quiet_processes
-from lengthwise.cli.messages import one_line_warnings, refusal, with_flag
+from lengthwise.cli.messages import line_in_extension, one_line_warnings, refusal, with_flag
 from lengthwise.cli.streams import Output, flush, open_streams, say
 
 app = App(
@@ -91,7 +91,7 @@ def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
     except BrokenPipeError:  # whoever reads our output has seen enough
         return 0
     except ValueError as error:
-        return say(with_flag(str(error), command), 2)
+        return say(line_in_extension(error) + with_flag(str(error), command), 2)
     except RecursionError:
         return say("expected settings of a few levels, got some that are nested too deeply; flatten them", 2)
     except KeyboardInterrupt:
@@ -101,5 +101,9 @@ def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
     except OSError as error:
         return say(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error), 1)
     except RuntimeError as error:
-        return say(str(error), 1)
+        return say(line_in_extension(error) + str(error), 1)
+    except Exception as error:
+        if line := line_in_extension(error):
+            return say(f"{line}{type(error).__name__}: {error}", 1)
+        raise
     return code if isinstance(code, int) else 0

@@ -35,8 +35,8 @@ def leaderboard(
     """Measure all models on all regular tasks by one protocol, or add your own to those on record.
 
     A model of yours gets its learning rate as all others got theirs: by the lowest training loss on the task that
-    `leaderboard/rates` has. Its file is loaded as if the environment variable LENGTHWISE_EXTENSIONS named it, which
-    makes it known to every other command, too. The page is written again, with your column last.
+    `leaderboard/rates` has. Its file is loaded for this command; for others, name it in the environment variable
+    LENGTHWISE_EXTENSIONS. The page is written again, with your column last.
     """
     from lengthwise.cli.progress import run_all
     from lengthwise.experiments.base import parse_scale

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.cli.options import Device, StoredPath, StringSeed, TrainedRun, whole_number
-from lengthwise.cli.streams import Output
+from lengthwise.cli.streams import Output, say
 
 if TYPE_CHECKING:
     from lengthwise.runs.stored import StoredModel
@@ -149,7 +149,8 @@ def predict(
 ) -> int:
     """Answer strings, a line each: the model's answer, the probability it gives, and what the task says is right.
 
-    Blank lines of the input are left out. A language model answers with the likeliest next token, or writes a text.
+    Blank lines of the input are left out; a string that is refused is named, and the others are answered. A language
+    model answers with the likeliest next token, or writes a text.
     """
     from lengthwise.randomness import generator_for
     from lengthwise.runs.predict import predict_text, sample_text
@@ -172,14 +173,16 @@ def predict(
         )
         sys.stdout.write(f"{text}\n")
         return 0
+    num_refused = 0
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:
             prediction = predict_text(stored.model, stored.task, text)
         except ValueError as error:
-            raise ValueError(f"string {number}: {error}") from None
+            num_refused = say(f"string {number}: {error}", num_refused + 1)
+            continue
         quoted = text if len(text) <= MAX_QUOTED else f"{text[:40]}... ({len(text)} symbols)"
         sys.stdout.write(f"{quoted}\t{prediction.answer}\t{prediction.probability:.4f}\t{prediction.verdict}\n")
-    return 0
+    return 2 if num_refused else 0
 
 
 def _input_lines() -> Iterable[tuple[int, str]]:

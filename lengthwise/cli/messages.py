@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from inspect import Parameter
 from typing import Any
 
 from cyclopts import CycloptsError, UnknownOptionError
+
+from lengthwise.registry import loaded_extensions
 
 OTHER_NAMES = {
     "assignments": "set",
@@ -52,6 +55,13 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
         if option in options:
             message = message.replace(setting, f"--{option}")
     return message
+
+
+def line_in_extension(error: BaseException) -> str:
+    """Where in a file of the user's own an error was raised, or passed on: its innermost line there; else nothing."""
+    own = set(map(str, loaded_extensions()))
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
+    return f"{lines[-1].filename}, line {lines[-1].lineno}, in {lines[-1].name}: " if lines else ""
 
 
 def _option_names(parameter: Parameter) -> list[str]:

@@ -64,9 +64,13 @@ def train(
     to be measured has changed. With --until it makes attempts, with other seeds and sizes, until one succeeds.
     """
     from lengthwise.evaluation.plan import EvaluationPlan
+    from lengthwise.models.base import MODELS
     from lengthwise.runs.spec import make_spec
     from lengthwise.runs.until import BUDGET
+    from lengthwise.tasks.base import TASKS
 
+    if task in MODELS and model in TASKS:
+        raise ValueError(f"task: {task} is a model and {model} a task; write `lengthwise train {model} {task}`")
     if budget is not None and until is None:
         raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
     if seeds is not None and seed is not None:

@@ -32,7 +32,7 @@ class MachineText(Export):
         options.check_given(cls.name, cls.takes)
         if out.suffix.lower() not in cls.kind.suffixes:
             suffixes = " or ".join(cls.kind.suffixes)
-            raise ValueError(f"{out}: expected a file that ends in {suffixes}, got {out.suffix!r}; rename it")
+            raise ValueError(f"{out}: expected a file that ends in {suffixes}, got {out.suffix!r}; choose one of these")
         (given,) = given_machines([source])
         machine = given.labeled
         if cls.takes:

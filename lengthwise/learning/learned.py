@@ -189,7 +189,7 @@ def learn(
         len(wrong),
         result.attempts,
         result.num_alike,
-        _notes(parts, result),
+        _notes(parts, result, separator),
     )
 
 
@@ -235,7 +235,7 @@ def _contradictions(machine: Transducer, examples: Examples, separator: str) -> 
     return sorted(contradictions, key=lambda one: len(one.string))
 
 
-def _notes(parts: dict[Part, Examples], result: SearchResult) -> tuple[str, ...]:
+def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str) -> tuple[str, ...]:
     """What a reader has to know of a search that did not go as it should."""
     trained_on, notes = parts["trained on"], []
     known = {int(v) for v in np.unique(trained_on.ids)}
@@ -243,6 +243,8 @@ def _notes(parts: dict[Part, Examples], result: SearchResult) -> tuple[str, ...]
         notes.append(f"symbols in held-out strings alone, of which nothing was learned: {' '.join(unknown[:20])}")
     if " " in trained_on.symbols and _are_characters(trained_on):
         notes.append("symbols are characters, spaces among them; where they are words, give a separator")
+    if separator and all((examples.lengths == 1).all() for examples in parts.values()):
+        notes.append(f"the separator {separator!r} is in no string, so that each is one symbol: leave it out")
     if result.best.num_bits >= constant_message_length(trained_on):
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 1:

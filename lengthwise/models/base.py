@@ -67,12 +67,17 @@ class SequenceModel(nn.Module, ABC):
     """
 
     name: ClassVar[str]
-    Config: ClassVar[type[ModelConfig]]
+    Config: ClassVar[type[ModelConfig]] = ModelConfig
     default_preset: ClassVar[str] = "recurrent"
-    config: ModelConfig
+    config: ModelConfig = ModelConfig()
     readout: nn.Module
     precision: Precision = "float32"
     """What products of matrices are computed in while the model is measured (`eval_mode`); weights stay as they are."""
+
+    def __init_subclass__(cls) -> None:
+        """Until it is registered under a name, a class has its own."""
+        if getattr(cls, "name", "") in ("", *(base.__name__ for base in cls.__mro__[1:])):
+            cls.name = cls.__name__
 
     @property
     def max_length(self) -> int | None:

@@ -206,7 +206,7 @@ def _check_core(core: nn.Module) -> None:
     if type(core) not in CORES:
         raise ValueError(
             f"core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a {type(core).__name__}; a net of "
-            "another kind is a class that inherits RecurrentModel"
+            "another kind is a class that inherits lengthwise.RecurrentModel (docs/your-own-net.md shows one)"
         )
     if isinstance(core, nn.RNNBase) and core.bidirectional:
         raise ValueError(

@@ -12,7 +12,7 @@ from typing import Any
 
 from lengthwise.files import write_by_rename
 from lengthwise.playground.contents import run_contents
-from lengthwise.runs.folder import versions
+from lengthwise.runs.provenance import versions
 
 COMPUTING = ("tensors.js", "recurrent.js", "tree.js", "machines.js", "analysis.js")
 """Scripts that compute, in the order in which they need one another; they know no page."""

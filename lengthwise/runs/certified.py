@@ -13,8 +13,9 @@ from lengthwise.certification.proof_file import write_proof
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
-from lengthwise.runs.folder import certificate_file, versions
+from lengthwise.runs.folder import certificate_file
 from lengthwise.runs.machines import given_machines
+from lengthwise.runs.provenance import versions
 from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import MachineTask, RegularTask, Task, make_task
 from lengthwise.tasks.regular.machine import machine_fields

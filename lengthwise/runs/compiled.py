@@ -12,7 +12,7 @@ from lengthwise.certification.certificate import Part, PositiveCount, Transducer
 from lengthwise.constructions.base import Construction, Machine, Target
 from lengthwise.files import read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS, build_model, load_weights
-from lengthwise.runs.folder import versions
+from lengthwise.runs.provenance import versions
 from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.validation import dump_named, split_named, validated

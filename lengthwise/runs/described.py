@@ -31,7 +31,7 @@ class Description(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     weights: str
-    task: dict[str, Any]
+    task: dict[str, Any] | str = ""
     embedding: str = "embedding"
     core: str = "core"
     head: str = "head"
@@ -55,9 +55,12 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         task = {name = "parity"}
     """
     description = validated(Description, read_settings(path), path=str(path))
-    settings = dict(description.task)
-    if not isinstance(name := settings.pop("name", None), str):
-        raise ValueError(f"{path}: task: expected a table with the name of a task, got {description.task}; give one")
+    settings = {"name": description.task} if isinstance(description.task, str) else dict(description.task)
+    if not isinstance(name := settings.pop("name", None), str) or not name:
+        raise ValueError(
+            f'{path}: task: expected what the net was trained for, such as task = "parity" or task = {{name = "regex", '
+            f'pattern = "(ab)*"}}, got {description.task or "none"}; add the line'
+        )
     weights = _read_weights(path.parent / description.weights)
     parts: dict[str, dict[str, Tensor]] = {"embedding": {}, "core": {}, "head": {}}
     prefixes = {getattr(description, part): part for part in parts}

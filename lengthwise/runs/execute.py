@@ -16,9 +16,10 @@ from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy,
 from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
-from lengthwise.runs.folder import ENDINGS, RunFolder, RunResult, RunStatus, takes_probes, versions
+from lengthwise.runs.folder import ENDINGS, RunFolder, RunResult, RunStatus, takes_probes
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.placement import Placement, check_ranks_of
+from lengthwise.runs.provenance import versions
 from lengthwise.runs.signals import StopRequested
 from lengthwise.runs.spec import RunSpec
 from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
@@ -88,6 +89,8 @@ def execute(
     where = Placement(device or default_device(), ranks)
     with one_thread(), where.leading() as lead:
         folder.path.mkdir(parents=True, exist_ok=True)
+        for change in folder.changes_of_extensions():
+            listener(Progress(spec.id, "training", 0, spec.recipe.steps, change, is_decision=True))
         result, note = _finished(folder, spec, plan), "already finished"
         if result is not None:
             folder.create(spec, str(where))

@@ -5,20 +5,15 @@ where the model was certified, ``certificate.json``.
 """
 
 import os
-import platform
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate
-from lengthwise.devices import describe_device
 from lengthwise.display import card
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
@@ -31,6 +26,7 @@ from lengthwise.registry import UnknownName
 from lengthwise.runs.card import result_card
 from lengthwise.runs.journal import WAY_OUT, Journal, Probe
 from lengthwise.runs.lock import RunHeld, held
+from lengthwise.runs.provenance import changed_extensions, versions
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
 from lengthwise.runs.until import Attempt, Course
 from lengthwise.tasks.base import SymbolTask
@@ -188,6 +184,17 @@ class RunFolder(NamedTuple):
         more = {} if planned is None else {"plan": planned}
         begun = content.get("versions", begun)
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
+
+    def changes_of_extensions(self) -> list[str]:
+        """A sentence for each of the user's own files that has changed since the run began."""
+        try:
+            begun: dict[str, str] = self._read("run.json").get("versions", {})
+        except ValueError:  # not begun, or damaged
+            return []
+        return [
+            f"{name} has changed since this run began; to train it again, give another folder for runs"
+            for name in changed_extensions(begun)
+        ]
 
     @contextmanager
     def locked(self) -> Iterator[Callable[[], None]]:
@@ -369,30 +376,3 @@ def load_run(path: str | Path) -> Run:
     steps_done = load_weights(model, folder.checkpoint, spec.id)
     model.eval()
     return Run(folder, spec, model, steps_done)
-
-
-def versions(device: str | None = None) -> dict[str, str]:
-    """What a number depends on besides its specification; `device` is where it was computed, by default on the CPU."""
-    return {
-        "lengthwise": __version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "commit": _commit() or "unknown (not run from a checkout)",
-        "device": device or describe_device(torch.device("cpu")),
-        "torch threads": str(torch.get_num_threads()),
-    }
-
-
-def _commit() -> str | None:
-    """The commit of the checkout that this package runs from, marked where files have changed since."""
-    top = Path(__file__).parent.parent.parent
-    if not (top / ".git").exists():
-        return None
-    try:
-        outputs = [
-            subprocess.run(["git", "-C", str(top), *words], capture_output=True, text=True, check=True).stdout.strip()
-            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "lengthwise"])
-        ]
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return outputs[0] + (" with changes" if outputs[1] else "")

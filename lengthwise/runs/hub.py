@@ -14,7 +14,7 @@ from lengthwise.models.base import MODELS, SequenceModel, build_model, load_weig
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.registry import UnknownName, names_of_files
 from lengthwise.runs.described import net_of_parts, parts_of
-from lengthwise.runs.folder import versions
+from lengthwise.runs.provenance import versions
 from lengthwise.tasks.base import Task, make_task
 from lengthwise.validation import dump_named, split_named, validated
 

@@ -59,6 +59,11 @@ def _load(path: Path) -> StoredModel:
         )
     if path.is_file():
         check_not_pickled(path)
+        if path.suffix == ".safetensors":
+            raise ValueError(
+                f"{path}: expected a TOML file that says what these weights are, got the weights; write one with the "
+                f'lines weights = "{path.name}" and task = "parity", say, and give that'
+            )
         return StoredModel(*load_described(path), "described", path.name)
     if (path / DESCRIPTION).exists():
         compiled = load_compiled(path)

@@ -65,20 +65,44 @@ def test_is_the_smallest_automaton_for_all_lengths(pattern: str) -> None:
 
 
 def test_special_characters_are_symbols_when_escaped() -> None:
-    for character in SPECIAL + "^":
+    for character in SPECIAL + "-":
         for pattern in (rf"x\{character}", rf"x[\{character}]", rf"x[^\{character}]"):
             assert_like_python(pattern, ("x", character))
-    assert_like_python(r"\[\^*[a^]", ("[", "a", "^"))
-    assert dfa_from_regex(r"\[^").accepts(np.array([[0, 1], [1, 0]])).tolist() == [True, False]
+    assert_like_python(r"\[\^*[a\^]", ("[", "a", "^"))
+    assert dfa_from_regex(r"\[\^").accepts(np.array([[0, 1], [1, 0]])).tolist() == [True, False]
     assert dfa_from_regex(r"(\(\))*").symbols == ("(", ")")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[a-c]", "[^a-c]x", "[-a]", "[a-]", "[a-c-]", "[ac-d]+", r"[a\-c]", "a-c", "[a-a]", "[a-cc-d]*"]
+)
+def test_ranges_are_those_of_python(pattern: str) -> None:
+    assert_like_python(pattern, ("-", "a", "b", "c", "d", "x"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"),
+    [
+        (
+            "^ab",
+            r"at position 1 of '\^ab', got '\^'; leave it out, .* matched anyway, or write \\\^",
+        ),
+        ("ab$", r"at position 3 of 'ab\$', got '\$'; leave it out, as the whole string is matched anyway"),
+        ("[c-a]", r"expected a range that rises, of at most 2,000 symbols at position 2 of '\[c-a\]', got 'c'"),
+        ("[ -\uffff]", "expected a range that rises, of at most 2,000 symbols"),
+    ],
+)
+def test_anchors_and_ranges_that_fall_are_named(pattern: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        dfa_from_regex(pattern)
 
 
 def test_the_alphabet_has_the_order_given() -> None:
     assert dfa_from_regex("ab", "cba").symbols == ("c", "b", "a")
-    assert dfa_from_regex("b^a").symbols == ("^", "a", "b")
+    assert dfa_from_regex(r"b\^a").symbols == ("^", "a", "b")
 
 
-@given(st.text(alphabet="ab()[]{}|*+?.^\\,12", max_size=14))
+@given(st.text(alphabet="abc-()[]{}|*+?.^$\\,12", max_size=14))
 def test_any_text_is_a_pattern_or_refused_in_one_sentence(pattern: str) -> None:
     sentence = ""
     try:

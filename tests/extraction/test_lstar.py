@@ -53,7 +53,7 @@ class Drops(TransducerModel):
         return answers.flip(-1) if self.training else answers
 
 
-def test_a_model_that_is_in_training_is_asked_in_evaluation_mode_and_left_in_training() -> None:
+def test_a_model_that_is_in_training_answers_in_evaluation_mode_and_stays_in_training() -> None:
     task = make_task("parity")
     model = Drops(task.transducer, task.classes).train()
     assert first_error(learn_by_queries(model, task.symbols), task.transducer) is None

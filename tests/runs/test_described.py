@@ -81,7 +81,11 @@ def error_of(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
             "other.safetensors: expected weights, got no such file; where it was trained",
         ),
         ({"weights": "net.toml"}, "net.toml: expected safetensors, got something else"),
-        ({"task": "parity"}, "task: expected a section of settings"),
+        (
+            {"task": ""},
+            'task: expected what the net was trained for, such as task = "parity" or task = {name = "regex"',
+        ),
+        ({"task": "paritty"}, "unknown task 'paritty'; did you mean 'parity'?"),
         ({"nonlinearity": "gelu"}, "nonlinearity: expected 'tanh' or 'relu', got 'gelu'"),
         ({"corr": "memory"}, "corr: no such setting; did you mean 'core'?"),
     ],

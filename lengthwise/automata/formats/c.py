@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from hashlib import blake2b
 
 import numpy as np
 
@@ -148,14 +149,16 @@ class C(Format):
 
 
 def identifier(name: str) -> str:
-    """A name as C and JavaScript take it.
+    """A name as C and JavaScript take it; names without an ASCII letter or digit have a hash each.
 
     Example:
-        >>> identifier("(a|b)*abb"), identifier("5-states")
-        ('_a_b__abb', '_5_states')
+        >>> identifier("(a|b)*abb"), identifier("5-states"), identifier("\N{LATIN SMALL LETTER O WITH DIAERESIS}")
+        ('machine_a_b__abb', 'machine_5_states', 'machine_6bbee412')
     """
     cleaned = re.sub(r"[^0-9A-Za-z_]", "_", name)
-    return cleaned if cleaned and not cleaned[0].isdigit() else f"_{cleaned}"
+    if not cleaned.strip("_"):
+        cleaned = f"_{blake2b(name.encode(), digest_size=4).hexdigest()}"
+    return cleaned if cleaned[0].isalpha() else f"machine{'' if cleaned[0] == '_' else '_'}{cleaned}"
 
 
 def _type_of(largest: int, *, signed: bool) -> str:

@@ -23,7 +23,9 @@ def format_of(path: Path, *, readable: bool = False) -> type[Format]:
     known, suffix = suffixes(readable=readable), path.suffix.lower()
     if suffix not in known:
         names = ", ".join(known)
-        raise ValueError(f"{_named(path)}: expected a machine's file ({names}), got suffix {suffix!r}; rename it")
+        raise ValueError(
+            f"{_named(path)}: expected a machine's file ({names}), got suffix {suffix!r}; choose one of these"
+        )
     return known[suffix]
 
 

@@ -15,7 +15,8 @@ from lengthwise.report.pages.html import check_page, html_definitions, html_figu
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.settings import task_in
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import Run, versions
+from lengthwise.runs.folder import Run
+from lengthwise.runs.provenance import versions
 
 
 def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) -> Path:

@@ -18,8 +18,9 @@ from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import with_shallow_baselines
-from lengthwise.runs.folder import RunResult, versions
+from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.provenance import versions
 
 _SCORED = {
     "balanced": ["Final answers, at lengths at which every class can occur."],

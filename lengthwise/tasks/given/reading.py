@@ -86,7 +86,8 @@ def _rows_of_file(path: Path, columns: tuple[str | None, str | None], *, checks_
     """Rows of any kind of file; `checks_first`: of a table without a header, that its first row is none."""
     kind = path.suffix.lower()
     if kind not in KINDS:
-        raise ValueError(f"{path}: expected a file of examples ({', '.join(KINDS)}), got suffix {kind!r}; rename it")
+        way_out = "write one object a line, as .jsonl" if kind == ".json" else "save its rows as one of these"
+        raise ValueError(f"{path}: expected a file of examples ({', '.join(KINDS)}), got suffix {kind!r}; {way_out}")
     try:
         checked = {"checks_first": checks_first} if kind in TABLES else {}
         yield from KINDS[kind](path, columns, **checked)

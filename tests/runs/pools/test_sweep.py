@@ -150,7 +150,7 @@ def test_the_runs_of_the_lowest_seed_are_begun_first(tmp_path: Path) -> None:
     specs, told = [small_spec(seed) for seed in (1, 0, 2, 0)], list[str]()
     specs[3] = small_spec(0, steps=9)
     with ThreadPoolExecutor(1) as pool:
-        outcomes = execute_all(specs, tmp_path, [PLAN] * 4, lambda said: told.append(said.run_id), pool=pool)
+        outcomes = execute_all(specs, tmp_path, [PLAN] * 4, lambda progress: told.append(progress.run_id), pool=pool)
     assert [outcome.spec for outcome in outcomes] == specs
     assert list(dict.fromkeys(told)) == [specs[index].id for index in (1, 3, 0, 2)]
 

@@ -1,0 +1,57 @@
+"""What a number depends on besides its specification: versions, the commit, the device, files of a user's own."""
+
+import platform
+import subprocess
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+
+import torch
+
+from lengthwise import __version__
+from lengthwise.devices import describe_device
+from lengthwise.registry import loaded_extensions
+
+EXTENSION = "extension"
+
+
+def versions(device: str | None = None) -> dict[str, str]:
+    """What a number depends on besides its specification; `device` is where it was computed, by default on the CPU."""
+    return {
+        "lengthwise": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "commit": _commit() or "unknown (not run from a checkout)",
+        "device": device or describe_device(torch.device("cpu")),
+        "torch threads": str(torch.get_num_threads()),
+        **_extensions(),
+    }
+
+
+def changed_extensions(begun: Mapping[str, str]) -> list[str]:
+    """Names of the extension files that say something else now than where these versions are from."""
+    return [key.partition(" ")[2] for key, digest in _extensions().items() if begun.get(key, digest) != digest]
+
+
+def _extensions() -> dict[str, str]:
+    """A hash of each file of the user's that registers members."""
+    return {
+        f"{EXTENSION} {path.name}": blake2b(path.read_bytes(), digest_size=8).hexdigest()
+        for path in loaded_extensions()
+        if path.is_file()
+    }
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this package runs from, marked where files have changed since."""
+    top = Path(__file__).parent.parent.parent
+    if not (top / ".git").exists():
+        return None
+    try:
+        outputs = [
+            subprocess.run(["git", "-C", str(top), *words], capture_output=True, text=True, check=True).stdout.strip()
+            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "lengthwise"])
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return outputs[0] + (" with changes" if outputs[1] else "")

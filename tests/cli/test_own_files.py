@@ -1,0 +1,124 @@
+"""What is said of files of one's own: where they fail, that they have changed, and what they should hold instead."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from command import exit_code
+from torch import nn
+
+import lengthwise
+from lengthwise import registry
+from lengthwise.cli.messages import line_in_extension
+from lengthwise.constructions import construct
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.models import make_model
+from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.runs.compiled import save_compiled
+from lengthwise.runs.execute import Progress, execute
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.spec import make_spec
+from lengthwise.tasks import make_task
+from lengthwise.training.loop import TrainingState
+
+PLAN = EvaluationPlan(dense_strings=2).up_to(41)
+
+
+def error_of(capsys, *arguments: str) -> str:
+    assert exit_code(*arguments) == 2
+    return capsys.readouterr().err
+
+
+@pytest.fixture
+def own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that counts as an extension that was loaded."""
+    file = tmp_path / "mine.py"
+    file.write_text("def inner():\n    return [][1]\n\n\ndef outer(call):\n    return call()\n")
+    monkeypatch.setattr(registry, "_loaded", {file})
+    return file
+
+
+def test_an_error_has_the_innermost_line_of_the_users_file(own_file: Path) -> None:
+    names: dict[str, object] = {}
+    exec(compile(own_file.read_text(), own_file, "exec"), names)
+    inner, outer = names["inner"], names["outer"]
+    for call, line, name in ((inner, 2, "inner"), (lambda: outer(lambda: int("x")), 6, "outer")):
+        with pytest.raises((IndexError, ValueError)) as caught:
+            call()
+        assert line_in_extension(caught.value) == f"{own_file}, line {line}, in {name}: "
+    assert line_in_extension(ValueError("of nobody")) == ""
+
+
+def test_a_file_that_has_changed_since_a_run_began_is_named(own_file: Path, tmp_path: Path) -> None:
+    spec, told = make_spec("parity", "rnn", {"train": {"steps": 2, "batch_size": 4}}), list[Progress]()
+    execute(spec, tmp_path / "runs", PLAN)
+    assert "extension mine.py" in json.loads((tmp_path / "runs" / spec.id / "run.json").read_text())["versions"]
+    execute(spec, tmp_path / "runs", PLAN, told.append)
+    assert [progress.phase for progress in told] == ["done"]
+    own_file.write_text("changed = True\n")
+    execute(spec, tmp_path / "runs", PLAN, told.append)
+    (change,) = (progress.note for progress in told if progress.is_decision)
+    assert change == "mine.py has changed since this run began; to train it again, give another folder for runs"
+    assert RunFolder(tmp_path / "nothing").changes_of_extensions() == []
+
+
+class Net(RecurrentModel):
+    """Counts b, or does not; answers every prefix, or the last one alone."""
+
+    def __init__(self, *, answers_all: bool = True) -> None:
+        super().__init__()
+        self.readout, self.answers_all = nn.Linear(2, 2), answers_all
+
+    def reset_parameters(self, generator: torch.Generator) -> None: ...
+
+    def initial_state(self, batch_size: int) -> torch.Tensor:
+        return torch.tensor([1.0, 0.0]).expand(batch_size, -1)
+
+    def step(self, token: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        state = torch.where(token[:, None] == 1, state.flip(1), state)
+        return self.readout(state), state
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        logits = super().forward(inputs)
+        return logits if self.answers_all else logits[:, -1]
+
+
+def test_a_class_of_ones_own_needs_no_name_to_be_certified() -> None:
+    net = Net()
+    with torch.no_grad():
+        net.readout.weight.copy_(torch.eye(2))
+        net.readout.bias.zero_()
+    assert (net.name, SequenceModel.__subclasses__()[0].name) == ("Net", SequenceModel.__subclasses__()[0].__name__)
+    assert lengthwise.certify(net, make_task("parity")).level in ("extracted", "proved")
+
+
+def test_a_class_of_ones_own_that_answers_the_last_prefix_alone_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"Net\.forward: expected logits of shape \[2, 3, 2\] .*, got \[2, 2\]; return"
+    ):
+        TrainingState(Net(answers_all=False), make_spec("parity", "rnn", {}).recipe, make_task("parity"))
+    assert make_model("rnn", make_task("parity")).name == "rnn"
+
+
+def test_names_of_the_package_complete() -> None:
+    assert set(lengthwise.__all__) == set(dir(lengthwise))
+    assert "certify" in dir(lengthwise)
+
+
+def test_other_files_than_those_that_are_needed_have_their_way_out(tmp_path: Path, capsys) -> None:
+    save_compiled(construct("rnn", make_task("parity")), tmp_path / "net")
+    weights = next((tmp_path / "net").glob("*.safetensors"))
+    assert "write one with the lines weights = " in error_of(capsys, "predict", str(weights), "ab")
+    (tmp_path / "rows.json").write_text("[]")
+    learned = ("learn", str(tmp_path / "rows.json"), "--out", str(tmp_path / "out"))
+    assert "write one object a line, as .jsonl" in error_of(capsys, *learned)
+    assert "write `lengthwise train parity rnn`" in error_of(capsys, "train", "rnn", "parity")
+
+
+def test_a_string_that_is_refused_does_not_end_the_answers(tmp_path: Path, capsys) -> None:
+    save_compiled(construct("rnn", make_task("parity")), tmp_path)
+    assert exit_code("predict", str(tmp_path), "ab", "axb", "abb") == 2
+    out, err = capsys.readouterr()
+    assert [line.partition("\t")[0] for line in out.splitlines()] == ["ab", "abb"]
+    assert "string 2: text: 'x' at position 2" in err
