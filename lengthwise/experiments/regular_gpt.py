@@ -1,6 +1,6 @@
 """Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
@@ -31,13 +31,21 @@ PRODUCTS = "products"
 """The column of trees whose merge is a product of matrices."""
 
 
-def _products(specs: ScaledSpecs, tasks: Mapping[str, tuple[str, Settings]]) -> list[Cell]:
-    """A cell for each task: the same goal and budget, by the model whose merge need not be learned."""
+def _products(specs: ScaledSpecs) -> list[Cell]:
+    """A cell for each language: the same goal and budget, by the model whose merge need not be learned."""
     of_products = specs._replace(model="block-linear-rnn")
     return [
-        Cell(row, PRODUCTS, of_products(task, settings, preset="machine")) for row, (task, settings) in tasks.items()
+        Cell(language.row, PRODUCTS, of_products(language.task, {"task": language.fields}, preset="machine"))
+        for language in LANGUAGES
     ]
 
+
+_HEADLINE = (
+    "RegularGPT, whose merge is learned, makes no error in 71 of the 75 nets of fifteen tasks, and learns neither D_12 "
+    "nor modular arithmetic. A tree whose merge is a product of matrices makes none on any of the seventeen, by the "
+    "same rule of beginning again, and all 85 such nets are `proved`."
+)
+"""What scale `small` gave; a test compares it with the records."""
 
 _ABOUT_PRODUCTS = (
     "*products*: model `block-linear-rnn` with preset `machine`, on the answers to all prefixes. Each symbol is a "
@@ -54,6 +62,7 @@ def ours(scale: Scale = "small") -> Experiment:
     specs = ScaledSpecs(scale, seeds=SEEDS, until="solved", budget=300)
     return Experiment(
         title="RegularGPT on regular languages, our protocol",
+        headline=_HEADLINE,
         about=(
             "Trained at lengths up to 40, measured at 41-500 with final weights; no seed, step or setting selected. A "
             "net whose training loss does not get low is begun again, but after 300 CPU seconds no attempt begins; no "
@@ -66,10 +75,7 @@ def ours(scale: Scale = "small") -> Experiment:
             "easier to distinguish for D_n and Tomita, and there for lengths 51-100: another protocol, shown for "
             "orientation. What shallow features score on both: `python benchmarks/shallow_features.py`.",
         ),
-        cells=[
-            *_languages(specs),
-            *_products(specs, {language.row: (language.task, {"task": language.fields}) for language in LANGUAGES}),
-        ],
+        cells=[cell for of_row in zip(_languages(specs), _products(specs), strict=True) for cell in of_row],
         plan=_our_plan(scale, certificate=True),
     )
 

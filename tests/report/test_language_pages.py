@@ -86,5 +86,5 @@ def test_windows_are_those_of_the_table() -> None:
     assert "in {}, {} and {} with ALiBi".format(*at["ALiBi"]) in stated
     held, ended = (f"{tokens(net, '2,048', 'with 99 %'):,}" for net in reversed(AT_TWO_LEVELS))
     assert f"({held} without the third level" in stated
-    assert f"it ends at {ended}." in stated
+    assert f"99 % lie in {ended}." in stated
     assert abs(tokens(AT_TWO_LEVELS[0], "512", "with 99 %") - int(ended)) <= 1

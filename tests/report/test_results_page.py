@@ -122,7 +122,7 @@ def test_failed_runs_stay_visible_with_their_reason() -> None:
     assert "| Parity | 100\xa0% |" in page
     assert "runs 1 of 2" in page
     assert f"- {failed.spec.id}: Diverged: at step 7" in page
-    assert "- date: 2026-11-21" in page
+    assert "- page written: 2026-11-21" in page
 
 
 def test_a_cell_without_any_run_is_empty_not_missing() -> None:
