@@ -29,6 +29,9 @@ from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import json_text, parse_json_text
 from lengthwise.registry import Registry, nearest
 
+CERTIFICATE = "certificate.json"
+"""The name of the file, next to what it is about."""
+
 FORMAT = 2
 
 Level = Literal["refuted", "tested", "extracted", "bounded", "proved"]
@@ -385,3 +388,8 @@ def first_error(
     before = both.table[machine.start * task.num_states + task.start]
     with_before = Semiautomaton(np.vstack([both.table, before]), both.symbols)
     return with_before.shortest_string(both.num_states, np.append(wrong.ravel(), False))
+
+
+def certificate_file(path: Path) -> Path:
+    """Where the certificate of what lies at a path is: in the folder, or next to the TOML file about a net."""
+    return path.with_suffix(f".{CERTIFICATE}") if path.is_file() else path / CERTIFICATE

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lengthwise import __version__
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.files import digest_of
 from lengthwise.runs.certified import other_part
-from lengthwise.runs.folder import certificate_file
 from lengthwise.runs.machines import is_certificate
 from lengthwise.runs.stored import StoredModel
 from lengthwise.tasks.base import SymbolTask

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import CERTIFICATE, Certificate
 from lengthwise.display import percent
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of, graph_facts
 from lengthwise.files import write_by_rename
-from lengthwise.runs.folder import CERTIFICATE, RunResult
+from lengthwise.runs.folder import RunResult
 from lengthwise.runs.hub import CONFIG, save_hub
 from lengthwise.runs.stored import StoredModel, load_stored
 

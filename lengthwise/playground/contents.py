@@ -11,7 +11,7 @@ import torch
 
 from lengthwise.automata.drawing import machine_svg, why_not_drawn
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import Certificate, machine_from_json
+from lengthwise.certification.certificate import Certificate, certificate_file, machine_from_json
 from lengthwise.certification.certify import certify
 from lengthwise.certification.class_names import class_names
 from lengthwise.certification.examination import weights_digest
@@ -19,7 +19,6 @@ from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel
 from lengthwise.playground.nets import as_base64, net_json
-from lengthwise.runs.folder import certificate_file
 from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import RegularTask, SymbolTask
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.examination import weights_digest
@@ -13,7 +13,6 @@ from lengthwise.certification.proof_file import write_proof
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
-from lengthwise.runs.folder import certificate_file
 from lengthwise.runs.machines import given_machines
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.stored import StoredModel, load_stored

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.display import card
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
@@ -135,14 +135,6 @@ class RunResult(BaseModel):
         """The first probe from which on no probe found an error; None where the last one did."""
         flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))
         return flawless[-1] if flawless else None
-
-
-CERTIFICATE = "certificate.json"
-
-
-def certificate_file(path: Path) -> Path:
-    """Where the certificate of what lies at a path is: in the folder, or next to the TOML file about a net."""
-    return path.with_suffix(f".{CERTIFICATE}") if path.is_file() else path / CERTIFICATE
 
 
 _WAY_OUT = "`lengthwise train` with the run's settings fixes all but the checkpoint and the journals"

@@ -11,9 +11,7 @@ from lengthwise.automata.formats.regex import pattern_and_alphabet
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex, named_symbols
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import Certificate, machine_from_json
-from lengthwise.runs.compiled import DESCRIPTION, load_compiled
-from lengthwise.runs.folder import CERTIFICATE, certificate_file
+from lengthwise.certification.certificate import CERTIFICATE, Certificate, certificate_file, machine_from_json
 
 LEARNED = "machine.json"
 
@@ -90,6 +88,8 @@ def _of_folder(folder: Path) -> Given:
         return Given(read_machine(folder / LEARNED), False)
     if certificate_file(folder).exists():
         return _of_certificate(certificate_file(folder))
+    from lengthwise.runs.compiled import DESCRIPTION, load_compiled  # with torch, which machines in files do without
+
     if (folder / DESCRIPTION).exists():
         target = load_compiled(folder).target
         return Given(LabeledMachine(target.machine, tuple(target.classes)), False)

@@ -116,9 +116,10 @@ def test_a_matrix_fits_a_terminal(columns: int, tmp_path: Path, monkeypatch: pyt
     assert all(len(line) <= columns for line in matrices)
 
 
-def test_memorizing_needs_no_torch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [["memorize", "abac"], ["diff", "(a|b)*", "[ab]*"], ["convert", "ab*", "m.dot"]])
+def test_what_has_no_weights_needs_no_torch(arguments: list[str], tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom lengthwise.cli.app import main\ntry:\n    main(['memorize', 'abac'])\n"
+        f"import sys\nfrom lengthwise.cli.app import main\ntry:\n    main({arguments})\n"
         "except SystemExit as stopped:\n    assert not stopped.code\nassert 'torch' not in sys.modules"
     )
     environment = {"PATH": "", "PYTHONPATH": ":".join(sys.path)}
