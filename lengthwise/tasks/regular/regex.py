@@ -14,9 +14,11 @@ from lengthwise.tasks.regular.recognition import Alphabet, RecognitionTask, chec
 class RegexLanguage(RecognitionTask):
     """Recognition of the strings that a whole regular expression matches.
 
-    `pattern` is written as `lengthwise.automata.regex.dfa_from_regex` says. `alphabet` holds the symbols in the order
-    of their ids (single characters, in a list or as a text); left empty, they are those that the pattern names, sorted.
-    There is no formula: the smallest automaton answers, and draws strings inside, outside and near misses.
+    `pattern` has single characters as symbols, `.`, `[ab]`, `[a-d]`, `[^ab]`, groups, `|`, `*`, `+`, `?`, `{2}` and
+    `{2,5}`, a backslash before one of these characters that is a symbol, and no anchors (`dfa_from_regex` in
+    `lengthwise.automata.regex`). `alphabet` holds the symbols in the order of their ids (in a list or as a text); left
+    empty, they are those that the pattern names, sorted. There is no formula: the smallest automaton answers, and draws
+    strings inside, outside and near misses.
 
     Raises:
         ValueError: the pattern has an error (the message says where), or is too large; the alphabet is not made of
