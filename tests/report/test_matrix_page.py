@@ -57,7 +57,7 @@ def test_dots_are_explained_where_there_are_some(levels: tuple[Level, Level]) ->
     has_dots = "refuted" not in levels
     assert ("A dot: " in "".join(page.sections)) == has_dots
     (chart,) = page.pictures.values()
-    assert ("all seeds" in str(chart)) == has_dots
+    assert ("finished seeds" in str(chart)) == has_dots
 
 
 def test_a_cell_whose_other_seeds_are_not_run_yet_counts_as_one_of_the_cells() -> None:

@@ -28,7 +28,7 @@ def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatCha
     rows = list(dict.fromkeys(cell.row for cell in experiment.cells))
     columns = list(dict.fromkeys(cell.column for cell in experiment.cells))
     parts = list(dict.fromkeys(cell.part for cell in experiment.cells))
-    legend = alt.Legend(title="all seeds") if has_marks(entries) else None
+    legend = alt.Legend(title="finished seeds") if has_marks(entries) else None
     panels = [
         _panel(
             part,
