@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from lengthwise.report.claims.base import CLAIMS, Claim, Contrast, Entry, Paper, Stated, TableNumber, small_perplexities
 
-_TABLE_2 = "linear-rnn/table-2"
+_TABLE_2, _CONTROLS = "linear-rnn/table-2", "linear-rnn/controls"
 
 _TASKS = ("Sum(5)", "EvenPair(5)", "ModArith(5)")
 
@@ -27,7 +27,8 @@ def fan2024() -> Paper:
                 _TABLE_2: (
                     "2,000 steps (ModArith: 1,000) for 40,000 at 5 to 10 times the rate, two seeds for five, Liquid-S4 "
                     "with 8 numbers in a state for 64"
-                )
+                ),
+                _CONTROLS: "8,000 steps for 40,000 at the paper's rate, two seeds for five",
             }
         ),
     )
@@ -146,6 +147,8 @@ def _table_2() -> Iterator[Claim]:
         for model in ("Ours", "S4", "S4D", "Liquid-S4"):
             fails = model != "Ours"
             entry = Entry(_TABLE_2, task, model, ("best test",), fails, (model, "40") if fails else None)
+            if model == "Ours" and task in ("Sum(5)", "EvenPair(5)"):
+                entry = Entry(_CONTROLS, task, "the code's, 8,000 steps", ("best test",))
             yield Claim("Table 2", f"{task}, {model}{': no more than printed' * fails}.", entry)
 
 
@@ -153,7 +156,10 @@ def _speed(column: str, what: str, blocks: str = "8 of 8 x 8") -> TableNumber:
     return TableNumber("results/recurrence-speed.md", column, (blocks, what), "Section 4.5 of the paper")
 
 
-_ONLY = "*Ours* does not, either, and S4, S4D and Liquid-S4 do not fit the training length"
+_ONLY = (
+    "*Ours* does at the code's rate (linear-rnn/controls); S4, S4D and Liquid-S4 do not fit the training length by the "
+    "same recipe"
+)
 
 _ON_A_CPU = "ms, scan and step by step, for a batch on one CPU core; the paper has a GPU"
 

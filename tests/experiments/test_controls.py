@@ -1,0 +1,42 @@
+"""What the page on rate and steps says first is what was recorded."""
+
+from pathlib import Path
+from statistics import fmean
+
+from lengthwise.experiments import EXPERIMENTS
+from lengthwise.runs.folder import RunResult
+from lengthwise.runs.records import read_records
+
+RECORDS = Path(__file__).parents[2] / "docs" / "results" / "records" / "linear-rnn-controls.jsonl.gz"
+
+
+LONG, SHORT = ("Sum(5)", "the code's, 8,000 steps"), ("Sum(5)", "the code's, 2,000 steps")
+
+
+def test_the_headline_has_the_scores_of_the_runs() -> None:
+    experiment = EXPERIMENTS["linear-rnn/controls"]("small")
+    records = {result.run_id: result for result in read_records(RECORDS)}
+    runs = {(cell.row, cell.column): [records[spec.id] for spec in cell.specs] for cell in experiment.cells}
+    stated = " ".join(experiment.headline.split())
+
+    def best_test(row: str, column: str) -> str:
+        """Cut, as all shares are."""
+        mean = fmean(max(run.fresh_tests) for run in runs[row, column])
+        return f"{int(100 * mean + 1e-9) / 100:.2f}"
+
+    def num_right(column: str) -> int:
+        def is_right(run: RunResult) -> bool:
+            return all(point.accuracy == 1.0 for point in run.dense.points)
+
+        return sum(map(is_right, runs["Sum(5)", column]))
+
+    assert (num_right("the code's, 8,000 steps"), num_right("the code's, 2,000 steps")) == (2, 1)
+    assert f"(best test: {best_test(*LONG)})" in stated
+    assert f"in one of two after 2,000 ({best_test(*SHORT)})" in stated
+    assert f"8,000 steps do not help ({best_test('Sum(5)', '0.001, 8,000 steps')})" in stated
+    assert f"falls from there ({best_test('Sum(5)', '0.001 falling, 2,000 steps')})" in stated
+    of_pairs = [
+        best_test("EvenPair(5)", column)
+        for column in ("the code's, 8,000 steps", "0.001, 8,000 steps", "0.001 falling, 2,000 steps")
+    ]
+    assert "best test is {} at the code's rate, {} at 0.001 and {} where that falls".format(*of_pairs) in stated
