@@ -67,7 +67,8 @@ def ours(scale: Scale = "small") -> Experiment:
             "Trained at lengths up to 40, measured at 41-500 with final weights; no seed, step or setting selected. A "
             "net whose training loss does not get low is begun again, but after 300 CPU seconds no attempt begins; no "
             "string beyond 40 symbols has a part in that. *C=2*: RegularGPT with preset `fast`, on the final answer "
-            "only. *products*: a tree whose merge is not learned but a product of matrices."
+            "only. *products*: a tree whose merge is not learned but a product of matrices, which makes it a linear "
+            "RNN, read as a tree."
         ),
         notes=(
             _ABOUT_PRODUCTS,
