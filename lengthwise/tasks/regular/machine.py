@@ -101,8 +101,10 @@ class MachineTransduction(RegularTask):
 
     def is_balanced_length(self, length: int) -> bool:
         """Whether each answer that some string has can be that to a string of this length."""
+        if not self.is_legal_length(length):
+            return False
         answers = self.transducer.outputs[self._possible(length)]
-        return self.is_legal_length(length) and set(range(len(self.classes))) <= set(answers.tolist())
+        return set(range(len(self.classes))) <= set(answers.tolist())
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw independent uniform symbols; every prefix that has an answer is supervised."""
@@ -145,7 +147,7 @@ class MachineTransduction(RegularTask):
         reached = np.zeros(len(self.table), np.float32)
         reached[self.transducer.start] = 1
         step = (_transitions(self.transducer) > 0).astype(np.float32)
-        while length:
+        while length > 0:
             if length % 2:
                 reached = (reached @ step > 0).astype(np.float32)
             length //= 2
@@ -161,7 +163,7 @@ class MachineTransduction(RegularTask):
         odds = np.zeros(len(self.table))
         odds[self.transducer.start] = 1
         step = _transitions(self.transducer)
-        while length:
+        while length > 0:
             if length % 2:
                 odds = _scaled(odds @ step)
             length //= 2
