@@ -84,6 +84,7 @@ class Net(RecurrentModel):
         return logits if self.answers_all else logits[:, -1]
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_a_class_of_ones_own_needs_no_name_to_be_certified() -> None:
     net = Net()
     with torch.no_grad():
