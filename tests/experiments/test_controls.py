@@ -40,3 +40,21 @@ def test_the_headline_has_the_scores_of_the_runs() -> None:
         for column in ("the code's, 8,000 steps", "0.001, 8,000 steps", "0.001 falling, 2,000 steps")
     ]
     assert "best test is {} at the code's rate, {} at 0.001 and {} where that falls".format(*of_pairs) in stated
+
+
+def test_the_headline_on_baselines_counts_those_that_fit() -> None:
+    experiment = EXPERIMENTS["linear-rnn/baselines-search"]("small")
+    records = read_records(RECORDS.with_name("linear-rnn-baselines-search.jsonl.gz"))
+    by_id = {result.run_id: result for result in records}
+    fits: dict[str, list[float]] = {"Sum(5)": [], "EvenPair(5)": []}
+    for cell in experiment.cells:
+        runs = [by_id[spec.id] for spec in cell.specs if spec.id in by_id]
+        chosen = min(runs, key=lambda run: run.final_loss if run.final_loss is not None else float("inf"))
+        if chosen.long.points[0].accuracy >= 0.99:
+            fits[cell.row].append(chosen.dense.mean())
+    assert (len(fits["Sum(5)"]), len(fits["EvenPair(5)"])) == (0, 7)
+    assert f"({int(1e4 * max(fits['EvenPair(5)']) + 1e-9) / 100:.2f} % at most)" in experiment.headline
+    num_diverged = 4
+    assert (
+        f"So far {len(records) + num_diverged} of the {len(experiment.specs)} nets were trained" in experiment.headline
+    )
