@@ -157,8 +157,8 @@ def _speed(column: str, what: str, blocks: str = "8 of 8 x 8") -> TableNumber:
 
 
 _ONLY = (
-    "*Ours* does at the code's rate (linear-rnn/controls); of eight baselines seven fit EvenPair(5) by a recipe searched "
-    "on training loss, and are not right beyond; none fits Sum(5) (linear-rnn/baselines-search)"
+    "*Ours* does at the code's rate (linear-rnn/controls); of eight baselines seven fit EvenPair(5) by a recipe "
+    "searched on training loss, and are not right beyond; none fits Sum(5) (linear-rnn/baselines-search)"
 )
 
 _ON_A_CPU = "ms, scan and step by step, for a batch on one CPU core; the paper has a GPU"
