@@ -173,16 +173,16 @@ def predict(
         )
         sys.stdout.write(f"{text}\n")
         return 0
-    num_refused = 0
+    code = 0
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:
             prediction = predict_text(stored.model, stored.task, text)
         except ValueError as error:
-            num_refused = say(f"string {number}: {error}", num_refused + 1)
+            code = say(f"string {number}: {error}", 2)
             continue
         quoted = text if len(text) <= MAX_QUOTED else f"{text[:40]}... ({len(text)} symbols)"
         sys.stdout.write(f"{quoted}\t{prediction.answer}\t{prediction.probability:.4f}\t{prediction.verdict}\n")
-    return 2 if num_refused else 0
+    return code
 
 
 def _input_lines() -> Iterable[tuple[int, str]]:

@@ -38,31 +38,25 @@ def learn_by_queries(
     Differs from the source: Weiss et al. answer equivalence queries by partitions of the net's states.
     """
     with eval_mode(model):
-        return _learn_in_eval_mode(model, symbols, num_strings, length, max_rounds, seed)
+        strings = torch.randint(len(symbols), (num_strings, length), generator=generator_for(seed, "queries"))
+        answers = answers_of(model(strings)).numpy()
 
+        def wrong_prefix(hypothesis: Transducer) -> tuple[int, ...] | None:
+            wrong = np.argwhere(hypothesis.run(strings.numpy()) != answers)
+            if not len(wrong):
+                return None
+            row, index = min(wrong.tolist(), key=lambda row_and_index: row_and_index[1])
+            return tuple(strings[row, : index + 1].tolist())
 
-def _learn_in_eval_mode(
-    model: SequenceModel, symbols: tuple[str, ...], num_strings: int, length: int, max_rounds: int, seed: int
-) -> Transducer:
-    strings = torch.randint(len(symbols), (num_strings, length), generator=generator_for(seed, "queries"))
-    answers = answers_of(model(strings)).numpy()
-
-    def wrong_prefix(hypothesis: Transducer) -> tuple[int, ...] | None:
-        wrong = np.argwhere(hypothesis.run(strings.numpy()) != answers)
-        if not len(wrong):
-            return None
-        row, index = min(wrong.tolist(), key=lambda row_and_index: row_and_index[1])
-        return tuple(strings[row, : index + 1].tolist())
-
-    machine = _learn(
-        symbols, lambda word: answers_of(model(torch.tensor([word])))[0].tolist(), wrong_prefix, max_rounds
-    )
-    if (machine.run(strings.numpy()) != answers).any():
-        raise ValueError(
-            f"model: no machine agrees with it on {num_strings:,} strings of {length} symbols after {max_rounds} "
-            f"rounds, the last has {machine.num_states} states; it may not be finite-state"
+        machine = _learn(
+            symbols, lambda word: answers_of(model(torch.tensor([word])))[0].tolist(), wrong_prefix, max_rounds
         )
-    return machine
+        if (machine.run(strings.numpy()) != answers).any():
+            raise ValueError(
+                f"model: no machine agrees with it on {num_strings:,} strings of {length} symbols after {max_rounds} "
+                f"rounds, the last has {machine.num_states} states; it may not be finite-state"
+            )
+        return machine
 
 
 def _learn(

@@ -135,5 +135,6 @@ class _Answers:
 def _draw(logits: Float[Tensor, "1 Y"], temperature: float, generator: torch.Generator) -> int:
     if temperature == 0:
         return int(logits[0].argmax())
-    below = logits[0].double().cpu() - logits[0].double().cpu().max()  # of the largest, so that none overflows
+    exact = logits[0].double().cpu()
+    below = exact - exact.max()  # so that none overflows
     return int((below / temperature).softmax(0).multinomial(1, generator=generator))

@@ -1,12 +1,12 @@
 """Transduction by a machine that is given as a table."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from pydantic import Field, model_validator
 from torch import Tensor
 
@@ -101,7 +101,7 @@ class MachineTransduction(RegularTask):
 
     def is_balanced_length(self, length: int) -> bool:
         """Whether each answer that some string has can be that to a string of this length."""
-        if not self.is_legal_length(length):
+        if length < 1:
             return False
         answers = self.transducer.outputs[self._possible(length)]
         return set(range(len(self.classes))) <= set(answers.tolist())
@@ -144,15 +144,8 @@ class MachineTransduction(RegularTask):
 
     def _possible(self, length: int) -> Bool[np.ndarray, " Q"]:
         """Which states some string leads to: without probabilities, the least of which are no float64."""
-        reached = np.zeros(len(self.table), np.float32)
-        reached[self.transducer.start] = 1
-        step = (_transitions(self.transducer) > 0).astype(np.float32)
-        while length > 0:
-            if length % 2:
-                reached = (reached @ step > 0).astype(np.float32)
-            length //= 2
-            step = (step @ step > 0).astype(np.float32)
-        return reached > 0
+        step = _is_positive(_transitions(self.transducer))
+        return _row_of_power(step, self.transducer.start, length, _is_positive) > 0
 
     def _odds(self, length: int) -> Float64[np.ndarray, " Q"]:
         """The odds of each state after a uniform string, of those from which a string may get an answer yet.
@@ -160,15 +153,7 @@ class MachineTransduction(RegularTask):
         They are multiplied by what keeps the largest at 1: most strings may have no answer, and probabilities of the
         others be no float64.
         """
-        odds = np.zeros(len(self.table))
-        odds[self.transducer.start] = 1
-        step = _transitions(self.transducer)
-        while length > 0:
-            if length % 2:
-                odds = _scaled(odds @ step)
-            length //= 2
-            step = _scaled(step @ step)
-        return odds
+        return _row_of_power(_transitions(self.transducer), self.transducer.start, length, _scaled)
 
     def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
         machine = self.transducer
@@ -176,7 +161,23 @@ class MachineTransduction(RegularTask):
         return np.bincount(machine.outputs[answered], odds[answered], len(self.classes))
 
 
-def _scaled(odds: Float64[np.ndarray, "*N"]) -> Float64[np.ndarray, "*N"]:
+def _row_of_power(
+    step: np.ndarray, row: int, exponent: int, keep: Callable[[np.ndarray], np.ndarray]
+) -> Float[np.ndarray, " Q"]:
+    """A row of a matrix's power, by squaring; `keep` makes numbers of every product that neither vanish nor grow."""
+    power: np.ndarray = np.eye(len(step), dtype=step.dtype)[row]
+    while exponent > 0:
+        power = keep(power @ step) if exponent % 2 else power
+        exponent //= 2
+        step = keep(step @ step) if exponent else step
+    return power
+
+
+def _is_positive(odds: np.ndarray) -> Float[np.ndarray, "*N"]:
+    return (odds > 0).astype(np.float32)
+
+
+def _scaled(odds: np.ndarray) -> Float[np.ndarray, "*N"]:
     scaled: np.ndarray = odds / (odds.max() or 1.0)
     return scaled
 
