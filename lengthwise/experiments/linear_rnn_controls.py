@@ -23,10 +23,10 @@ def _schedules(rate: float) -> dict[str, Settings]:
 
 
 _CONTROLS_HEADLINE = (
-    "The rate explains the gap. At the code's rate *Ours* is right on every string of Sum(5) at 41-500 in both nets "
-    "after 8,000 steps, a fifth of the paper's (best test: 0.99), and in one of two after 2,000 (0.50). At ten times "
-    "that rate 8,000 steps do not help (0.08), nor does a rate that falls from there (0.17). On EvenPair(5) the best "
-    "test is 0.98 at the code's rate, 0.95 at 0.001 and 0.83 where that falls."
+    "The rate explains the gap. At the code's rate *Ours* is right on every random string of Sum(5) at 41-500 in both "
+    "nets after 8,000 steps, a fifth of the paper's (best test: 0.99), and in one of two after 2,000 (0.50). At ten "
+    "times that rate 8,000 steps do not help (0.08), nor does a rate that falls from there (0.17). On EvenPair(5) the "
+    "best test is 0.98 at the code's rate, 0.95 at 0.001 and 0.83 where that falls."
 )
 """What scale `small` gave; a test compares it with the records."""
 
