@@ -54,6 +54,20 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     return fmean(values) - half, fmean(values) + half
 
 
+def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
+    """Fisher's 95 % interval for Pearson's correlation, by z = artanh(r), of 4 pairs or more; NaN for fewer.
+
+    Example:
+        >>> low, high = correlation_interval(0.5, 12)
+        >>> f"{low:.3f} {high:.3f}"
+        '-0.104 0.835'
+    """
+    if num_pairs < 4 or not abs(value) < 1:
+        return math.nan, math.nan
+    half = QUANTILE / math.sqrt(num_pairs - 3)
+    return math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half)
+
+
 def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[float, float]:
     """A 95 % interval for the accuracy that 2 nets or more have on average, all measured on the same strings.
 

@@ -9,6 +9,7 @@ import torch
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale
+from lengthwise.experiments.looped import PRINTED_ERRORS
 from lengthwise.randomness import generator_for
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
@@ -66,7 +67,15 @@ def trees(scale: Scale = "small") -> Experiment:
         f"timestep, R={count}, points alone": ("looped-transformer", timestep, "points"),
         f"timestep, R={count}, no curriculum": ("looped-transformer", timestep, "none"),
     }
-    cells = [Cell(row, column, _specs(scale, size, *parts)) for column, parts in columns.items()]
+    cells = [
+        Cell(
+            row,
+            column,
+            _specs(scale, size, *parts),
+            PRINTED_ERRORS.get(column.split(", ")[0], "") if parts[2] == "both" else "",
+        )
+        for column, parts in columns.items()
+    ]
     return Experiment(
         title="Xu and Sato (2024), C.3: decision trees of the paper's size, and its curricula",
         headline=_HEADLINE,

@@ -124,8 +124,11 @@ def test_what_the_page_of_figure_5_says_first_is_what_its_tables_say() -> None:
     text = text.replace("\N{NO-BREAK SPACE}", " ")
     headline = EXPERIMENTS["looped/figure-5"]("small").headline
     assert headline in text
-    for kind, value in re.findall(r"(plain loop|timestep) (-?[\d.]+) \(12 runs\)", text):
-        assert f"{value} ({kind})" in headline
+    ((plain, of_plain), (timestep, of_timestep)) = re.findall(
+        r"(?:plain loop|timestep) (-?[\d.]+) \((-?[\d.]+ to [\d.]+); 12 runs\)", text
+    )
+    assert f"correlation is {timestep} with it (95 % interval {of_timestep}) and {plain} in the plain loop" in headline
+    assert f"({of_plain}, which is not told from none)" in headline
     lines = re.findall(r"\| 4,000 problems \| (.+), R=(\d+) \| ([\d.]+) % \| ([\d.]+) % \| -([\d.]+) \|", text)
     gaps = sorted(float(gap) for *_, gap in lines)
     assert len(gaps) == 8

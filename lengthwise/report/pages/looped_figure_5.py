@@ -6,6 +6,7 @@ from statistics import StatisticsError, correlation, fmean
 
 import altair as alt
 
+from lengthwise.evaluation.interval import correlation_interval
 from lengthwise.experiments.looped_figure_5 import TrainTest
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
@@ -52,8 +53,13 @@ def _together(points: Sequence[TrainTest]) -> str:
     for kind in dict.fromkeys(point.kind for point in points):
         pairs = [(point.train, point.test) for point in points if point.kind == kind and point.train is not None]
         value = _correlation(pairs)
-        parts.append(f"{kind} {NOTHING if math.isnan(value) else f'{value:.3f}'} ({len(pairs)} runs)")
-    return f"Pearson's correlation of accuracies on training and test problems: {', '.join(parts)}."
+        low, high = correlation_interval(value, len(pairs))
+        limits = "" if math.isnan(low) else f"{low:.2f} to {high:.2f}; "
+        parts.append(f"{kind} {NOTHING if math.isnan(value) else f'{value:.3f}'} ({limits}{len(pairs)} runs)")
+    return (
+        "Pearson's correlation of accuracies on training and test problems, with Fisher's 95 % interval: "
+        f"{', '.join(parts)}."
+    )
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float:

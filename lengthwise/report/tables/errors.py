@@ -18,7 +18,7 @@ MAIN_COLUMNS = ("row", "column", "error", "95 % interval", "mean predicted", "pa
 COLUMNS = {
     "error": "squared error of the last answer, which all other examples precede, divided by the dimension of the "
     "inputs, as in the paper's code; the mean over runs",
-    "95 % interval": "Student's, over the runs of the cell",
+    "95 % interval": "Student's, over the seeds of the cell",
     "lowest run": "the lowest error of any run",
     "over all": "the mean error over all positions of a prompt",
     "mean predicted": "the error of the best constant answer",

@@ -46,7 +46,7 @@ def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
         lengths = [certificate.max_length for certificate in certificates if certificate.max_length]
         named = (f"{min(lengths):,}" if lengths else "", span(errors))
         lines.append((cell.row, cell.column, *(str(count) if count else "" for count in counts), *named))
-    return _table(("row", "column", *LEVELS, "right up to", "shortest error"), lines)
+    return _table(("row", "column", *LEVELS, "right up to", "length of counterexample"), lines)
 
 
 def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
