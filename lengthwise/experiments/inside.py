@@ -31,6 +31,15 @@ class Inside(NamedTuple):
     nets: tuple[Net, ...]
 
 
+_HEADLINE = (
+    "Not decided at this size, one seed of D=64: with the code's layer the clusters of states are the elements of the "
+    "task's monoid, 2 on parity and 5 on cycle navigation, at 9 of 9 levels, and 99 % of the gradient lie in 460 and "
+    "484 of 500 symbols, as in Figures 3 and 4a. With GPT-2's layer clusters are the elements at 7 of 9 levels on "
+    "parity, which that net has not solved (378 symbols), and at 9 of 9 on cycle navigation (490)."
+)
+"""What scale `small` gave; a test compares it with the page."""
+
+
 @EXPERIMENTS.register("regular-gpt/inside")
 def inside(scale: Scale = "small") -> Experiment:
     """Figures 3 and 4a: states of trained nets in clusters, and how far their gradients reach; ours and the paper's."""
@@ -51,6 +60,7 @@ def inside(scale: Scale = "small") -> Experiment:
 
     return Experiment(
         title="Inside RegularGPT: Figures 3 and 4a",
+        headline=_HEADLINE,
         about=(
             "Chi et al. (2023) show the states of a net (Figure 3) and how far its gradients reach (Figure 4a). Here "
             "are the same for the first seed of two tasks of `regular-gpt/ours`, and for nets with the paper's layers, "

@@ -210,6 +210,10 @@ def ours(scale: Scale = "small") -> Experiment:
     plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (100_000, 1_000)), certificate=True)
     return Experiment(
         title="A linear RNN of one dense block as an automaton learner, our protocol",
+        headline=(
+            "The paper's three tasks are learned exactly, by another layer than its own: all fifteen nets are right on "
+            "every string that was tried, of up to 100,000 symbols, and proved right at every length."
+        ),
         about=(
             "Preset `machine` of `block-linear-rnn`, five seeds, final weights; no seed, step or setting selected for "
             "a task. Not the paper's block-diagonal layer: one dense block, no input term, columns that end as one-hot "

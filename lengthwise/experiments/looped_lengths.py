@@ -44,6 +44,11 @@ def lengths(scale: Scale = "small") -> Experiment:
     smoke = scale == "smoke"
     return Experiment(
         title="Looped transformers beyond their training length",
+        headline=(
+            "Even pairs go on to five times the training length on all three seeds, with as many loops as symbols, "
+            "with timestep encoding or without. Parity and cycle navigation do not (means of 76.21 and 54.47 % at the "
+            "highest). What timestep encoding or the number of loops adds is not decided by three seeds."
+        ),
         about=(
             f"One layer, applied as often as the string has symbols (*by length*), {TRAINED} times (*fixed*), or until "
             "its states stop changing (*converged*). Preset `looped-lengths`, three seeds, final weights: training "

@@ -156,6 +156,11 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
             cells.append(Cell(language.row, f"C={chunk_size}", specs(language.task, settings), published))
     return Experiment(
         title="RegularGPT with larger chunks",
+        headline=(
+            "By this protocol larger chunks lose little: on parity no net errs with C=2, 3 or 4, on cycle navigation "
+            "none with C=2 or 3 and one of five with C=4 (96.87 % at the lowest). The paper's means with C=3 are 88.7 "
+            "and 78.6."
+        ),
         about=(
             "Preset `fast`, balanced lengths only. With C=4 a net has D=128 and takes 8,000 steps of 256 strings: on "
             "cycle navigation one with D=64 always mistakes the rarest windows, those whose four parts all say +2 or "

@@ -99,6 +99,15 @@ class Remedies(NamedTuple):
     costs: tuple[Cost, ...]
 
 
+_HEADLINE = (
+    "The remedy is reproduced: with a scratchpad and a recency bias together, ALiBi's or a window, all three nets of "
+    "both tasks are right on every string, by their own answers up to 100 symbols, and 500 with the window, after "
+    "training on 40. The bias alone stays at chance (means of 50.44 % at most on parity), and after 300 steps the "
+    "scratchpad alone does, too, beyond 40; so few steps do not decide that it cannot."
+)
+"""What scale `small` gave; a test compares it with the page."""
+
+
 @EXPERIMENTS.register("regular-gpt/scratchpad")
 def scratchpad(scale: Scale = "small") -> Experiment:
     """Scratchpads and recency biases, each alone and together, with the net's own intermediate answers."""
@@ -109,6 +118,7 @@ def scratchpad(scale: Scale = "small") -> Experiment:
         cells = [cell._replace(window=None) for cell in (cells[0], cells[2 * len(ENCODINGS) - 1])]
     return Experiment(
         title="Scratchpads and recency biases",
+        headline=_HEADLINE,
         about=(
             "Section 2.2 of Chi et al. (2023) names a remedy for transformers on regular languages: they write their "
             "intermediate answers down and attend to the last few symbols, and answers come one after another. Here is "
