@@ -20,8 +20,10 @@ from lengthwise.models.base import MODELS
 from lengthwise.presets.base import PRESETS, Preset
 from lengthwise.registry import NameIn, Registry, UnknownName, nearest
 from lengthwise.report.pages.results import file_stem
+from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.spec import flat
 from lengthwise.tasks.base import TASKS, SymbolTask, Task
+from lengthwise.tasks.base_rates import ShallowTask
 from lengthwise.training.recipe import Recipe
 
 FAMILIES: Mapping[str, Registry[Any]] = {
@@ -34,6 +36,9 @@ FAMILIES: Mapping[str, Registry[Any]] = {
 
 MAX_SYMBOLS = 16
 """Tasks with more symbols are described by their number."""
+
+SHALLOW_AT = 40
+"""The length at which the description of a task says what shallow baselines score, or the next one below."""
 
 SECTIONS = ("Raises:", "Returns:")
 """Headings of docstrings whose lines are below them."""
@@ -141,7 +146,20 @@ def _task_details(name: str, task: type[Task], width: int) -> Iterator[list[str]
     made = task()
     if isinstance(made, SymbolTask):
         yield [f"symbols: {_names(made.symbols)}", f"classes: {_names(made.classes)}"]
+    if isinstance(made, ShallowTask):
+        yield _answers_that_solve_nothing(made)
     yield _uses(task=name)
+
+
+def _answers_that_solve_nothing(task: ShallowTask) -> list[str]:
+    """Their accuracies at a length of training strings, at which all answers occur if there is one."""
+    legal = [length for length in range(SHALLOW_AT, 0, -1) if task.is_legal_length(length)]
+    length = next((length for length in legal if task.is_balanced_length(length)), legal[0])
+    rates = [(percent(rate), what) for what, rate in task.base_rates(length).items()]
+    return [
+        f"what answers that solve nothing score, at length {length}",
+        *(f"  {rate:>8}  {what}" for rate, what in rates),
+    ]
 
 
 def _names(names: Sequence[str]) -> str:

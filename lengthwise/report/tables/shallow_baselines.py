@@ -1,4 +1,4 @@
-"""Accuracies next to those of answers that solve nothing, for tasks that know how well these score."""
+"""Accuracies next to those of answers that solve nothing, for tasks of which it is known how well these score."""
 
 import math
 from collections.abc import Sequence
@@ -6,15 +6,19 @@ from statistics import fmean
 from typing import NamedTuple
 
 from lengthwise.evaluation.interval import accuracy_interval
-from lengthwise.experiments.base import Experiment
+from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, results_of
 from lengthwise.report.tables.markdown import markdown_table
-from lengthwise.report.tables.numbers import percent, percent_span
+from lengthwise.report.tables.numbers import NOTHING, percent, percent_span
 from lengthwise.report.tables.settings import task_of
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.tasks import TASKS, Task, make_task
-from lengthwise.tasks.algorithmic.base_rates import MAJORITY, CountedTask
+from lengthwise.tasks.base_rates import MAJORITY, ShallowTask
+
+ROWS_HEADER = ("row", "best shallow baseline", "which", "above it")
+MAX_CELLS, MAX_NAMED = 12, 6
+"""Of more cells each row has a line; of no more than six columns above it the names are given."""
 
 HEADER = ("row", "column", "mean", "95 % interval", "best shallow baseline", "which", "beaten")
 
@@ -26,8 +30,8 @@ class ShallowBaseline(NamedTuple):
     accuracy: float
 
 
-MARGIN = 0.0166
-"""What a feature has to be better by than the likeliest answer: three standard errors of the 8,192 answers scored."""
+MARGIN = 3.0
+"""Standard errors of the answers scored that a feature has to be better by than the likeliest answer."""
 
 MAX_LENGTHS = 6
 """Of many lengths a shallow baseline is counted at some, each in the middle of others; its mean stands for all."""
@@ -35,13 +39,13 @@ MAX_LENGTHS = 6
 
 def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline | None:
     """That of a task at some lengths; None for tasks that know of none but the likeliest answer."""
-    if not isinstance(task, CountedTask) or not lengths:
+    if not isinstance(task, ShallowTask) or not lengths:
         return None
     step = math.ceil(len(lengths) / MAX_LENGTHS)
     rates = [task.base_rates(length) for length in lengths[step // 2 :: step]]
     means = {what: fmean(of_length[what] for of_length in rates) for what in rates[0]}
     what, accuracy = max(means.items(), key=lambda item: item[1])
-    if accuracy - means[MAJORITY] < MARGIN:
+    if accuracy - means[MAJORITY] < MARGIN * math.sqrt(0.25 / (task.num_counted // 2)):
         what, accuracy = MAJORITY, means[MAJORITY]
     return ShallowBaseline(what, accuracy)
 
@@ -61,29 +65,65 @@ def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
     ]
 
 
+class _Compared(NamedTuple):
+    """A cell's mean with its interval, next to the best shallow baseline; `beaten` is "-" where there is one run."""
+
+    row: str
+    column: str
+    mean: float
+    interval: tuple[float, float]
+    best: ShallowBaseline
+
+    @property
+    def beaten(self) -> str:
+        low = self.interval[0]
+        return NOTHING if math.isnan(low) else "yes" if low > self.best.accuracy else "no"
+
+
 def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Paragraphs of an experiment's page: its cells next to the best shallow baselines."""
-    lines = []
-    for cell in experiment.cells:
-        if not cell.window:
-            continue
-        curves = [accuracies_scored(result, cell, experiment) for result in results_of(cell, outcomes)]
-        lengths = [point.length for point in curves[0].points] if curves else []
-        best = best_shallow_baseline(cell.specs[0].task, lengths)
-        if best is None:
-            continue
-        means = [curve.mean() for curve in curves]
-        low, high = accuracy_interval(means, sum(point.num_strings for point in curves[0].points))
-        accuracy, interval = percent(sum(means) / len(means)), percent_span(low, high)
-        beaten = "yes" if low > best.accuracy else "no"
-        lines.append((cell.row, cell.column, accuracy, interval, percent(best.accuracy), best.what, beaten))
-    if not lines:
+    """Paragraphs of an experiment's page: its cells, or where these are many its rows, next to shallow baselines."""
+    if experiment.scored not in ("balanced", "legal"):
         return []
+    compared = [one for cell in experiment.cells if (one := _compared(experiment, cell, outcomes)) is not None]
+    if not compared:
+        return []
+    if len(compared) <= MAX_CELLS:
+        table, more = markdown_table(HEADER, map(_line, compared)), "*Beaten*: it lies above the best shallow baseline."
+    else:
+        rows = dict.fromkeys(one.row for one in compared)
+        table = markdown_table(ROWS_HEADER, [_row([one for one in compared if one.row == row]) for row in rows])
+        more = "*Above it*: cells of several runs whose interval lies above the best shallow baseline."
     return [
         "## Next to answers that solve nothing",
         "*Best shallow baseline*: what the likeliest answer scores, or the likeliest given one number that is quickly "
-        "read off the problem, whichever is more, as a mean over the lengths scored. *95 % interval*: for other seeds "
-        "and other problems; all runs were measured on the same ones. *Beaten*: it lies above the best shallow "
-        "baseline.",
-        markdown_table(HEADER, lines),
+        "read off the problem, or a logistic regression on how often symbols and pairs occur, whichever is most, as a "
+        "mean over the lengths scored. *95 % interval*: for other seeds and other problems; all runs were measured on "
+        f"the same ones. {more}",
+        table,
     ]
+
+
+def _compared(experiment: Experiment, cell: Cell, outcomes: Sequence[Outcome]) -> _Compared | None:
+    """None where nothing is known of shallow baselines, or nothing was measured."""
+    curves = [accuracies_scored(result, cell, experiment) for result in results_of(cell, outcomes)]
+    lengths = [point.length for point in curves[0].points] if curves else []
+    best = best_shallow_baseline(cell.task or cell.specs[0].task, lengths)
+    if best is None:
+        return None
+    means = [curve.mean() for curve in curves]
+    interval = accuracy_interval(means, sum(point.num_strings for point in curves[0].points))
+    return _Compared(cell.row, cell.column, fmean(means), interval, best)
+
+
+def _line(one: _Compared) -> tuple[str, ...]:
+    interval = percent_span(*one.interval)
+    return one.row, one.column, percent(one.mean), interval, percent(one.best.accuracy), one.best.what, one.beaten
+
+
+def _row(cells: Sequence[_Compared]) -> tuple[str, ...]:
+    """Of cells of one row: which of those that can be decided lie above the best shallow baseline."""
+    decided = [one for one in cells if one.beaten != NOTHING]
+    above = [one.column for one in decided if one.beaten == "yes"]
+    named = f": {', '.join(dict.fromkeys(above))}" if 0 < len(above) < len(decided) and len(above) <= MAX_NAMED else ""
+    best = max((one.best for one in cells), key=lambda best: best.accuracy)
+    return cells[0].row, percent(best.accuracy), best.what, f"{len(above)} of {len(decided)}{named}"

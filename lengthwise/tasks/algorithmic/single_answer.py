@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from lengthwise.conventions import BAR, IGNORE, NUM_SPECIAL, PAD, SEP
-from lengthwise.tasks.algorithmic.base_rates import CountedTask
 from lengthwise.tasks.base import Batch
+from lengthwise.tasks.base_rates import CountedTask
 
 MAX_NUMBERS = 50_000
 """Integers of a task at most: each is a symbol and a class, with weights of a model."""

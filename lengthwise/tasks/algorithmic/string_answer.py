@@ -7,8 +7,8 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
-from lengthwise.tasks.algorithmic.base_rates import CountedTask
 from lengthwise.tasks.base import Batch
+from lengthwise.tasks.base_rates import CountedTask
 
 QUERY, DONE = 0, 1
 """The ids of ``?``, a query of the answer's next symbol, and of ``.``, no query."""

@@ -15,6 +15,7 @@ from lengthwise.automata import DFA, Transducer
 from lengthwise.automata.dfa import joint_sampler
 from lengthwise.automata.sampling import StringSampler
 from lengthwise.tasks.base import Batch, RegularTask
+from lengthwise.tasks.base_rates import ShallowTask
 
 Edit = Callable[[Int64[Tensor, "N T"], int, torch.Generator], Int64[Tensor, "N T"]]
 """A random change of strings, of their number of symbols, that keeps their length."""
@@ -31,11 +32,14 @@ MAX_STATES = 1_000
 Alphabet = Annotated[tuple[str, ...], BeforeValidator(lambda given: tuple(given) if isinstance(given, str) else given)]
 """Symbols in the order of their ids; a text is taken apart into its characters."""
 
+MAX_PAIRS = 256
+"""Of neighboring symbols, which a logistic regression counts."""
+
 OUT, IN = 0, 1
 """The classes, and the indices of the complement and of the language itself in a task's joint sampler."""
 
 
-class RecognitionTask(RegularTask):
+class RecognitionTask(RegularTask, ShallowTask):
     """Whether a string is in a language; the classes are "out" and "in", and every prefix is supervised.
 
     A task needs no more than its `language`. A sampled batch is half inside and half outside (an extra string falls to
@@ -57,6 +61,7 @@ class RecognitionTask(RegularTask):
     """
 
     prefix_exchangeable: ClassVar[bool] = False
+    num_counted: ClassVar[int] = 1 << 12
 
     @property
     @abstractmethod
@@ -106,6 +111,34 @@ class RecognitionTask(RegularTask):
         self.check_length(length)
         inputs = self._draw_batch(batch_size, length, generator)
         return Batch(inputs, self.solve(inputs))
+
+    def draw(
+        self, count: int, length: int, generator: torch.Generator
+    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+        """Strings of a batch, and whether each is in the language."""
+        batch = self.sample(count, length, generator)
+        return batch.inputs, batch.targets[:, -1]
+
+    def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
+        """The ends, whether all symbols occur equally often, both together, and the number of runs."""
+        counts = _symbol_counts(inputs, len(self.symbols))
+        equal = (counts == counts[:, :1]).all(1).long()
+        ends = len(self.symbols) * inputs[:, 0] + inputs[:, -1]
+        return {
+            "first and last symbol": ends,
+            "whether counts are equal": equal,
+            "whether counts are equal, first and last symbol": len(self.symbols) ** 2 * equal + ends,
+            "number of runs": 1 + (inputs[:, 1:] != inputs[:, :-1]).sum(1),
+        }
+
+    def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
+        """How often each symbol occurs, and each pair of neighbors where there are at most `MAX_PAIRS` of them."""
+        num_symbols = len(self.symbols)
+        counts = _symbol_counts(inputs, num_symbols)
+        if num_symbols**2 > MAX_PAIRS:
+            return {"logistic regression on counts of symbols": counts}
+        pairs = _symbol_counts(num_symbols * inputs[:, :-1] + inputs[:, 1:], num_symbols**2)
+        return {"logistic regression on counts of symbols and pairs": torch.cat([counts, pairs], 1)}
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """What the automaton says of each prefix; a task that knows a formula gives that instead."""
@@ -238,3 +271,8 @@ def swap(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch.Gener
     edited = strings.clone()
     edited[rows, first], edited[rows, second] = strings[rows, second], strings[rows, first]
     return edited
+
+
+def _symbol_counts(inputs: Int64[Tensor, "N T"], num_symbols: int) -> Int64[Tensor, "N S"]:
+    """How often each symbol occurs in each string."""
+    return torch.zeros(len(inputs), num_symbols, dtype=torch.int64).scatter_add_(1, inputs, torch.ones_like(inputs))
