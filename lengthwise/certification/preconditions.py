@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lengthwise.certification.examination import weights_digest
 from lengthwise.models.base import MODELS, SequenceModel, build_model
@@ -107,12 +107,26 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     state = model.state_dict()
     if {name: tensor.shape for name, tensor in again.state_dict().items()} != {n: t.shape for n, t in state.items()}:
         return
+    for (name, part), (_, made) in zip(model.named_modules(), again.named_modules(), strict=True):
+        ours, theirs = _settings_of(part), _settings_of(made)
+        if other := {key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)}:
+            key = min(other)
+            raise ValueError(
+                f"model: expected {key}={theirs.get(key)!r} in its part {name or model.name}, as its settings make it, "
+                f"got {ours.get(key)!r}; make it again, and load its weights"
+            )
     again.to(next(model.parameters()).dtype).load_state_dict(state)
     if not torch.equal(_logits_of(again.eval(), len(task.symbols)), _logits_of(model, len(task.symbols))):
         raise ValueError(
             f"model: expected one that its settings and weights make, got a {model.name} that answers otherwise; make "
             "it again, and load its weights"
         )
+
+
+def _settings_of(part: nn.Module) -> dict[str, object]:
+    """Attributes that no weight tells, as the epsilon of a norm."""
+    kinds = (bool, int, float, str, tuple)
+    return {name: value for name, value in vars(part).items() if isinstance(value, kinds) and name != "training"}
 
 
 def check_unchanged(model: SequenceModel, task: MachineTask, before: Snapshot) -> None:

@@ -17,6 +17,9 @@ from lengthwise.ops.intervals import Intervals
 MAX_POSITIONS_PER_CHUNK = 1024
 """The number of symbols of the parts in which long strings are read."""
 
+USUAL_EPSILON = 1e-5
+"""Of torch's norms."""
+
 CORES: dict[type[nn.Module], Literal["rnn", "gru", "lstm"]] = {
     nn.RNN: "rnn",
     nn.RNNCell: "rnn",
@@ -93,7 +96,7 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
         size = int(core.hidden_size)  # type: ignore[arg-type]  # all of `CORES` have one
         layers = core.num_layers if isinstance(core, nn.RNNBase) else 1
         between = getattr(core, "nonlinearity", "tanh")
-        names = ", ".join(type(part).__name__ for part in chain_of(head))
+        names = ", ".join(map(_name_of, chain_of(head)))
         self.config = WrappedConfig(core=kind, hidden_size=size, num_layers=layers, head=names, nonlinearity=between)
         projected = core.proj_size if isinstance(core, nn.RNNBase) else 0
         self.widths = ([size] if kind == "lstm" else []) + [projected or size]
@@ -121,8 +124,8 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
         for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
             features, state = self._read(self.embedding(tokens), state)
             outputs.append(features)
-        logits: Tensor = self.readout(torch.cat(outputs, 1))
-        return logits
+        logits: Tensor = self.readout(torch.cat(outputs, 1).flatten(0, 1))
+        return logits.unflatten(0, inputs.shape)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Z"]:
         self.check_inputs(inputs, self.num_symbols)
@@ -200,6 +203,12 @@ def chain_of(head: nn.Module) -> list[nn.Module]:
     if not isinstance(head, nn.Sequential):
         return [head]
     return [part for inner in head for part in chain_of(inner)]
+
+
+def _name_of(part: nn.Module) -> str:
+    """Its kind, with the epsilon of a norm where that is not torch's: no weight tells it."""
+    epsilon = getattr(part, "eps", USUAL_EPSILON)
+    return type(part).__name__ + (f"(eps={epsilon})" if epsilon != USUAL_EPSILON else "")
 
 
 def _check_core(core: nn.Module) -> None:

@@ -57,6 +57,8 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     (first,) = exact_points(layer.first_state.double()[None])
     columns = _columns(_through(nn.Sequential(norm, *layer.transition_map), features), layer.blocks)
     temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
+    if not temperature >= 0:
+        raise Unproved(f"its temperature, {temperature}, is below 0")
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
     if not all(slack > 0 for slack in slacks):  # not their minimum, which forgets one that is no number
         raise Unproved(UNCERTAIN_COLUMNS)

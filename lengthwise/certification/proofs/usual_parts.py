@@ -29,7 +29,15 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:
         raise ValueError(f"model: bounds are known for its usual methods only, got another {min(own)}; remove it")
+    own = {name for module in modules for name in vars(module).keys() & _registered(module)}
+    if own:
+        raise ValueError(f"model: bounds are known for parts by their own names, got two called {min(own)}; remove one")
     _check_tensors(modules)
+
+
+def _registered(module: nn.Module) -> set[str]:
+    """Names of parts that a module is known to have; an attribute of that name would be used instead."""
+    return {*module._modules, *module._parameters, *module._buffers}
 
 
 def _check_tensors(modules: list[nn.Module]) -> None:
