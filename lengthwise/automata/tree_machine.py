@@ -11,10 +11,8 @@ from lengthwise.automata.congruence import GAP, coarse_congruence, quotient
 from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
+from lengthwise.automata.windows import window_blocks
 from lengthwise.conventions import IGNORE, PAD
-
-MAX_MERGES = 20_000_000
-"""Merges of one level that a comparison looks at, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,24 +248,6 @@ def tree_machine(transducer: Transducer, chunk_size: int = 2) -> TreeMachine:
     return TreeMachine(transducer.symbols, leaves, table, answers)
 
 
-def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[np.ndarray, "N C"]]:
-    """All windows that strings show, made of parts 0 ... num_mixed + num_full - 1 and of pads (-1), oldest first.
-
-    The first `num_mixed` parts begin with pads, the others are of symbols only. Block j < C has pads, then one part
-    with symbols, then j parts of symbols only; the last block has parts of symbols only. In each, the oldest part
-    varies slowest: where parts are in order of length and symbols, so are the windows of all blocks but the last, and
-    those of the last.
-    """
-    parts, full = np.arange(num_mixed + num_full), np.arange(num_mixed, num_mixed + num_full)
-    blocks = []
-    for behind in range(chunk_size):
-        # Without a pad before it, a part of symbols only makes a window of the last block.
-        begins = parts if behind < chunk_size - 1 else parts[:num_mixed]
-        grid = _grid([begins] + [full] * behind)
-        blocks.append(np.column_stack([np.full((len(grid), chunk_size - grid.shape[1]), -1), grid]))
-    return [*blocks, _grid([full] * chunk_size)]
-
-
 def _nothing_supervised(symbols: tuple[str, ...]) -> Transducer:
     """The transducer of one state that answers `IGNORE` always."""
     return Transducer(Semiautomaton(np.zeros((1, len(symbols)), dtype=np.int64), symbols), 0, np.array([IGNORE]))
@@ -390,11 +370,3 @@ class _Comparison:
             return [int(parts[0])]
         known = [part for part in parts.tolist() if part >= 0]
         return [symbol for part in known for symbol in self._string(self.levels[below].parts[part], below - 1)]
-
-
-def _grid(axes: list[Int64[np.ndarray, " _"]]) -> Int64[np.ndarray, "M C"]:
-    """All combinations, the first axis slowest."""
-    size = int(np.prod([len(axis) for axis in axes], dtype=np.float64))
-    if size > MAX_MERGES:
-        raise ValueError(f"table: a level has {size:,} merges, more than {MAX_MERGES:,}; reduce the machine first")
-    return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)

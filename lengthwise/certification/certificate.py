@@ -22,7 +22,8 @@ from typing_extensions import TypedDict  # pydantic requires it before Python 3.
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.automata.tree_machine import MAX_MERGES, TreeMachine
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.automata.windows import MAX_MERGES
 from lengthwise.certification.grids import GridMachineFields, first_grid_error
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.interval import wilson_interval
@@ -93,13 +94,17 @@ class TransducerFields(TypedDict):
     outputs: list[Label]
 
 
+MAX_CHUNK = 32
+"""Of a machine of a tree; arrays have at most 64 axes, and even two classes have 2^32 windows of 32 parts."""
+
+
 @final
 class TreeMachineFields(TypedDict):
     """What `TreeMachine.to_json` gives."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
     symbols: list[str]
-    chunk_size: Annotated[int, Field(ge=2, le=64)]
+    chunk_size: Annotated[int, Field(ge=2, le=MAX_CHUNK)]
     leaves: list[Label]
     table: list[list[Label]]
     outputs: list[Label]

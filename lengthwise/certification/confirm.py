@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from lengthwise.certification import strings as drawn
 from lengthwise.certification.certificate import Certificate, Evidence, first_error
-from lengthwise.certification.counterexample import shortest_error
+from lengthwise.certification.counterexample import grade, shortest_error
 from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.preconditions import check_model, snapshot_of
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved
@@ -11,16 +12,16 @@ from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.tasks.base import MachineTask
-from lengthwise.threads import one_thread
+from lengthwise.threads import denormals_kept, one_thread
 
 
 @one_thread()
 def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -> list[str]:
     """The sentences of a certificate that is not refuted which hold of this model, found again without the file.
 
-    All short strings are answered again; a machine is read off the model with the certificate's radius and compared
-    with the task for every length; and what is said to be proved of the model is proved again. Traces along long
-    strings are not taken again.
+    All short strings are answered again, and some of 40 and 500 symbols; a machine is read off the model with the
+    certificate's radius and compared with the task for every length; and what is said to be proved of the model is
+    proved again. Traces along long strings are not taken again, and numbers of the file not compared with new ones.
 
     Raises:
         ValueError: one of them was not found; or the model is one that cannot be certified.
@@ -31,7 +32,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
         if (error := shortest_error(model, task)) is not None:
             string = task.decode(error)
             raise ValueError(f"certificate: its model answers {string!r} wrongly; it was edited, certify again")
-        sentences = ["the model answers all short strings rightly"]
+        sentences = ["the model answers all short strings rightly", *_long_strings(model, task)]
         if certificate.closure is None:
             return sentences
         extraction = _read_again(certificate.closure.requested_radius, model, task)
@@ -39,6 +40,24 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
         if certificate.evidence is not None:
             _prove_again(certificate.evidence, model, supervised_only(extraction, task.reference))
             sentences.append(f"method {certificate.evidence.method!r} proves the model again")
+    return sentences
+
+
+def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
+    """That strings like those of a certificate are answered rightly, as users read them; none where there are none."""
+    strings = drawn.traced_strings(model, task, None, seed=0) or []
+    sentences = []
+    for of_length in strings[:2]:
+        sample = of_length.subsample
+        with denormals_kept():
+            graded = grade(model, task, sample)
+        if bool(graded.wrong.any()):
+            string = task.decode(sample[graded.wrong][0])
+            raise ValueError(
+                f"certificate: its model answers a string of {sample.shape[1]} symbols wrongly, {string[:40]!r}...; it "
+                "was edited, certify again"
+            )
+        sentences.append(f"the model answers {len(sample):,} strings of {sample.shape[1]:,} symbols rightly")
     return sentences
 
 

@@ -15,6 +15,9 @@ from lengthwise.threads import denormals_kept
 MAX_SHORT = 64
 """All strings of a length are read one by one where there are no more of them."""
 
+NUM_LONGEST = 16
+"""Of the longest strings that are read where numbers too small for all of float32's digits are kept, which is slow."""
+
 MAX_SYMBOLS_OF_PREFIXES = 4_096
 """Strings of all of whose prefixes the answers are computed at once have no more symbols together."""
 
@@ -22,7 +25,7 @@ MAX_SYMBOLS_OF_PREFIXES = 4_096
 def error_when_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) -> String | None:
     """A string that is answered wrongly by itself, as users read it: of the shortest, and of about 100 of each length.
 
-    The longest tested strings are left out.
+    Of the longest tested strings a reader's model reads `NUM_LONGEST`, all at once.
     """
     with denormals_kept():
         for batch in (*_shortest(model, task), *(traced.subsample for traced in strings[:2])):
@@ -30,6 +33,12 @@ def error_when_alone(model: SequenceModel, task: OracleTask, strings: AllStrings
             for string in batch:
                 if bool(grade(model, task, string[None]).wrong):
                     return string
+        for traced in strings[2:]:
+            if traced.traces is not None:
+                longest = traced.strings[:: -(-len(traced.strings) // NUM_LONGEST)]
+                wrong = grade(model, task, longest).wrong
+                if bool(wrong.any()):
+                    return longest[wrong][0]
     return None
 
 

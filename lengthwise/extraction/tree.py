@@ -6,7 +6,8 @@ from itertools import chain
 import numpy as np
 import torch
 
-from lengthwise.automata.tree_machine import MAX_MERGES, TreeMachine, window_blocks
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.automata.windows import MAX_MERGES, count_windows, window_blocks
 from lengthwise.extraction.base import Extraction, extraction_of
 from lengthwise.extraction.prototypes import NotFinite, Prototypes
 from lengthwise.models.base import TreeModel
@@ -65,9 +66,9 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
     while (known := (pad, -1, *mixed, -1, *full)) not in seen:
         seen.add(known)
         num_levels += 1
-        blocks = window_blocks(len(mixed), len(full), tree.chunk_size)
-        if sum(map(len, blocks)) > MAX_WINDOWS:
+        if count_windows(len(mixed), len(full), tree.chunk_size) > MAX_WINDOWS:
             raise NotFinite(f"model: a level has more than {MAX_WINDOWS:,} windows of classes of radius {radius:.3g}")
+        blocks = window_blocks(len(mixed), len(full), tree.chunk_size)
         parts = np.array([*mixed, *full, pad])  # parts that are pads are numbered -1
         *with_pads, of_symbols = (list(map(tuple, parts[block].tolist())) for block in blocks)
         of_pads = (pad,) * tree.chunk_size

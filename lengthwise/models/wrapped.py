@@ -125,7 +125,8 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
             features, state = self._read(self.embedding(tokens), state)
             outputs.append(features)
         logits: Tensor = self.readout(torch.cat(outputs, 1).flatten(0, 1))
-        return logits.unflatten(0, inputs.shape)
+        by_position: Tensor = logits.unflatten(0, inputs.shape)
+        return by_position
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Z"]:
         self.check_inputs(inputs, self.num_symbols)

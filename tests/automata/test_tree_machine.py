@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lengthwise.automata import Semiautomaton, Transducer, library
 from lengthwise.automata.monoid_laws import monoid_laws
-from lengthwise.automata.tree_machine import TreeMachine, tree_machine, window_blocks
+from lengthwise.automata.tree_machine import TreeMachine, tree_machine
+from lengthwise.automata.windows import count_windows, window_blocks
 
 pytestmark = checked_strategies
 
@@ -300,3 +301,13 @@ def test_pads_at_any_position_change_no_answer(
 def test_classes_of_prefixes_are_those_of_the_transducer(transducer: Transducer, chunk: int) -> None:
     machine, strings = tree_machine(transducer, chunk), all_strings(2, 6)
     np.testing.assert_array_equal(machine.outputs[machine.prefix_classes(strings)], transducer.run(strings))
+
+
+@given(st.integers(0, 3), st.integers(1, 3), st.integers(2, 4))
+def test_windows_are_counted_before_they_are_made(num_mixed: int, num_full: int, chunk: int) -> None:
+    assert count_windows(num_mixed, num_full, chunk) == sum(map(len, window_blocks(num_mixed, num_full, chunk)))
+
+
+def test_more_windows_than_memory_holds_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"at most 80,000,000 parts at a level, got .*; take smaller chunks"):
+        window_blocks(2, 2, 48)

@@ -4,6 +4,7 @@ import ast
 import contextlib
 import copy
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -339,6 +340,28 @@ def test_a_temperature_divides_logits_and_is_rounded(proof: Proof) -> None:
             assert "answers are right" in proof.verdict(arrays)
         else:
             rejected(proof, arrays)
+
+
+@pytest.mark.parametrize("temperature", [-1.0, math.nan])
+def test_columns_of_no_distribution_are_rejected(proof: Proof, temperature: float) -> None:
+    if proof.certificate["evidence"]["method"] == "states":
+        changed = {"weights.layers.0.temperature": np.array(temperature, np.float32)}
+        rejected(proof, proof.arrays | changed)
+        name = "weights.layers.0.first_state"
+        rejected(proof, proof.arrays | {name: np.full_like(proof.arrays[name], np.inf)})
+
+
+def test_a_column_of_one_number_has_to_be_one() -> None:
+    """Of one state nothing leads; a softmax of infinity is no number all the same."""
+    always = make_task("machine", alphabet=("0", "1"), table=((0, 0),), outputs=(1,), answers=("no", "yes"), start=0)
+    model = make_model("block-linear-rnn", always, d_model=4, block_dim=1, hidden=0)
+    with torch.no_grad():
+        model.layers[0].temperature.fill_(1.0)
+        model.readout[-1].bias.copy_(torch.tensor([-9.0, 9.0]))
+    proof = prove(model, always)
+    assert proof.verdict(proof.arrays)
+    name = "weights.embedding.weight"
+    rejected(proof, proof.arrays | {name: np.full_like(proof.arrays[name], np.inf)})
 
 
 def test_chunks_of_other_sizes_on_the_lowest_levels_are_rejected(proof: Proof) -> None:

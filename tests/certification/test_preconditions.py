@@ -1,5 +1,6 @@
 """Settings of torch, and models that hide what they compute with, are refused in a sentence."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 import torch
 from last_symbol import LastSymbol, last_symbol_net
 from slow_nets import slow_net
+from torch import nn
 
+from lengthwise import wrap
 from lengthwise.certification.certify import certify
 
 TASK = LastSymbol()
@@ -73,4 +76,22 @@ def test_nothing_is_proved_of_a_net_that_its_settings_and_weights_do_not_make() 
     certificate = certify(model, TASK)
     assert changed
     assert certificate.level == "extracted"
-    assert "expected one that its settings and weights make, got a" in certificate.reason
+    assert "expected eps=1e-05 in its part layers.0.norms.0, as its settings make it, got 0.001; make" in certificate.reason
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_nothing_is_proved_of_a_part_that_stands_before_another() -> None:
+    """An attribute is used before the part of that name, which alone the state dict and the settings name."""
+    model = slow_net("rnn", None, pace=0.3)
+    assert certify(model, TASK).level == "proved"
+    model.__dict__["recurrence"] = copy.deepcopy(model.recurrence)
+    certificate = certify(model, TASK)
+    assert certificate.level == "extracted"
+    assert "got two called recurrence" in certificate.reason
+
+
+def test_a_certificate_names_the_epsilon_of_a_user_s_norm() -> None:
+    parts = (nn.Embedding(2, 2), nn.RNN(2, 2, batch_first=True))
+    usual, other = (wrap(*parts, nn.Sequential(nn.LayerNorm(2, eps=eps), nn.Linear(2, 2))) for eps in (1e-5, 1e-3))
+    assert usual.config.head == "LayerNorm, Linear"
+    assert other.config.head == "LayerNorm(eps=0.001), Linear"

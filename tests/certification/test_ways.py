@@ -5,8 +5,10 @@ import torch
 from last_symbol import LastSymbol
 from slow_nets import slow_net
 
+import lengthwise.certification.strings as strings_module
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.certification.confirm import confirm
 from lengthwise.certification.verify import check
 from lengthwise.models.base import RecurrentModel, make_model
 from lengthwise.models.rnn import RNN
@@ -141,3 +143,48 @@ def test_a_read_out_beyond_the_range_of_float32_is_not_proved() -> None:
             parameter *= 1e38
     assert isinstance(model, RecurrentModel)
     assert certify(model, TASK).level == "extracted"
+
+
+def counting_net(drift: float, first: tuple[float, float], amplifies: bool) -> RNN:
+    """Its last symbol is right, unless a unit that it has besides is above 0: then it answers 0."""
+    model = make_model("rnn", TASK, d_model=7)
+    assert isinstance(model, RNN)
+    u, v, one, slow, fast, ahead, huge = range(7)
+    hidden, inputs = torch.zeros(7, 7), torch.zeros(7, 2)
+    inputs[u, 0] = inputs[v, 1] = hidden[one, one] = 1
+    hidden[slow, slow] = hidden[fast, fast] = 0.9 if amplifies else 1
+    hidden[slow, one], hidden[ahead, one] = drift, -0.5 if drift else 0
+    hidden[ahead, fast], hidden[ahead, slow] = (1, -0.5) if amplifies else (0, 1)
+    hidden[huge, ahead] = 1e30 if amplifies else 1
+    with torch.no_grad():
+        model.hidden_weight.copy_(hidden)
+        model.input_weight.copy_(inputs)
+        model.first_state.copy_(torch.tensor([0.0, 0, 1, *first, 0, 0]))
+        model.readout.weight.zero_()
+        model.readout.bias.zero_()
+        model.readout.weight[0, u] = model.readout.weight[1, v] = 1
+        model.readout.weight[0, huge] = 1e15 if amplifies else 10
+    return model.eval()
+
+
+def test_numbers_that_only_some_programs_round_to_0_refute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two units decay alike; below float32's normal numbers they stop at a few units, and one is ahead of the other."""
+    monkeypatch.setattr(strings_module, "TESTED_LENGTHS", (40, 500, 2_000))
+    model = counting_net(0.0, (0.01, 0.0025), amplifies=True)
+    string = torch.tensor([[0] * 2_000 + [1]])
+    assert int(model.last(string).argmax()) == 0, "as torch computes by default it is wrong"
+    certificate = certify(model, TASK)
+    assert certificate.level == "refuted"
+    assert certificate.counterexample is not None
+    assert len(certificate.counterexample.string) > 500
+
+
+def test_long_strings_are_answered_again_where_a_certificate_is_confirmed() -> None:
+    right, wrong = counting_net(0.0, (0.0, 0.0), amplifies=False), counting_net(0.02, (0.0, 0.0), amplifies=False)
+    certificate = certify(right, TASK)
+    assert any("40 symbols rightly" in sentence for sentence in confirm(certificate, right, TASK))
+    assert certificate.closure is not None
+    closure = certificate.closure.model_copy(update={"requested_radius": 0.7})
+    forged = certificate.model_copy(update={"evidence": None, "level": "extracted", "closure": closure})
+    with pytest.raises(ValueError, match="its model answers a string of 40 symbols wrongly"):
+        confirm(forged, wrong, TASK)

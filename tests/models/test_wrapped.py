@@ -178,3 +178,23 @@ def test_a_net_trained_by_a_plain_loop_is_refuted() -> None:
     with torch.no_grad():
         answer = task.classes[int(net.last(task.encode(string)[None]).argmax())]
     assert answer == certificate.counterexample.got != certificate.counterexample.expected
+
+
+HEADS = {
+    "a softmax over the second axis": lambda: nn.Sequential(nn.Linear(4, 2), nn.LogSoftmax(dim=1)),
+    "statistics of a batch": lambda: nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2)),
+    "another shape in between": lambda: nn.Sequential(nn.Unflatten(1, (2, 2)), nn.Flatten(), nn.Linear(4, 2)),
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_heads_read_one_state_each(head: str) -> None:
+    """As `wrap` asks of them, [B, H] to [B, Y], whatever they would make of states [B, T, H]."""
+    torch.manual_seed(0)
+    net = wrap(nn.Embedding(2, 3), nn.GRU(3, 4, batch_first=True), HEADS[head]()).eval()
+    strings = torch.randint(2, (5, 7))
+    logits = net(strings)
+    assert logits.shape == (5, 7, 2)
+    for length in (1, 2, 7):
+        torch.testing.assert_close(logits[:, length - 1], net.last(strings[:, :length]))
+    assert certify(net, make_task("parity")).level == "refuted"
