@@ -108,18 +108,31 @@ class Registry(Mapping[str, Member], Generic[Member]):
         'Parity'
     """
 
-    def __init__(self, kind: str, package: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, package: str, base: type | None = None) -> None:
+        """`base`: the class that members inherit, where they are classes."""
+        self.kind, self._base = kind, base
         self._package = package
         self._members: dict[str, Member] = {}
         self._discovered = False
 
     def register(self, name: str) -> Callable[[Registered], Registered]:
-        """Decorate a member of the family: it is listed under `name`, which becomes its attribute `name`."""
+        """Decorate a member of the family: it is listed under `name`, which becomes its attribute `name`.
+
+        Raises:
+            ValueError: the name is taken, or none: other than letters, digits and the signs - _ / . in it.
+        """
+        if not isinstance(name, str):  # the decorator without parentheses
+            raise ValueError(f"{self.kind}: expected a name, got {name!r}; register it under one, as with ('mine')")
+        if not re.fullmatch(r"[\w./-]+", name):
+            raise ValueError(f"{self.kind}: expected a name of letters, digits, - _ / and ., got {name!r}; rename it")
 
         def decorate(member: Registered) -> Registered:
             if not member.__module__.startswith(self._package):
                 self._discover()  # so that a name of the package cannot be taken before it is known
+            if self._base is not None and not (isinstance(member, type) and issubclass(member, self._base)):
+                raise ValueError(
+                    f"{self.kind} {name!r}: expected a class that inherits {self._base.__name__}, got {member!r}"
+                )
             if name in self._members and not _same_definition(self._members[name], member):
                 where = getattr(sys.modules.get(self._members[name].__module__), "__file__", "this program")
                 raise ValueError(f"{self.kind} {name!r} is registered twice, first in {where}; choose another name")

@@ -47,3 +47,22 @@ def test_an_unknown_name_is_an_error_that_suggests_and_lists() -> None:
         TASKS["tomitta"]
     assert "tomitta" not in TASKS
     assert len(TASKS) == len(list(TASKS))
+
+
+@pytest.mark.unchecked
+def test_what_is_registered_wrongly_is_said_at_once() -> None:
+    with pytest.raises(ValueError, match=r"task: expected a name, got <class .*Mine'>; register it under one"):
+
+        @TASKS.register
+        class Mine(Parity):
+            """Without parentheses."""
+
+    with pytest.raises(ValueError, match=r"task: expected a name of letters, digits, .* and \., got 'my task'"):
+        TASKS.register("my task")
+    with pytest.raises(ValueError, match=r"task 'no-task': expected a class that inherits Task, got <class "):
+
+        @TASKS.register("no-task")
+        class NoTask:
+            """Nothing that a task has."""
+
+    assert "no-task" not in TASKS

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from lengthwise.certification.examination import weights_digest
 from lengthwise.models.base import MODELS, SequenceModel, build_model
+from lengthwise.models.consistency import check_consistent
+from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.tasks.base import MachineTask
 
 
@@ -34,6 +36,13 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
     _check_state_dict(model, tensors)
     _check_arithmetic()
     num_symbols = len(task.symbols)
+    check_consistent(model, task)
+    if isinstance(model, WrappedRNN) and model.num_symbols != num_symbols:
+        raise ValueError(
+            f"model: expected one of the {num_symbols} symbols of {task.name}, got an embedding of {model.num_symbols} "
+            "rows; ids of symbols begin at 0, so leave out rows for pads and other symbols: "
+            "nn.Embedding.from_pretrained(embedding.weight[ids])"
+        )
     try:
         num_answers = model.last(torch.arange(num_symbols)[:, None]).shape[1]
     except (ValueError, IndexError) as problem:

@@ -203,7 +203,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     model.to(dtype).load_state_dict(weights)
 
 
-MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models")
+MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models", SequenceModel)
 
 
 @runtime_checkable

@@ -110,7 +110,9 @@ function treeOf(player, analysis, length) {
 
 // Symbols of a text: single characters, or words where symbols are longer; a sentence where one is unknown.
 function parsed(run, text) {
-  const words = run.separator ? text.split(run.separator).filter(Boolean) : Array.from(text.replace(/\s+/g, ""));
+  const isBlank = run.symbols.some((symbol) => /\s/.test(symbol)); // then blanks are symbols, and are kept
+  const characters = Array.from(isBlank ? text : text.replace(/\s+/g, ""));
+  const words = run.separator ? text.split(run.separator).filter(Boolean) : characters;
   const symbols = words.map((word) => run.symbols.indexOf(word));
   const unknown = symbols.indexOf(-1);
   if (unknown < 0) return { symbols };

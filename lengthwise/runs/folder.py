@@ -21,12 +21,12 @@ from lengthwise.evaluation.perplexity import PerplexityCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.files import HOST, read_json, write_json
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.card import result_card
 from lengthwise.runs.journal import WAY_OUT, Journal, Probe
 from lengthwise.runs.lock import RunHeld, held
-from lengthwise.runs.provenance import changed_extensions, versions
+from lengthwise.runs.provenance import changed_extensions, files_of, versions
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
 from lengthwise.runs.until import Attempt, Course
 from lengthwise.tasks.base import SymbolTask
@@ -161,8 +161,12 @@ class RunFolder(NamedTuple):
         """Make the folder and write down the specification, again where the file is damaged or another run's.
 
         Another budget, or another plan of what to measure, replaces the one that is there.
+
+        Raises:
+            ValueError: training would go on with other code than it began with: a file of the user's has changed.
         """
         self.path.mkdir(parents=True, exist_ok=True)
+        self._check_code(spec)
         begun = versions(device)
         try:
             earlier = self.read_spec()
@@ -177,15 +181,30 @@ class RunFolder(NamedTuple):
         begun = content.get("versions", begun)
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
+    def _check_code(self, spec: RunSpec) -> None:
+        """Reject a half-trained net whose model or task is written otherwise now: it would become neither."""
+        if not self.checkpoint.exists() or (self.path / "result.json").exists():
+            return
+        for name in sorted(
+            {*changed_extensions(self._begun())} & {*files_of(type(spec.task), MODELS[spec.model_name])}
+        ):
+            raise ValueError(
+                f"{self.path}: {name} has changed since this run began, which would go on with another model or task; "
+                "undo the change, or train again in another folder for runs"
+            )
+
+    def _begun(self) -> dict[str, str]:
+        try:
+            versions_then: dict[str, str] = self._read("run.json").get("versions", {})
+        except ValueError:  # not begun, or damaged
+            return {}
+        return versions_then
+
     def changes_of_extensions(self) -> list[str]:
         """A sentence for each of the user's own files that has changed since the run began."""
-        try:
-            begun: dict[str, str] = self._read("run.json").get("versions", {})
-        except ValueError:  # not begun, or damaged
-            return []
         return [
             f"{name} has changed since this run began; to train it again, give another folder for runs"
-            for name in changed_extensions(begun)
+            for name in changed_extensions(self._begun())
         ]
 
     @contextmanager

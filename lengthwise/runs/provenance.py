@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+import sys
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
@@ -31,6 +32,12 @@ def versions(device: str | None = None) -> dict[str, str]:
 def changed_extensions(begun: Mapping[str, str]) -> list[str]:
     """Names of the extension files that say something else now than where these versions are from."""
     return [key.partition(" ")[2] for key, digest in _extensions().items() if begun.get(key, digest) != digest]
+
+
+def files_of(*members: type) -> list[str]:
+    """The names of the files that classes are written in, where they are of files."""
+    paths = (getattr(sys.modules.get(member.__module__), "__file__", None) for member in members)
+    return [Path(path).name for path in paths if path]
 
 
 def _extensions() -> dict[str, str]:

@@ -174,7 +174,7 @@ class VectorTask(Task):
         """The size V of each input vector."""
 
 
-TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks")
+TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks", Task)
 
 
 def check_is_task(task: object) -> None:

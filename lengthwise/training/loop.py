@@ -15,8 +15,8 @@ from lengthwise.models.capabilities import (
     FollowsTraining,
     HasHiddenMatrices,
 )
+from lengthwise.models.consistency import check_consistent
 from lengthwise.randomness import generator_for
-from lengthwise.registry import is_of_package
 from lengthwise.tasks.base import SymbolTask, Task
 from lengthwise.threads import one_thread
 from lengthwise.training.batches import Batches, training_lengths
@@ -26,7 +26,7 @@ from lengthwise.training.parallel import losses_of
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.ranks import ALONE, Ranks, check_ranks, one_sentence, whole
 from lengthwise.training.recipe import Recipe
-from lengthwise.training.requirements import check_answers, check_model, check_task
+from lengthwise.training.requirements import check_model, check_task
 from lengthwise.training.state_supervision import make_state_head
 
 GROWTH_LOSS = 0.3
@@ -91,8 +91,8 @@ class TrainingState:
         check_ranks(recipe, ranks)
         if task is not None:
             check_task(task, recipe)
-        if isinstance(task, SymbolTask) and not is_of_package(type(model)):
-            check_answers(model, task)
+        if isinstance(task, SymbolTask):
+            check_consistent(model, task)
         self.model, self.ranks = model, ranks
         self.step = 0
         self.state_head = make_state_head(model, task).to(device_of(model)) if recipe.states else None

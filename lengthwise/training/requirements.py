@@ -1,9 +1,6 @@
 """What a recipe requires of a task and of a model, checked before anything is trained."""
 
-import torch
-
-from lengthwise.devices import device_of
-from lengthwise.models.base import SequenceModel, eval_mode
+from lengthwise.models.base import SequenceModel
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices, ShowsNodes
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
@@ -63,20 +60,6 @@ def _shapes(task: Task) -> object:
     if isinstance(task, VectorTask):
         return task.input_dim
     return (task.symbols, task.classes) if isinstance(task, SymbolTask) else None
-
-
-def check_answers(model: SequenceModel, task: SymbolTask) -> None:
-    """Raise a ValueError where a model of a user's own does not answer every prefix: its code is not ours to trust."""
-    strings = torch.arange(6).reshape(2, 3) % len(task.symbols)
-    with eval_mode(model):
-        logits = model(strings.to(device_of(model)))
-    expected = [*strings.shape, len(task.classes)]
-    if not isinstance(logits, torch.Tensor) or list(logits.shape) != expected:
-        got = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-        raise ValueError(
-            f"{type(model).__name__}.forward: expected logits of shape {expected} for strings of shape "
-            f"{list(strings.shape)}, an answer to each prefix, got {got}; return them at every position"
-        )
 
 
 def check_model(model: type[SequenceModel], recipe: Recipe) -> None:

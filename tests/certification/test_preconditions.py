@@ -76,7 +76,10 @@ def test_nothing_is_proved_of_a_net_that_its_settings_and_weights_do_not_make() 
     certificate = certify(model, TASK)
     assert changed
     assert certificate.level == "extracted"
-    assert "expected eps=1e-05 in its part layers.0.norms.0, as its settings make it, got 0.001; make" in certificate.reason
+    assert (
+        "expected eps=1e-05 in its part layers.0.norms.0, as its settings make it, got 0.001; make"
+        in certificate.reason
+    )
 
 
 @pytest.mark.usefixtures("fewer_strings")

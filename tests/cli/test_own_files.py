@@ -9,6 +9,7 @@ from command import exit_code
 from torch import nn
 
 import lengthwise
+import lengthwise.runs.folder as folder_module
 from lengthwise import registry
 from lengthwise.cli.messages import line_in_extension
 from lengthwise.constructions import construct
@@ -16,8 +17,9 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models import make_model
 from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.runs.compiled import save_compiled
-from lengthwise.runs.execute import Progress, execute
+from lengthwise.runs.execute import Interrupted, Progress, execute
 from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.provenance import files_of
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.training.loop import TrainingState
@@ -63,6 +65,22 @@ def test_a_file_that_has_changed_since_a_run_began_is_named(own_file: Path, tmp_
     assert RunFolder(tmp_path / "nothing").changes_of_extensions() == []
 
 
+def test_a_half_trained_net_goes_on_only_with_the_code_that_it_began_with(
+    own_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another model or task would make neither the one net nor the other of it; another file makes no difference."""
+    spec = make_spec("parity", "rnn", {"train": {"steps": 20, "batch_size": 4}})
+    with pytest.raises(Interrupted):
+        execute(spec, tmp_path / "runs", PLAN, stop_requested=iter([False] * 9 + [True] * 99).__next__)
+    own_file.write_text("changed = True\n")
+    monkeypatch.setattr(folder_module, "files_of", lambda *members: ["parity.py", "mine.py"])
+    with pytest.raises(ValueError, match=r"mine\.py has changed since this run began, which would go on with another"):
+        execute(spec, tmp_path / "runs", PLAN)
+    monkeypatch.undo()
+    assert "parity.py" in files_of(type(spec.task))
+    assert execute(spec, tmp_path / "runs", PLAN).training.step == 20
+
+
 class Net(RecurrentModel):
     """Counts b, or does not; answers every prefix, or the last one alone."""
 
@@ -96,7 +114,7 @@ def test_a_class_of_ones_own_needs_no_name_to_be_certified() -> None:
 
 def test_a_class_of_ones_own_that_answers_the_last_prefix_alone_is_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"Net\.forward: expected logits of shape \[2, 3, 2\] .*, got \[2, 2\]; return"
+        ValueError, match=r"Net\.forward: expected logits of shape \[3, 6, 2\] .*, got \[3, 2\]; return"
     ):
         TrainingState(Net(answers_all=False), make_spec("parity", "rnn", {}).recipe, make_task("parity"))
     assert make_model("rnn", make_task("parity")).name == "rnn"

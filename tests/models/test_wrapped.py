@@ -198,3 +198,10 @@ def test_heads_read_one_state_each(head: str) -> None:
     for length in (1, 2, 7):
         torch.testing.assert_close(logits[:, length - 1], net.last(strings[:, :length]))
     assert certify(net, make_task("parity")).level == "refuted"
+
+
+def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
+    """Its first row is that of a pad, which would be read as the first symbol."""
+    net = wrap(nn.Embedding(3, 4, padding_idx=0), nn.GRU(4, 6), nn.Linear(6, 2))
+    with pytest.raises(ValueError, match=r"expected one of the 2 symbols of parity, got an embedding of 3 rows"):
+        certify(net, make_task("parity"))

@@ -31,9 +31,9 @@ class Row(NamedTuple):
 class Counts(NamedTuple):
     """What was read: rows, and how many of them were left out and why.
 
-    Of a string with several labels the most frequent one is kept (of several, the first), and so is that of each prefix
-    where prefixes have labels; `num_contradictory` are the rows with another. The answer to the empty string cannot be
-    learned.
+    Of a string with several labels the most frequent one is kept, and so is that of each prefix where prefixes have
+    labels; where two are as frequent, the string is left out. `num_contradictory` are the rows with another label, or
+    with none that is kept. The answer to the empty string cannot be learned.
     """
 
     num_rows: int
@@ -153,16 +153,27 @@ def _without_repetitions(
                 votes[node][label] += 1
     if not strings:
         raise ValueError(f"examples: expected strings of one symbol or more, got {num_rows:,} rows and none of these")
-    majority = {node: max(counter, key=counter.__getitem__) for node, counter in votes.items()}
+    majority = {node: max(counter, key=counter.__getitem__) for node, counter in votes.items() if not _is_tied(counter)}
     agreeing = [
         nodes_of[-1]
         for nodes_of, labels in labeled
-        if all(majority[node] == label for node, label in zip(nodes_of, labels, strict=True))
+        if all(majority.get(node) == label for node, label in zip(nodes_of, labels, strict=True))
     ]
+    kept = [(symbols, nodes_of) for symbols, nodes_of in strings.values() if majority.keys() >= set(nodes_of)]
+    if not kept:
+        raise ValueError(
+            "examples: expected strings with a label that is more frequent than the others, got as many rows with one "
+            "as with another for each of them; correct the labels"
+        )
     num_duplicates = len(agreeing) - len(set(agreeing))
     counts = Counts(num_rows, num_rows - len(labeled), num_duplicates, len(labeled) - len(agreeing))
-    kept = strings.values()
     return [symbols for symbols, _ in kept], [[majority[node] for node in nodes_of] for _, nodes_of in kept], counts
+
+
+def _is_tied(votes: Counter[str]) -> bool:
+    """Whether no label is the most frequent one."""
+    counts = sorted(votes.values())
+    return counts[-2:-1] == counts[-1:]
 
 
 def _check_labels(symbols: Sequence[str], labels: Sequence[str], number: int, supervision: Supervision) -> None:

@@ -194,3 +194,13 @@ def test_a_file_with_other_examples_makes_another_task(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"file: expected the examples of digest {first.digest}, got others in .*csv"):
         make_task("examples", **first.model_dump(mode="json"))
     assert make_task("examples").digest == "", "the examples that need no file"
+
+
+def test_strings_whose_labels_are_tied_are_left_out_in_any_order() -> None:
+    pairs = [("a", "in"), ("a", "out"), ("b", "out"), ("ab", "in"), ("ab", "in"), ("ab", "out")]
+    for given in (pairs, pairs[::-1]):
+        examples = read_examples(given)
+        assert {examples.text(index, "") for index in range(len(examples))} == {"b", "ab"}
+        assert examples.counts == Counts(num_rows=6, num_empty=0, num_duplicates=1, num_contradictory=3)
+    with pytest.raises(ValueError, match=r"got as many rows with one as with another for each of them; correct the"):
+        read_examples(pairs[:2])

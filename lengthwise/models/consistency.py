@@ -1,0 +1,84 @@
+"""Whether a model that somebody else wrote answers a string alike, whichever of its methods is called."""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.devices import device_of
+from lengthwise.models.base import Alphabet, RecurrentModel, SequenceModel, eval_mode
+from lengthwise.registry import is_of_package
+
+NUM_STRINGS, LENGTH, TOLERANCE = 3, 6, 1e-3
+"""Strings and their symbols, and by how much logits may differ, relative to the largest one."""
+
+
+def check_consistent(model: SequenceModel, task: Alphabet) -> None:
+    """Reject a model of another package whose methods do not fit together; this package's own have tests.
+
+    A model is trained by `forward`, measured by `last`, and streamed by `step`, which all have to give the same logits.
+
+    Raises:
+        ValueError: it has no `readout`; or logits or states of one of them have another shape, or other numbers.
+    """
+    if is_of_package(type(model)):
+        return
+    if not callable(getattr(model, "readout", None)):
+        raise ValueError(
+            f"{type(model).__name__}.readout: expected a module that makes logits [B, Y] of states [B, D], got none; "
+            "set it in __init__"
+        )
+    length = min(LENGTH, model.max_length or LENGTH)
+    strings = torch.arange(NUM_STRINGS * length).reshape(NUM_STRINGS, length) * 7 // 3 % len(task.symbols)
+    strings = strings.to(device_of(model))
+    with eval_mode(model):
+        by_step = list(_steps(model, strings)) if isinstance(model, RecurrentModel) else []
+        logits = model(strings)
+        expected = [*strings.shape, len(task.classes)]
+        if not isinstance(logits, Tensor) or list(logits.shape) != expected:
+            got = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+            raise ValueError(
+                f"{type(model).__name__}.forward: expected logits of shape {expected} for strings of shape "
+                f"{list(strings.shape)}, an answer to each prefix, got {got}; return them at every position"
+            )
+        _compare(model, "last_state", model.last(strings), logits[:, -1])
+        for index, of_step in enumerate(by_step):
+            _compare(model, "step", of_step, logits[:, index])
+
+
+def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[Tensor]:
+    """What `step` returns as logits, symbol by symbol."""
+    state = _tensor(model, "initial_state", model.initial_state(len(strings)), (len(strings), -1), "states [B, D]")
+    for tokens in strings.unbind(1):
+        after = model.step(tokens, state)
+        if not isinstance(after, tuple) or len(after) != 2:
+            raise ValueError(
+                f"{type(model).__name__}.step: expected logits [B, Y] and the next state [B, D], got "
+                f"{type(after).__name__}; return both"
+            )
+        yield after[0]
+        state = _tensor(model, "step", after[1], tuple(state.shape), "states like those of initial_state")
+
+
+def _compare(model: SequenceModel, method: str, given: Tensor, expected: Float[Tensor, "B Y"]) -> None:
+    logits = _tensor(model, method, given, tuple(expected.shape), "logits [B, Y] by readout")
+    limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
+    if not torch.allclose(logits, expected, rtol=0, atol=limit):
+        raise ValueError(
+            f"{type(model).__name__}.{method}: expected the logits of forward at the same position, got others; all "
+            "methods have to give the same ones, which readout makes of states"
+        )
+
+
+def _tensor(model: SequenceModel, method: str, given: object, shape: tuple[int, ...], what: str) -> Tensor:
+    """A tensor of this shape, -1 for any size."""
+    got = type(given).__name__
+    if isinstance(given, Tensor):
+        if given.ndim == len(shape) and all(
+            limit in (-1, size) for size, limit in zip(given.shape, shape, strict=True)
+        ):
+            return given
+        got = f"shape {list(given.shape)}"
+    sizes = ["any" if size == -1 else size for size in shape]
+    raise ValueError(f"{type(model).__name__}.{method}: expected {what} of shape {sizes}, got {got}")
