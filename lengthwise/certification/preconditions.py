@@ -53,7 +53,7 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
     if num_answers != len(task.classes):
         raise ValueError(
             f"model: expected one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
-            "this task"
+            "this task" + (" (one logit z is two, 0 and z)" if (num_answers, len(task.classes)) == (1, 2) else "")
         )
 
 
