@@ -9,6 +9,7 @@ import os
 import pkgutil
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -86,7 +87,9 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
             del sys.modules[spec.name]
             if isinstance(error, ExtensionError):  # of another file, which was loaded meanwhile
                 raise
-            raise ExtensionError(f"{path}: {type(error).__name__}: {error}") from error
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+            where = f", line {lines[-1]}" if lines else ""
+            raise ExtensionError(f"{path}{where}: {type(error).__name__}: {error}") from error
 
 
 def loaded_extensions() -> list[Path]:
