@@ -66,7 +66,7 @@ function startPage(content) {
     state.analysis = analyzed(state.player, symbols);
     at("step").max = symbols.length;
     showStrip();
-    look(step === undefined ? symbols.length : Math.min(step, symbols.length));
+    look(Number.isInteger(step) ? Math.max(0, Math.min(step, symbols.length)) : symbols.length);
   }
 
   function put(symbols) {
@@ -219,11 +219,16 @@ function startPage(content) {
   // An address may end in #net=1&string=abba&step=3.
   const asked = new URLSearchParams(location.hash.slice(1));
   const index = Number(asked.get("net") || 0);
-  open(index >= 0 && index < content.runs.length ? index : 0);
+  open(content.runs[index] ? index : 0);
   if (asked.has("string")) {
     at("string").value = asked.get("string");
     read(at("string").value, asked.has("step") ? Number(asked.get("step")) : undefined);
-    if (!state.analysis) read("");
+    if (!state.analysis) {
+      const problem = at("problem").textContent;
+      read("");
+      at("problem").textContent = problem;
+      at("string").setAttribute("aria-invalid", "true");
+    }
   } else {
     begin();
   }

@@ -173,6 +173,10 @@ def test_the_counterexample_is_a_button(refuted: Path, tmp_path: Path) -> None:
         assert (browser.text("net-answer")[:1], browser.text("task-answer")[:1]) == ("0", "1")
         assert "The net errs here first, after 1 symbol;" in browser.text("why")
         assert browser.evaluate("document.querySelectorAll('#strip li.apart').length") == 1
+        for address, problem, read in (("#net=7.5&string=axa", '"x" is no symbol', 0), ("#string=aba&step=-2", "", 0)):
+            browser.open(page, address)
+            assert browser.text("problem").startswith(problem)
+            assert browser.text("step-label").startswith(f"Symbols read: {read} of ")
         assert not browser.problems
     finally:
         browser.close()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from synthetic_runs import synthetic_run
 
 from lengthwise.evaluation.plan import EvaluationPlan
@@ -43,3 +44,15 @@ def test_accuracies_on_different_tasks_are_not_compared(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "accuracies are not compared" in text
     assert "<td>task.name</td><td>parity</td><td>even-pairs</td>" in text
+
+
+def test_long_settings_are_cut_where_they_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = synthetic_run().result, synthetic_run(seed=1).result
+    assert first is not None
+    assert second is not None
+    beginning = "abc" * 30
+    texts = iter([f"{beginning}X{'y' * 99}", f"{beginning}Z"])
+    monkeypatch.setattr("lengthwise.report.tables.comparison.setting_text", lambda value: next(texts, "same"))
+    ((_, one, other),) = setting_differences(first, second).lines
+    assert one == "...bcabcabcX" + "y" * (48 - 12 - 3) + "..."
+    assert other == "...bcabcabcZ"

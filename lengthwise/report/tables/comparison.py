@@ -1,5 +1,7 @@
 """Two runs compared: the settings in which they differ, and their accuracies on the same kinds of strings."""
 
+from itertools import takewhile
+from operator import eq
 from statistics import fmean
 
 from lengthwise.report.tables.numbers import NOTHING, percent
@@ -7,6 +9,9 @@ from lengthwise.report.tables.settings import setting_text
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.spec import flat
+
+MAX_WIDTH = 48
+"""Of a setting's value in a table of two runs."""
 
 
 def setting_differences(first: RunResult, second: RunResult) -> Table:
@@ -17,8 +22,15 @@ def setting_differences(first: RunResult, second: RunResult) -> Table:
     for key in keys:
         texts = [setting_text(of_run[key]) if key in of_run else NOTHING for of_run in settings]
         if texts[0] != texts[1]:
-            lines.append((key, *texts))
+            start = sum(1 for _ in takewhile(bool, map(eq, *texts))) if max(map(len, texts)) > MAX_WIDTH else 0
+            lines.append((key, *(_shortened(text, start) for text in texts)))
     return Table(("setting", "first", "second"), tuple(lines))
+
+
+def _shortened(text: str, start: int) -> str:
+    """A value from a little before where it differs on, cut; what it lacks stands in the run's file."""
+    text = text if start < MAX_WIDTH // 2 else f"...{text[start - 8 :]}"
+    return text if len(text) <= MAX_WIDTH else f"{text[: MAX_WIDTH - 3]}..."
 
 
 def accuracy_differences(first: RunResult, second: RunResult) -> Table | None:
