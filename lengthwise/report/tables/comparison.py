@@ -23,11 +23,11 @@ def setting_differences(first: RunResult, second: RunResult) -> Table:
         texts = [setting_text(of_run[key]) if key in of_run else NOTHING for of_run in settings]
         if texts[0] != texts[1]:
             start = sum(1 for _ in takewhile(bool, map(eq, *texts))) if max(map(len, texts)) > MAX_WIDTH else 0
-            lines.append((key, *(_shortened(text, start) for text in texts)))
+            lines.append((key, *(_truncated(text, start) for text in texts)))
     return Table(("setting", "first", "second"), tuple(lines))
 
 
-def _shortened(text: str, start: int) -> str:
+def _truncated(text: str, start: int) -> str:
     """A value from a little before where it differs on, cut; what it lacks stands in the run's file."""
     text = text if start < MAX_WIDTH // 2 else f"...{text[start - 8 :]}"
     return text if len(text) <= MAX_WIDTH else f"{text[: MAX_WIDTH - 3]}..."
