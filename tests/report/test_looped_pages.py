@@ -140,3 +140,23 @@ def test_what_the_page_of_figure_5_says_first_is_what_its_tables_say() -> None:
         assert max(trained[10], trained[20]) < trained[5]
         assert tested[20] > tested[5]
     assert "and none after the correction" in text
+
+
+def test_what_table_1_says_of_intervals_is_what_its_differences_say() -> None:
+    """Of timestep against the control, the wide one and the plain loop, row by row."""
+    text = (Path(__file__).parents[2] / "docs" / "results" / "looped-table-1.md").read_text(encoding="utf-8")
+    lines = re.findall(r"\| ([^|]+) \| timestep, R=(\d+) \| ([a-z ]+), R=\2 \| [-+\d.]+ \| [^|]+ \| ([^|]+) \|", text)
+    ahead = {(row, other, int(loops)) for row, loops, other, better in lines if better.startswith("timestep")}
+    behind = {(row, other, int(loops)) for row, loops, other, better in lines if better.startswith(other)}
+    of_control = {
+        ("LCS (12)", 2),
+        ("LCS (12)", 5),
+        ("LCS (12)", 10),
+        ("LCS (6)", 50),
+        ("Knapsack (8)", 5),
+        ("ED (12)", 5),
+    }
+    assert {(row, loops) for row, other, loops in ahead if other == "control"} == of_control
+    assert {row for row, other, _ in ahead if other == "wide control"} == {"LCS (12)", "LCS (6)", "ED (12)"}
+    assert not [row for row, other, _ in ahead if other == "plain loop"]
+    assert behind == {("ED (12)", "plain loop", 5)}
