@@ -135,7 +135,8 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
 def _settings_of(part: nn.Module) -> dict[str, object]:
     """Attributes that no weight tells, as the epsilon of a norm."""
     kinds = (bool, int, float, str, tuple)
-    return {name: value for name, value in vars(part).items() if isinstance(value, kinds) and name != "training"}
+    own = {"training", "precision"}  # set after a model is made; the second is that of the run
+    return {name: value for name, value in vars(part).items() if isinstance(value, kinds) and name not in own}
 
 
 def check_unchanged(model: SequenceModel, task: MachineTask, before: Snapshot) -> None:

@@ -98,3 +98,11 @@ def test_a_certificate_names_the_epsilon_of_a_user_s_norm() -> None:
     usual, other = (wrap(*parts, nn.Sequential(nn.LayerNorm(2, eps=eps), nn.Linear(2, 2))) for eps in (1e-5, 1e-3))
     assert usual.config.head == "LayerNorm, Linear"
     assert other.config.head == "LayerNorm(eps=0.001), Linear"
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_the_model_of_a_run_is_the_one_that_its_settings_make() -> None:
+    """Its precision is set once it is made."""
+    model = slow_net("rnn", None, pace=0.3)
+    model.precision = "float32"
+    assert certify(model, TASK).level == "proved"
