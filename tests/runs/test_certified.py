@@ -116,6 +116,8 @@ def test_a_certificate_that_was_forged_for_another_model_is_refused() -> None:
     assert certificate.level == "proved"
     assert confirm(certificate, good, task) == [
         "the model answers all short strings rightly",
+        "the model answers 10 strings of 40 symbols rightly",
+        "the model answers 10 strings of 500 symbols rightly",
         "a machine read off the model again answers every string as the transducer does",
         "method 'exact' proves the model again",
     ]
