@@ -172,6 +172,7 @@ def learn(
     if seed < 0:
         raise ValueError(f"seed: expected a whole number of at least 0, got {seed}")
     examples = read_examples(source, separator=separator, string=string, label=label, supervision=supervision)
+    _check_names(examples)
     parts = _parts(examples, seed)
     trained_on = parts["trained on"]
     if len(trained_on) < MIN_TRAINED:
@@ -191,6 +192,18 @@ def learn(
         result.num_alike,
         _notes(parts, result, separator),
     )
+
+
+def _check_names(examples: Examples) -> None:
+    """Reject names that no machine's file could hold, before nets are trained for it."""
+    are_words = not _are_characters(examples)
+    for what, names in (("symbol", examples.symbols), ("label", examples.classes)):
+        for name in names:
+            if not name.isprintable() or (what == "symbol" and are_words and name.split() != [name]):
+                raise ValueError(
+                    f"examples: expected {what}s that can be printed, and words without blanks in them, got {name!r}; "
+                    "correct the rows that have it, or the separator"
+                )
 
 
 Part = Literal["trained on", "longest", "at random"]

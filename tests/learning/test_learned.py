@@ -266,3 +266,12 @@ def test_the_command_writes_what_was_learned(tmp_path: Path, monkeypatch: pytest
     assert exit_code("certify", "--check", certificate, "--min-level", "proved") == 0
     assert exit_code("learn", str(tmp_path / "none.csv"), "--out", str(tmp_path / "out")) == 2
     assert "none.csv: expected a file of examples, got no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "others"), [("a\nb", ("a b", "b a", "a")), ("\tclose", ("open shut", "shut"))])
+def test_names_that_no_file_could_hold_are_refused_before_nets_are_trained(name: str, others: tuple[str, ...]) -> None:
+    pairs = [((*other.split(), name), "in") for other in others] + [(("x", "y"), "out")]
+    with pytest.raises(
+        ValueError, match=r"expected symbols that can be printed, and words without blanks in them, got"
+    ):
+        learn(pairs, budget=1e9)
