@@ -99,7 +99,12 @@ def _rows_of_file(path: Path, columns: tuple[str | None, str | None], *, checks_
         raise ValueError(f"{path}: cannot be read: {problem}") from None
 
 
+MAX_FIELD = 1 << 30
+"""Characters of a string in a table, of which Python by itself reads 131,072."""
+
+
 def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimiter: str, checks_first: bool) -> Pairs:
+    csv.field_size_limit(MAX_FIELD)
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, delimiter=delimiter)
         first = next(rows, None)
@@ -162,7 +167,10 @@ def _rows_of_lines(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
                 raise ValueError(f"examples: row {number:,}: expected JSON, got something else ({problem})") from None
             if isinstance(content, Mapping):
                 names = list(content)
-                string, label = (names[index] for index in _column_numbers(names, columns))
+                try:
+                    string, label = (names[index] for index in _column_numbers(names, columns))
+                except ValueError as problem:
+                    raise ValueError(f"examples: row {number:,}: {problem}") from None
                 content = [content[string], content[label]]
             yield number, content
 

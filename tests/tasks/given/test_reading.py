@@ -204,3 +204,12 @@ def test_strings_whose_labels_are_tied_are_left_out_in_any_order() -> None:
         assert examples.counts == Counts(num_rows=6, num_empty=0, num_duplicates=1, num_contradictory=3)
     with pytest.raises(ValueError, match=r"got as many rows with one as with another for each of them; correct the"):
         read_examples(pairs[:2])
+
+
+def test_long_strings_of_a_table_are_read_and_rows_without_a_label_are_named(tmp_path: Path) -> None:
+    table, lines = tmp_path / "long.csv", tmp_path / "keys.jsonl"
+    table.write_text(f"string,label\n{'ab' * 100_000},in\nb,out\n")
+    assert int(read_examples(table).lengths.max()) == 200_000
+    lines.write_text('{"string": "a", "label": "in"}\n{"string": "b"}\n')
+    with pytest.raises(ValueError, match=r"examples: row 2: .*label"):
+        read_examples(lines)
