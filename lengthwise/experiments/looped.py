@@ -164,8 +164,8 @@ def table_1(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             _parameters(rows[0]),
-            "Cost at scale `small`, from the time of two steps of each cell: 9 CPU hours without ED (6), half of them for "
-            "50 and 100 loops, whose nets were trained on a GPU with PyTorch 2.11; some with 10 loops in part.",
+            "Cost at scale `small`, from the time of two steps of each cell: 9 CPU hours without ED (6), half of them "
+            "for 50 and 100 loops, whose nets were trained on a GPU with PyTorch 2.11; some with 10 loops in part.",
             "Problems at scale `small`: strings of 12 letters of an alphabet of 4 (paper: 60 of 26), and of 6 for 100 "
             "loops; 8 items of a knapsack, of weight 1 to 10 and value 1 to 5, for a capacity up to 20 (paper: 20 "
             "items, up to 20, 10 and 50); edit distances are true ones (the paper's begin with costs of 1 at the "
