@@ -60,7 +60,7 @@ def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
     Example:
         >>> low, high = correlation_interval(0.5, 12)
         >>> f"{low:.3f} {high:.3f}"
-        '-0.104 0.835'
+        '-0.104 0.834'
     """
     if num_pairs < 4 or not abs(value) < 1:
         return math.nan, math.nan

@@ -326,7 +326,7 @@ def test_inner_states_that_leave_the_table_where_answers_stay_right(level: int, 
 @pytest.mark.usefixtures("fewer_strings")
 def test_errors_that_only_batches_have_are_a_doubt() -> None:
     task = make_task("parity")
-    for length in (3, 21):
+    for length in (9, 21):
         certificate, _ = checked(WrongInBatches(right_model(task), length), task)
         assert certificate.level == "tested"
         assert "wrongly in a batch, or as a prefix of others, and rightly when it is alone" in certificate.reason

@@ -3,13 +3,15 @@
 import math
 from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import pearsonr
 
 from lengthwise.conventions import IGNORE, PAD
-from lengthwise.evaluation.interval import mean_interval, wilson_interval
+from lengthwise.evaluation.interval import correlation_interval, mean_interval, wilson_interval
 from lengthwise.evaluation.length_curve import (
     MAX_REPR_POINTS,
     LengthCurve,
@@ -330,3 +332,15 @@ def test_one_string_is_enough_and_a_short_curve_prints_whole() -> None:
     curve = length_curve(Oracle(task), task, range(1, MAX_REPR_POINTS + 1), num_strings=1)
     assert [point.num_correct for point in curve.points] == [1] * MAX_REPR_POINTS
     assert "..." not in repr(curve)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_interval_for_a_correlation_is_that_of_scipy(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    first = generator.normal(size=5 + seed)
+    second = first + generator.normal(size=5 + seed)
+    theirs = pearsonr(first, second)
+    ours = correlation_interval(float(theirs.statistic), 5 + seed)
+    assert ours == pytest.approx((theirs.confidence_interval().low, theirs.confidence_interval().high), rel=1e-9)
+    assert all(map(math.isnan, correlation_interval(0.5, 3)))
+    assert all(map(math.isnan, correlation_interval(1.0, 12)))
