@@ -87,14 +87,27 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
             del sys.modules[spec.name]
             if isinstance(error, ExtensionError):  # of another file, which was loaded meanwhile
                 raise
-            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-            where = f", line {lines[-1]}" if lines else ""
+            frame = innermost_frame(error, [path])
+            where = f", line {frame.lineno}" if frame else ""
             raise ExtensionError(f"{path}{where}: {type(error).__name__}: {error}") from error
 
 
 def loaded_extensions() -> list[Path]:
     """The Python files of users that were loaded, in order."""
     return sorted(_loaded)
+
+
+def innermost_frame(error: BaseException, files: Iterable[Path]) -> traceback.FrameSummary | None:
+    """Where in these files an error was raised, or passed on, last; None where it was in none of them."""
+    names = set(map(str, files))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
+    return frames[-1] if frames else None
+
+
+def file_of(member: object) -> str | None:
+    """The file that a class or a function is written in; None where it is of none, as in a notebook."""
+    file: str | None = getattr(sys.modules.get(str(member.__module__)), "__file__", None)
+    return file
 
 
 def is_of_package(member: object) -> bool:
@@ -137,7 +150,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
                     f"{self.kind} {name!r}: expected a class that inherits {self._base.__name__}, got {member!r}"
                 )
             if name in self._members and not _same_definition(self._members[name], member):
-                where = getattr(sys.modules.get(self._members[name].__module__), "__file__", "this program")
+                where = file_of(self._members[name]) or "this program"
                 raise ValueError(f"{self.kind} {name!r} is registered twice, first in {where}; choose another name")
             self._members[name] = member  # type: ignore[assignment]  # a class registers as a subtype of Member
             setattr(member, "name", name)  # noqa: B010  # the members of a registry have no common static type

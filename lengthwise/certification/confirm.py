@@ -45,9 +45,8 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
 
 def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
     """That strings like those of a certificate are answered rightly, as users read them; none where there are none."""
-    strings = drawn.traced_strings(model, task, None, seed=0) or []
     sentences = []
-    for of_length in strings[:2]:
+    for of_length in drawn.traced_strings(model, task, None, seed=0, num_lengths=2) or []:
         sample = of_length.subsample
         with denormals_kept():
             graded = grade(model, task, sample)

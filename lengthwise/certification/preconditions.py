@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.certification.examination import weights_digest
 from lengthwise.models.base import MODELS, SequenceModel, build_model
-from lengthwise.models.consistency import check_consistent
+from lengthwise.models.consistency import check_consistent, some_strings
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.tasks.base import MachineTask
 
@@ -154,8 +154,7 @@ def check_unchanged(model: SequenceModel, task: MachineTask, before: Snapshot) -
 
 
 def _logits_of(model: SequenceModel, num_symbols: int) -> Tensor:
-    strings = torch.arange(64 * 16).reshape(64, 16) * 7 // 3 % num_symbols
-    return model.last(strings[:, : model.max_length]).nan_to_num()
+    return model.last(some_strings(64, 16, num_symbols)[:, : model.max_length]).nan_to_num()
 
 
 def _check_numbers(name: str, tensor: Tensor) -> None:

@@ -110,13 +110,14 @@ AllStrings = Sequence[TracedStrings]
 
 
 def traced_strings(
-    model: SequenceModel, task: SymbolTask, reader: Reader[Any] | None, seed: int
+    model: SequenceModel, task: SymbolTask, reader: Reader[Any] | None, seed: int, num_lengths: int | None = None
 ) -> list[TracedStrings] | None:
-    """The tested strings of every length; None where the task has none near one of the lengths."""
+    """The tested strings of every length, or the shortest few; None where the task has none near one of these."""
     if isinstance(task, GridTask):
-        drawn: list[Int64[Tensor, "_ _"] | None] = [*tested_pairs(len(task.reference.symbols), seed)]
+        drawn: Sequence[Int64[Tensor, "_ _"] | None] = tested_pairs(len(task.reference.symbols), seed)[:num_lengths]
     else:
-        drawn = [tested_strings(task, length, NUM_STRINGS, seed, model.max_length) for length in tested_lengths(model)]
+        lengths = tested_lengths(model)[:num_lengths]
+        drawn = [tested_strings(task, length, NUM_STRINGS, seed, model.max_length) for length in lengths]
     strings = [of_length for of_length in drawn if of_length is not None]
     if len(strings) < len(drawn):
         return None

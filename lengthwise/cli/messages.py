@@ -3,7 +3,6 @@
 import inspect
 import re
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 
 from cyclopts import CycloptsError, UnknownOptionError
 
-from lengthwise.registry import loaded_extensions
+from lengthwise.registry import innermost_frame, loaded_extensions
 
 OTHER_NAMES = {
     "assignments": "set",
@@ -59,9 +58,8 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
 
 def line_in_extension(error: BaseException) -> str:
     """Where in a file of the user's own an error was raised, or passed on: its innermost line there; else nothing."""
-    own = set(map(str, loaded_extensions()))
-    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
-    return f"{lines[-1].filename}, line {lines[-1].lineno}, in {lines[-1].name}: " if lines else ""
+    frame = innermost_frame(error, loaded_extensions())
+    return f"{frame.filename}, line {frame.lineno}, in {frame.name}: " if frame else ""
 
 
 def _option_names(parameter: Parameter) -> list[str]:

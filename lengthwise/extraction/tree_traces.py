@@ -136,8 +136,7 @@ def power_trees(model: TreeModel, num_symbols: int) -> Trees:
     """The trees over powers of words, w^(C^k) for w of C or C^2 symbols and k up to 60, at one merge a level.
 
     Of words there are at most 1,024 of each length, spread evenly over all, or drawn where they are too many
-    to be counted. What grows slowly with the depth of a tree
-    shows here, and on no string that could be written down.
+    to be counted. What grows slowly with the depth of a tree shows here, and on no string that could be written down.
 
     Raises:
         ValueError: as `build_trees`.

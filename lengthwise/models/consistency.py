@@ -14,6 +14,11 @@ NUM_STRINGS, LENGTH, TOLERANCE = 3, 6, 1e-3
 """Strings and their symbols, and by how much logits may differ, relative to the largest one."""
 
 
+def some_strings(count: int, length: int, num_symbols: int) -> Int64[Tensor, "B T"]:
+    """Strings of all symbols, always the same ones."""
+    return torch.arange(count * length).reshape(count, length) * 7 // 3 % num_symbols
+
+
 def check_consistent(model: SequenceModel, task: Alphabet) -> None:
     """Reject a model of another package whose methods do not fit together; this package's own have tests.
 
@@ -30,8 +35,7 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
             "set it in __init__"
         )
     length = min(LENGTH, model.max_length or LENGTH)
-    strings = torch.arange(NUM_STRINGS * length).reshape(NUM_STRINGS, length) * 7 // 3 % len(task.symbols)
-    strings = strings.to(device_of(model))
+    strings = some_strings(NUM_STRINGS, length, len(task.symbols)).to(device_of(model))
     with eval_mode(model):
         by_step = list(_steps(model, strings)) if isinstance(model, RecurrentModel) else []
         logits = model(strings)

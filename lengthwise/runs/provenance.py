@@ -2,7 +2,6 @@
 
 import platform
 import subprocess
-import sys
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
@@ -11,7 +10,7 @@ import torch
 
 from lengthwise import __version__
 from lengthwise.devices import describe_device
-from lengthwise.registry import loaded_extensions
+from lengthwise.registry import file_of, loaded_extensions
 
 EXTENSION = "extension"
 
@@ -36,8 +35,7 @@ def changed_extensions(begun: Mapping[str, str]) -> list[str]:
 
 def files_of(*members: type) -> list[str]:
     """The names of the files that classes are written in, where they are of files."""
-    paths = (getattr(sys.modules.get(member.__module__), "__file__", None) for member in members)
-    return [Path(path).name for path in paths if path]
+    return [Path(path).name for path in map(file_of, members) if path]
 
 
 def _extensions() -> dict[str, str]:
