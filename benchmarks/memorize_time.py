@@ -9,12 +9,12 @@ frequencies and the largest linear programs.
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterator
 from statistics import median
 
 import numpy as np
 
 from lengthwise.constructions.memorization.memorize import memorize
+from lengthwise.constructions.memorization.words import binary_words
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--period", type=int, default=16)
     parser.add_argument("--words", type=int, help="the size of a random sample; all words by default")
     options = parser.parse_args()
-    texts = list(binary_words(options.period))
+    texts = [word.text for word in binary_words(options.period)]
     if options.words is not None:
         texts = np.random.default_rng(0).choice(texts, min(options.words, len(texts)), replace=False).tolist()
     memorize("01")  # imports
@@ -39,18 +39,6 @@ def main() -> None:
         f"median, {seconds[slowest]:.2f} at most ({slowest}); smallest dimensions: "
         + ", ".join(f"{d}: {count}" for d, count in sorted(dimensions.items()))
     )
-
-
-def binary_words(period: int) -> Iterator[str]:
-    """One of each class up to rotation and renaming, none a power of a shorter one."""
-    renamed = str.maketrans("01", "10")
-    for number in range(1, 2 ** (period - 1)):
-        text = f"{number:0{period}b}"
-        rotations = [text[k:] + text[:k] for k in range(period)]
-        if rotations.count(text) == 1 and text == min(
-            rotations + [rotation.translate(renamed) for rotation in rotations]
-        ):
-            yield text
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What pages of single studies say first is what their tables say."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,17 @@ def test_words_that_are_learned() -> None:
         r"Of ([\d,]+) nets that are right at 64 symbols, (\d+) are right at 640", text
     ).groups()
     assert f"of {of_short} nets that are right at 64 symbols, {of_long} are right at 640" in stated
+
+
+def test_the_smallest_nets_with_feedback() -> None:
+    stated = headline("rnn-memorization/feedback")
+    words = table("rnn-memorization/feedback", "any W_h")
+    dimensions = Counter(row["contracting"] for row in words)
+    (longest,) = (row["word"] for row in words if row["contracting"] == "3")
+    assert set(dimensions) == {"1", "2", "3"}, "search and bound meet"
+    assert {row["any W_h"] for row in words} == {"1"}
+    assert f"One dimension is enough for each of the {len(words)} words" in stated
+    assert (
+        f"{dimensions['1']} words take one dimension, {dimensions['2']} take two and one takes three, `{longest}`"
+        in stated
+    )

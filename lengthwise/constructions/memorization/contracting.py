@@ -1,94 +1,19 @@
 """Generators that read their own output and forget their errors: all eigenvalues of W_h are inside the unit circle.
 
-`feedback.digits` says any word with d = 1, but W_h expands there. Here is what contracting nets need.
+`feedback.digits` says any word with d = 1, but W_h expands there. Here is what contracting nets need: one dimension is
+decided by `contracting_line`, two by `contracting_plane`.
 """
 
-from collections.abc import Sequence
-from fractions import Fraction
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from lengthwise.constructions.memorization.contracting_line import contracting_rate
+from lengthwise.constructions.memorization.contracting_plane import contracting_plane
+from lengthwise.constructions.memorization.cycle import Undecided, cycle_states, net_of
 from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.constructions.memorization.separation import read_out
-from lengthwise.constructions.memorization.words import Word
-
-MAX_HALVINGS = 60
-"""How often an interval of rates is halved before `contracting_rate` gives up."""
-
-Polynomial = tuple[Fraction, ...]
-"""Coefficients, the constant first, without zeros at the end."""
-
-
-class Undecided(RuntimeError):
-    """Neither a rate nor a proof that there is none was found."""
-
-
-def contracting_rate(word: Word) -> Fraction | None:
-    """A W_h = a in (-1, 1) with which d = 1 says a word of two symbols, reading its own answers; None: there is none.
-
-    With c the difference of the columns of W_x, the state before the answer at i is, on the cycle and up to a shift, c
-    times S_i = sum_k a^k y_(i - 1 - k), where y is 1 at one symbol and 0 at the other. The two logits differ by an
-    affine function of it, so that the word is said iff all S_i with answer 1 are above all with answer 0, or all below.
-    Times 1 - a^p > 0 these are polynomials of degree p - 1, and their differences keep their signs between roots, which
-    are counted by Sturm's theorem in exact arithmetic. Points where some difference is 0 need no look: where all are of
-    one sign, they are so nearby.
-
-    Raises:
-        ValueError: another number of symbols.
-        Undecided: two differences have an irrational root in common, at which both change their signs.
-
-    Example:
-        >>> from lengthwise.constructions.memorization.words import parse_word
-        >>> contracting_rate(parse_word("00101")), contracting_rate(parse_word("0011"))
-        (Fraction(1, 2), None)
-
-    Source: Sturm's theorem.
-    """
-    _check_binary(word)
-    differences = [_Difference(p, _sturm(p)) for p in _differences(word)]
-    intervals = [(Fraction(-1), Fraction(1))]
-    for _ in range(MAX_HALVINGS):
-        halves = []
-        for low, high in intervals:
-            middle = (low + high) / 2
-            signs = {difference.sign_between(low, high) for difference in differences}
-            if len(signs & {-1, 1}) == 2:
-                continue  # one pair of positions is in order, and another one is not, at all rates in between
-            if 0 not in signs or _separates(differences, middle):
-                return middle
-            halves += [(low, middle), (middle, high)]
-        if not halves:
-            return None
-        intervals = halves
-    raise Undecided(f"word: {word.text} is neither said nor refuted at rates near {float(intervals[0][0])}")
-
-
-def contraction(word: Word) -> LinearGenerator | None:
-    """The net of `contracting_rate`, in fractions; None where there is none.
-
-    Example:
-        >>> from lengthwise.constructions.memorization.words import parse_word
-        >>> contraction(parse_word("00101")).generate(10)
-        '0010100101'
-    """
-    rate = contracting_rate(word)
-    if rate is None:
-        return None
-    states = [_value(polynomial, rate) / (1 - rate**word.period) for polynomial in _sums(word)]
-    ones = [state for state, letter in zip(states, word.letters, strict=True) if letter]
-    zeros = [state for state, letter in zip(states, word.letters, strict=True) if not letter]
-    sign = 1 if min(ones) > max(zeros) else -1
-    threshold = (min(ones) + max(zeros) if sign == 1 else max(ones) + min(zeros)) / 2
-    return LinearGenerator(
-        np.array([[rate]], dtype=object),
-        np.array([[Fraction(0)], [Fraction(sign)]], dtype=object),
-        np.array([Fraction(0), -sign * threshold], dtype=object),
-        np.array([states[0]], dtype=object),
-        word.symbols,
-        np.array([[Fraction(0), Fraction(1)]], dtype=object),
-    )
+from lengthwise.constructions.memorization.words import Word, check_binary
 
 
 def shift_register(word: Word) -> LinearGenerator:
@@ -103,7 +28,7 @@ def shift_register(word: Word) -> LinearGenerator:
         >>> generator.dimension, generator.generate(8)
         (2, '00110011')
     """
-    _check_binary(word)
+    check_binary(word)
     letters = word.letters
     for size in range(1, word.period):
         kept = np.stack([np.roll(letters, 1 + k) for k in range(size)], 1).astype(float)
@@ -130,23 +55,13 @@ def found_net(word: Word, dimension: int, tries: int = 400, seed: int = 0) -> Li
         >>> found_net(parse_word("0011"), 2).generate(8)
         '00110011'
     """
-    _check_binary(word)
+    check_binary(word)
     if dimension < 1:
         raise ValueError(f"dimension: expected at least 1, got {dimension}; a bias alone repeats one symbol (d = 0)")
     draws = np.random.default_rng(seed)
     for _ in range(tries):
-        hidden = _random_contraction(dimension, draws)
-        inputs = np.zeros((dimension, 2))
-        inputs[:, 1] = 1.0
-        states = _cycle_states(hidden, inputs[:, 1], word)
-        try:
-            readout = read_out(word.letters, states)
-        except RuntimeError:  # margins as small as rounding
-            continue
-        if readout is None:
-            continue
-        net = LinearGenerator(hidden, readout.weights, readout.bias, states[0], word.symbols, inputs)
-        if net.generate(50 * word.period) == 50 * word.text:
+        hidden, added = _random_contraction(dimension, draws), np.ones(dimension)
+        if net := net_of(word, hidden, added, cycle_states(hidden, added, word)):
             return net
     return None
 
@@ -168,20 +83,6 @@ def _random_contraction(dimension: int, draws: np.random.Generator) -> np.ndarra
     return hidden
 
 
-def _cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarray:
-    """The states before each answer when the word is written without end: those of one period solve (1 - W_h^p) h."""
-    period = word.period
-    power, total = np.eye(len(hidden)), np.zeros(len(hidden))
-    for k in range(period):
-        total += power @ added * int(word.letters[(-1 - k) % period])
-        power = power @ hidden
-    state, states = np.linalg.solve(np.eye(len(hidden)) - power, total), []
-    for letter in word.letters:
-        states.append(state)
-        state = hidden @ state + added * int(letter)
-    return np.stack(states)
-
-
 class FeedbackBounds(NamedTuple):
     """The smallest dimension of contracting nets with feedback: at least `lower`, at most `upper`."""
 
@@ -190,97 +91,27 @@ class FeedbackBounds(NamedTuple):
 
 
 def contracting_dimension(word: Word, tries: int = 400) -> FeedbackBounds:
-    """Bounds for a word of two symbols: 1 exactly where `contracting_rate` finds one, else at least 2.
+    """Bounds for a word of two symbols: 1 or 2 exactly where a net of that size says it, else at least 3.
 
-    The upper one is the first dimension at which `found_net` has a net, or that of the shift register.
+    The upper one is then the first dimension at which `found_net` has a net, or that of the shift register.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
         >>> contracting_dimension(parse_word("00101")), contracting_dimension(parse_word("0011"))
         (FeedbackBounds(lower=1, upper=1), FeedbackBounds(lower=2, upper=2))
+        >>> contracting_dimension(parse_word("00011011"))
+        FeedbackBounds(lower=3, upper=3)
     """
     if contracting_rate(word) is not None:
         return FeedbackBounds(1, 1)
     size = shift_register(word).dimension
-    smaller = (d for d in range(2, size) if found_net(word, d, tries) is not None)
-    return FeedbackBounds(2, next(smaller, size))
-
-
-def _check_binary(word: Word) -> None:
-    if len(word.symbols) != 2:
-        raise ValueError(f"word: expected two symbols, got {len(word.symbols)}; take one like 00101")
-
-
-def _sums(word: Word) -> list[Polynomial]:
-    """S_i (1 - a^p): the letters before i, the latest first."""
-    p, letters = word.period, word.letters
-    return [_trimmed([Fraction(int(letters[(i - 1 - k) % p])) for k in range(p)]) for i in range(p)]
-
-
-def _differences(word: Word) -> list[Polynomial]:
-    """The sum of each position with answer 1 less that of each with answer 0."""
-    sums = _sums(word)
-    ones, zeros = ([s for s, letter in zip(sums, word.letters, strict=True) if letter == j] for j in (1, 0))
-    return [_less(one, zero) for one in ones for zero in zeros]
-
-
-class _Difference(NamedTuple):
-    """A polynomial that is not 0, and Sturm's chain of one that has the same roots, each of them once."""
-
-    polynomial: Polynomial
-    chain: list[Polynomial]
-
-    def sign_between(self, low: Fraction, high: Fraction) -> int:
-        """The sign between two numbers, 0 where it has a root there (the ends do not count)."""
-        at_high = _value(self.chain[0], high) == 0
-        roots = _changes(self.chain, low) - _changes(self.chain, high) - at_high  # Sturm's are those in (low, high]
-        middle = _value(self.polynomial, (low + high) / 2)
-        return 0 if roots else (middle > 0) - (middle < 0)
-
-
-def _separates(differences: Sequence[_Difference], rate: Fraction) -> bool:
-    values = [_value(difference.polynomial, rate) for difference in differences]
-    return min(values) > 0 or max(values) < 0
-
-
-def _changes(chain: list[Polynomial], at: Fraction) -> int:
-    """How often signs change along Sturm's chain."""
-    signs = [value > 0 for polynomial in chain if (value := _value(polynomial, at))]
-    return sum(one != other for one, other in pairwise(signs))
-
-
-def _sturm(polynomial: Polynomial) -> list[Polynomial]:
-    """Sturm's chain of a polynomial, divided by what it has in common with its derivative: multiple roots are one."""
-    chain = [polynomial, _trimmed([k * c for k, c in enumerate(polynomial)][1:])]
-    while chain[-1] and (rest := _divided(chain[-2], chain[-1])[1]):
-        chain.append(tuple(-c for c in rest))
-    chain = [one for one in chain if one]
-    return chain if len(chain[-1]) == 1 else _sturm(_divided(polynomial, chain[-1])[0])
-
-
-def _divided(dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
-    """Quotient and remainder."""
-    quotient, rest = [Fraction(0)] * max(0, len(dividend) - len(divisor) + 1), dividend
-    while len(rest) >= len(divisor):
-        factor, shift = rest[-1] / divisor[-1], len(rest) - len(divisor)
-        quotient[shift] = factor
-        rest = _less(rest, (Fraction(0),) * shift + tuple(factor * c for c in divisor))
-    return tuple(quotient), rest
-
-
-def _less(one: Polynomial, other: Polynomial) -> Polynomial:
-    size = max(len(one), len(other))
-    padded = ([*p, *[Fraction(0)] * (size - len(p))] for p in (one, other))
-    return _trimmed([a - b for a, b in zip(*padded, strict=True)])
-
-
-def _trimmed(coefficients: Sequence[Fraction]) -> Polynomial:
-    count = max((k + 1 for k, c in enumerate(coefficients) if c), default=0)
-    return tuple(coefficients[:count])
-
-
-def _value(polynomial: Polynomial, at: Fraction) -> Fraction:
-    value = Fraction(0)
-    for coefficient in reversed(polynomial):
-        value = value * at + coefficient
-    return value
+    try:
+        plane = contracting_plane(word)
+    except Undecided:
+        lower = 2
+    else:
+        if plane.net is not None:
+            return FeedbackBounds(2, 2)
+        lower = 3
+    smaller = (d for d in range(lower, size) if found_net(word, d, tries) is not None)
+    return FeedbackBounds(lower, next(smaller, size))

@@ -1,5 +1,6 @@
 """Words that are repeated indefinitely: their letters around a circle, read at any stride."""
 
+from collections.abc import Iterator
 from functools import cache
 from math import gcd
 from typing import NamedTuple
@@ -65,6 +66,22 @@ def parse_word(text: str) -> Word:
 
 
 @cache
+def binary_words(period: int) -> Iterator[Word]:
+    """The words of two symbols and a period, one of each class up to rotation and exchange of the symbols.
+
+    Example:
+        >>> [word.text for word in binary_words(4)]
+        ['0001', '0011']
+    """
+    renamed = str.maketrans("01", "10")
+    for number in range(1, 2 ** (period - 1)):
+        text = f"{number:0{period}b}"
+        rotations = [text[k:] + text[:k] for k in range(period)]
+        least = min(rotations + [rotation.translate(renamed) for rotation in rotations])
+        if rotations.count(text) == 1 and text == least:
+            yield parse_word(text)
+
+
 def units(period: int) -> tuple[int, ...]:
     """The strides 1 <= u <= p / 2 that are coprime to p; stride p - u reads the same letters backwards."""
     return tuple(u for u in range(1, max(2, period // 2 + 1)) if gcd(u, period) == 1)
@@ -121,3 +138,9 @@ def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
     """
     strides = (u for u in units(len(letters)) if alternations(at_stride(letters, u)) <= 2)
     return next(strides, None)
+
+
+def check_binary(word: Word) -> None:
+    """Raise a ValueError unless a word has two symbols."""
+    if len(word.symbols) != 2:
+        raise ValueError(f"word: expected two symbols, got {len(word.symbols)}; take one like 00101")

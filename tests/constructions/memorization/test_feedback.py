@@ -10,16 +10,16 @@ from word_classes import word_classes
 
 from lengthwise.constructions.memorization.contracting import (
     FeedbackBounds,
-    Undecided,
     contracting_dimension,
-    contracting_rate,
-    contraction,
     found_net,
     shift_register,
 )
+from lengthwise.constructions.memorization.contracting_line import contracting_rate, contraction
+from lengthwise.constructions.memorization.contracting_plane import Signs, contracting_plane
+from lengthwise.constructions.memorization.cycle import Undecided, cycle_states, net_of
 from lengthwise.constructions.memorization.feedback import digits
 from lengthwise.constructions.memorization.networks import as_linear_rnn
-from lengthwise.constructions.memorization.words import parse_word
+from lengthwise.constructions.memorization.words import Word, parse_word
 
 BINARY = [text for period in range(2, 9) for text in word_classes(2, period)]
 
@@ -79,11 +79,70 @@ def test_it_comes_back_from_any_state(text: str) -> None:
     assert disturbed[-2 * len(text) :] in 4 * text
 
 
-def test_bounds_of_contracting_nets_meet_for_all_words_up_to_period_8_but_one() -> None:
+def test_bounds_of_contracting_nets_meet_for_all_words_up_to_period_8() -> None:
     bounds = {text: contracting_dimension(parse_word(text)) for text in BINARY}
-    apart = {text: bound for text, bound in bounds.items() if bound.lower != bound.upper}
-    assert apart.items() <= {"aaabbabb": FeedbackBounds(2, 3)}.items(), "what another search may find, too"
-    assert {bound.upper for text, bound in bounds.items() if text not in apart} == {1, 2}
+    assert all(bound.lower == bound.upper for bound in bounds.values())
+    assert [text for text, bound in bounds.items() if bound.lower > 2] == ["aaabbabb"]
+    assert {text for text, bound in bounds.items() if bound.lower == 1} == set(filter(is_balanced, BINARY))
+
+
+def test_the_plane_is_not_decided_by_too_few_triangles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lengthwise.constructions.memorization.contracting_plane.MAX_TRIANGLES", 5)
+    with pytest.raises(Undecided, match=r"aaabbabb is neither said nor refuted by \d crossings on 5 triangles"):
+        contracting_plane(parse_word("aaabbabb"))
+    assert contracting_dimension(parse_word("aaabbabb")) == FeedbackBounds(2, 3)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_no_net_inside_the_triangle_says_a_word_that_is_refuted(seed: int) -> None:
+    word, random = parse_word("aaabbabb"), np.random.default_rng(seed)
+    trace, determinant = random.dirichlet([0.5] * 3) @ [[-2, 1], [2, 1], [0, -1]] * (1 - 1e-6)
+    hidden, added = np.array([[trace, -determinant], [1.0, 0.0]]), np.array([1.0, 0.0])
+    assert net_of(word, hidden, added, cycle_states(hidden, added, word)) is None
+
+
+@given(st.sampled_from([text for text in BINARY if len(text) > 4]), st.data())
+def test_signs_on_triangles_are_those_at_all_their_points(text: str, data: st.DataObject) -> None:
+    """Against states in fractions, by their recurrence from one cycle to the next."""
+    word = parse_word(text)
+    triple = tuple(data.draw(st.permutations(range(word.period)))[:3])
+    halvings = tuple(data.draw(st.lists(st.integers(0, 1), max_size=12)))
+    corners = np.array([[-2, 1], [2, 1], [0, -1]]) * Fraction(1)
+    for half in halvings:
+        first, second, third = corners
+        corners = np.stack([corners[half], third, (first + second) / 2])
+    weights = np.array(data.draw(st.lists(st.integers(1, 9), min_size=3, max_size=3))) * Fraction(1)
+    trace, determinant = weights @ corners / weights.sum()
+    signs = Signs(word)
+    assert signs.sign(triple, halvings) in (0, _turn_at(word, trace, determinant, triple))
+    coefficients = signs.coefficients(triple, halvings)
+    degree = sum(next(iter(coefficients)))
+    for index, (trace, determinant) in enumerate(corners):
+        if abs(trace) < 1 + determinant and determinant < 1:
+            at_corner = coefficients[tuple(degree * (index == other) for other in range(3))]
+            assert int(at_corner > 0) - int(at_corner < 0) == _turn_at(word, trace, determinant, triple)
+
+
+def _turn_at(word: Word, trace: Fraction, determinant: Fraction, triple: tuple[int, ...]) -> int:
+    def after(state: tuple[Fraction, Fraction], letter: int) -> tuple[Fraction, Fraction]:
+        return trace * state[0] - determinant * state[1] + letter, state[0]
+
+    def around(state: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+        for letter in word.letters.tolist():
+            state = after(state, letter)
+        return state
+
+    c = around((Fraction(0), Fraction(0)))
+    columns = [np.array(around(unit)) - c for unit in ((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1)))]
+    (a11, a21), (a12, a22) = columns[0], columns[1]
+    det = (1 - a11) * (1 - a22) - a12 * a21  # of 1 less the matrix of one cycle
+    states = [(((1 - a22) * c[0] + a12 * c[1]) / det, (a21 * c[0] + (1 - a11) * c[1]) / det)]
+    assert around(states[0]) == states[0]
+    for letter in word.letters[:-1].tolist():
+        states.append(after(states[-1], letter))
+    (x, y), (p, q), (r, s) = (states[i] for i in triple)
+    turn = (p - x) * (s - y) - (q - y) * (r - x)
+    return int(turn > 0) - int(turn < 0)
 
 
 @pytest.mark.parametrize("text", ["aabb", "aaabbabb", "aabaabab"])
@@ -107,9 +166,8 @@ def test_a_register_is_as_short_as_answers_allow() -> None:
 def test_what_is_no_word_of_two_symbols_is_refused() -> None:
     with pytest.raises(ValueError, match="word: expected two symbols or more, got 'a'"):
         digits(parse_word("aa"))
-    for function in (contracting_rate, shift_register, lambda word: found_net(word, 2)):
+    for function in (contracting_rate, contracting_plane, shift_register, lambda word: found_net(word, 2)):
         with pytest.raises(ValueError, match="word: expected two symbols, got 3; take one like 00101"):
             function(parse_word("abc"))
     with pytest.raises(ValueError, match="dimension: expected at least 1, got 0"):
         found_net(parse_word("ab"), 0)
-    assert issubclass(Undecided, RuntimeError)

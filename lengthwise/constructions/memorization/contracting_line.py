@@ -1,0 +1,159 @@
+"""Contracting nets of one dimension that read their own answers: which words they say, decided by Sturm's theorem."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from lengthwise.constructions.memorization.cycle import Undecided
+from lengthwise.constructions.memorization.generator import LinearGenerator
+from lengthwise.constructions.memorization.words import Word, check_binary
+
+MAX_HALVINGS = 60
+"""How often an interval of rates is halved before `contracting_rate` gives up."""
+
+Polynomial = tuple[Fraction, ...]
+"""Coefficients, the constant first, without zeros at the end."""
+
+
+def contracting_rate(word: Word) -> Fraction | None:
+    """A W_h = a in (-1, 1) with which d = 1 says a word of two symbols, reading its own answers; None: there is none.
+
+    With c the difference of the columns of W_x, the state before the answer at i is, on the cycle and up to a shift, c
+    times S_i = sum_k a^k y_(i - 1 - k), where y is 1 at one symbol and 0 at the other. The two logits differ by an
+    affine function of it, so that the word is said iff all S_i with answer 1 are above all with answer 0, or all below.
+    Times 1 - a^p > 0 these are polynomials of degree p - 1, and their differences keep their signs between roots, which
+    are counted by Sturm's theorem in exact arithmetic. Points where some difference is 0 need no look: where all are of
+    one sign, they are so nearby.
+
+    Raises:
+        ValueError: another number of symbols.
+        Undecided: two differences have an irrational root in common, at which both change their signs.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.words import parse_word
+        >>> contracting_rate(parse_word("00101")), contracting_rate(parse_word("0011"))
+        (Fraction(1, 2), None)
+
+    Source: Sturm's theorem.
+    """
+    check_binary(word)
+    differences = [_Difference(p, _sturm(p)) for p in _differences(word)]
+    intervals = [(Fraction(-1), Fraction(1))]
+    for _ in range(MAX_HALVINGS):
+        halves = []
+        for low, high in intervals:
+            middle = (low + high) / 2
+            signs = {difference.sign_between(low, high) for difference in differences}
+            if len(signs & {-1, 1}) == 2:
+                continue  # one pair of positions is in order, and another one is not, at all rates in between
+            if 0 not in signs or _separates(differences, middle):
+                return middle
+            halves += [(low, middle), (middle, high)]
+        if not halves:
+            return None
+        intervals = halves
+    raise Undecided(f"word: {word.text} is neither said nor refuted at rates near {float(intervals[0][0])}")
+
+
+def contraction(word: Word) -> LinearGenerator | None:
+    """The net of `contracting_rate`, in fractions; None where there is none.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.words import parse_word
+        >>> contraction(parse_word("00101")).generate(10)
+        '0010100101'
+    """
+    rate = contracting_rate(word)
+    if rate is None:
+        return None
+    states = [_value(polynomial, rate) / (1 - rate**word.period) for polynomial in _sums(word)]
+    ones = [state for state, letter in zip(states, word.letters, strict=True) if letter]
+    zeros = [state for state, letter in zip(states, word.letters, strict=True) if not letter]
+    sign = 1 if min(ones) > max(zeros) else -1
+    threshold = (min(ones) + max(zeros) if sign == 1 else max(ones) + min(zeros)) / 2
+    return LinearGenerator(
+        np.array([[rate]], dtype=object),
+        np.array([[Fraction(0)], [Fraction(sign)]], dtype=object),
+        np.array([Fraction(0), -sign * threshold], dtype=object),
+        np.array([states[0]], dtype=object),
+        word.symbols,
+        np.array([[Fraction(0), Fraction(1)]], dtype=object),
+    )
+
+
+def _sums(word: Word) -> list[Polynomial]:
+    """S_i (1 - a^p): the letters before i, the latest first."""
+    p, letters = word.period, word.letters
+    return [_trimmed([Fraction(int(letters[(i - 1 - k) % p])) for k in range(p)]) for i in range(p)]
+
+
+def _differences(word: Word) -> list[Polynomial]:
+    """The sum of each position with answer 1 less that of each with answer 0."""
+    sums = _sums(word)
+    ones, zeros = ([s for s, letter in zip(sums, word.letters, strict=True) if letter == j] for j in (1, 0))
+    return [_less(one, zero) for one in ones for zero in zeros]
+
+
+class _Difference(NamedTuple):
+    """A polynomial that is not 0, and Sturm's chain of one that has the same roots, each of them once."""
+
+    polynomial: Polynomial
+    chain: list[Polynomial]
+
+    def sign_between(self, low: Fraction, high: Fraction) -> int:
+        """The sign between two numbers, 0 where it has a root there (the ends do not count)."""
+        at_high = _value(self.chain[0], high) == 0
+        roots = _changes(self.chain, low) - _changes(self.chain, high) - at_high  # Sturm's are those in (low, high]
+        middle = _value(self.polynomial, (low + high) / 2)
+        return 0 if roots else (middle > 0) - (middle < 0)
+
+
+def _separates(differences: Sequence[_Difference], rate: Fraction) -> bool:
+    values = [_value(difference.polynomial, rate) for difference in differences]
+    return min(values) > 0 or max(values) < 0
+
+
+def _changes(chain: list[Polynomial], at: Fraction) -> int:
+    """How often signs change along Sturm's chain."""
+    signs = [value > 0 for polynomial in chain if (value := _value(polynomial, at))]
+    return sum(one != other for one, other in pairwise(signs))
+
+
+def _sturm(polynomial: Polynomial) -> list[Polynomial]:
+    """Sturm's chain of a polynomial, divided by what it has in common with its derivative: multiple roots are one."""
+    chain = [polynomial, _trimmed([k * c for k, c in enumerate(polynomial)][1:])]
+    while chain[-1] and (rest := _divided(chain[-2], chain[-1])[1]):
+        chain.append(tuple(-c for c in rest))
+    chain = [one for one in chain if one]
+    return chain if len(chain[-1]) == 1 else _sturm(_divided(polynomial, chain[-1])[0])
+
+
+def _divided(dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """Quotient and remainder."""
+    quotient, rest = [Fraction(0)] * max(0, len(dividend) - len(divisor) + 1), dividend
+    while len(rest) >= len(divisor):
+        factor, shift = rest[-1] / divisor[-1], len(rest) - len(divisor)
+        quotient[shift] = factor
+        rest = _less(rest, (Fraction(0),) * shift + tuple(factor * c for c in divisor))
+    return tuple(quotient), rest
+
+
+def _less(one: Polynomial, other: Polynomial) -> Polynomial:
+    size = max(len(one), len(other))
+    padded = ([*p, *[Fraction(0)] * (size - len(p))] for p in (one, other))
+    return _trimmed([a - b for a, b in zip(*padded, strict=True)])
+
+
+def _trimmed(coefficients: Sequence[Fraction]) -> Polynomial:
+    count = max((k + 1 for k, c in enumerate(coefficients) if c), default=0)
+    return tuple(coefficients[:count])
+
+
+def _value(polynomial: Polynomial, at: Fraction) -> Fraction:
+    value = Fraction(0)
+    for coefficient in reversed(polynomial):
+        value = value * at + coefficient
+    return value

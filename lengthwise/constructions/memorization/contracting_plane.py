@@ -1,0 +1,223 @@
+"""Contracting nets of two dimensions that read their own answers: one of them, or a proof that none says the word.
+
+Up to a change of basis such a net is its W_h, of trace s and determinant t, and both eigenvalues are inside the unit
+circle iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net says the word iff a line separates its states with
+answer 1 from those with answer 0. None does iff four of them say so: two lines between states of one kind each cross,
+or a state is in a triangle of the other kind (Kirchberger). That is a matter of signs of polynomials in s and t, which
+are decided on whole triangles by the signs of their Bernstein coefficients, in integers.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import combinations
+from math import comb, factorial, prod
+from typing import NamedTuple
+
+import numpy as np
+
+from lengthwise.constructions.memorization.cycle import Undecided, cycle_states, net_of
+from lengthwise.constructions.memorization.generator import LinearGenerator
+from lengthwise.constructions.memorization.words import Word, check_binary
+
+MAX_TRIANGLES, MAX_HALVINGS = 20_000, 60
+"""How many triangles `contracting_plane` looks at before it gives up, and how often it halves one."""
+
+Form = Mapping[tuple[int, ...], int]
+"""A polynomial with whole coefficients: of the exponents of s and t, or, of Bernstein form, of a triangle's corners."""
+
+Triple = tuple[int, int, int]
+"""Three states, by position: positive where they turn left."""
+
+Crossing = tuple[tuple[tuple[int, Triple], ...], ...]
+"""Groups of signed triples; states cannot be separated where those of each group have one sign."""
+
+_CORNERS = np.array([[-2.0, 1.0], [2.0, 1.0], [0.0, -1.0]])
+_TRACE: Form = {(1, 0, 0): -2, (0, 1, 0): 2}
+_DETERMINANT: Form = {(1, 0, 0): 1, (0, 1, 0): 1, (0, 0, 1): -1}
+_ONE: Form = {(1, 0, 0): 1, (0, 1, 0): 1, (0, 0, 1): 1}
+"""s, t and 1 as linear forms of the weights of the three corners."""
+
+_ADDED = np.array([1.0, 0.0])
+"""The column of W_x, for a companion matrix."""
+
+
+class Plane(NamedTuple):
+    """What is known of a word: a net that says it, or None, and how many triangles and crossings that took."""
+
+    net: LinearGenerator | None
+    num_triangles: int
+    num_crossings: int
+
+
+def contracting_plane(word: Word) -> Plane:
+    """A W_h of two dimensions inside the unit circle with which a word of two symbols is said, or a proof.
+
+    The net's states are those on its cycle, and its W_x reaches both dimensions; else d = 1 would do. Triangles are
+    halved until on each some `Crossing` has definite signs. On edges signs may be 0, where nothing needs a proof: from
+    a net whose states are separated small changes of W_h lead to others.
+
+    Raises:
+        ValueError: another number of symbols than two.
+        Undecided: `MAX_TRIANGLES` and `MAX_HALVINGS` are not enough.
+
+    Example:
+        >>> from lengthwise.constructions.memorization.words import parse_word
+        >>> contracting_plane(parse_word("0011")).net is not None, contracting_plane(parse_word("00011011")).net
+        (True, None)
+
+    Source: ours; Kirchberger (1903) for four states, Bernstein's basis for signs on a triangle.
+    """
+    check_binary(word)
+    signs = Signs(word)
+    known: list[Crossing] = []
+    waiting: deque[tuple[tuple[int, ...], np.ndarray]] = deque([((), _CORNERS)])
+    for count in range(1, MAX_TRIANGLES + 1):
+        halvings, corners = waiting.popleft()
+        if not any(signs.refute(crossing, halvings) for crossing in known):
+            trace, determinant = corners.mean(0)
+            hidden = np.array([[trace, -determinant], [1.0, 0.0]])
+            states = cycle_states(hidden, _ADDED, word)
+            there = _clearest_crossing(word, states)
+            if there is None and (net := net_of(word, hidden, _ADDED, states)):
+                return Plane(net, count, len(known))
+            known += [there] if there and there not in known else []
+            if there is None or not signs.refute(there, halvings):
+                if len(halvings) == MAX_HALVINGS:
+                    break
+                first, second, third = corners
+                middle = (first + second) / 2
+                waiting.append(((*halvings, 0), np.stack([first, third, middle])))
+                waiting.append(((*halvings, 1), np.stack([second, third, middle])))
+        if not waiting:
+            return Plane(None, count, len(known))
+    raise Undecided(f"word: {word.text} is neither said nor refuted by {len(known)} crossings on {count:,} triangles")
+
+
+def _crossings(word: Word) -> Iterator[Crossing]:
+    """All: pairs of pairs, and states with three of the other kind."""
+    kinds = [np.flatnonzero(word.letters == letter).tolist() for letter in (1, 0)]
+    for (a, b), (c, d) in ((one, two) for one in combinations(kinds[0], 2) for two in combinations(kinds[1], 2)):
+        yield ((1, (a, b, c)), (-1, (a, b, d))), ((1, (c, d, a)), (-1, (c, d, b)))
+    for inside, around in (kinds, kinds[::-1]):
+        for x, (a, b, c) in ((x, three) for x in inside for three in combinations(around, 3)):
+            yield (((1, (x, a, b)), (1, (x, b, c)), (1, (x, c, a))),)
+
+
+def _clearest_crossing(word: Word, states: np.ndarray) -> Crossing | None:
+    """Of those that float64 sees, the one whose smallest turn is the largest."""
+    clearest, seen = 0.0, None
+    for crossing in _crossings(word):
+        groups = [[sign * _turn(states, triple) for sign, triple in group] for group in crossing]
+        clear = min(max(min(group), -max(group)) for group in groups)
+        if clear > clearest:
+            clearest, seen = clear, crossing
+    return seen
+
+
+def _turn(states: np.ndarray, triple: Triple) -> float:
+    i, j, k = triple
+    (a, b), (c, d) = states[j] - states[i], states[k] - states[i]
+    return float(a * d - b * c)
+
+
+class Signs:
+    """Signs of a word's turns on triangles, which are named by halvings: 0 and 1 for the halves at each corner."""
+
+    def __init__(self, word: Word) -> None:
+        self.states = _scaled_states(word)
+        self.turn = lru_cache(maxsize=None)(self._turn)
+        self.coefficients = lru_cache(maxsize=None)(self._coefficients)
+
+    def refute(self, crossing: Crossing, halvings: tuple[int, ...]) -> bool:
+        """Whether it holds inside the whole triangle."""
+        for group in crossing:
+            signs = {sign * self.sign(triple, halvings) for sign, triple in group}
+            if len(signs) > 1 or 0 in signs:
+                return False
+        return True
+
+    def sign(self, triple: Triple, halvings: tuple[int, ...]) -> int:
+        """The sign of a turn inside a triangle, 0 where coefficients have both or none."""
+        values = self.coefficients(triple, halvings).values()
+        low, high = min(values), max(values)
+        return int(high > 0) - int(low < 0) if low * high >= 0 else 0
+
+    def _turn(self, triple: Triple) -> Form:
+        i, j, k = triple
+        (a, b), (c, d) = (
+            [_plus(self.states[other][axis], self.states[i][axis], -1) for axis in (0, 1)] for other in (j, k)
+        )
+        return _in_corners(_plus(_times(a, d), _times(b, c), -1))
+
+    def _coefficients(self, triple: Triple, halvings: tuple[int, ...]) -> Form:
+        if not halvings:
+            return self.turn(triple)
+        return _halved(self.coefficients(triple, halvings[:-1]), halvings[-1])
+
+
+def _scaled_states(word: Word) -> list[list[Form]]:
+    """(1 - W_h^p) h for the state h before each answer, in s and t; the factor has a positive determinant."""
+    power: list[Form] = [{}, {(0, 0): 1}]  # of W_h^k, the first column, its lower number first
+    for _ in range(word.period - 1):
+        power.append(_plus(_times({(1, 0): 1}, power[-1]), _times({(0, 1): 1}, power[-2]), -1))
+    states = []
+    for i in range(word.period):
+        state: list[Form] = [{}, {}]
+        for k in range(word.period):
+            if word.letters[(i - 1 - k) % word.period]:
+                state = [_plus(state[0], power[k + 1]), _plus(state[1], power[k])]
+        states.append(state)
+    return states
+
+
+def _plus(one: Form, other: Form, factor: int = 1) -> Form:
+    total = dict(one)
+    for key, value in other.items():
+        total[key] = total.get(key, 0) + factor * value
+    return {key: value for key, value in total.items() if value}
+
+
+def _times(one: Form, other: Form) -> Form:
+    product: dict[tuple[int, ...], int] = {}
+    for left, a in one.items():
+        for right, b in other.items():
+            key = tuple(x + y for x, y in zip(left, right, strict=True))
+            product[key] = product.get(key, 0) + a * b
+    return product
+
+
+def _in_corners(form: Form) -> Form:
+    """Bernstein coefficients on the triangle of all W_h, times the factorial of the degree."""
+    degree = max((sum(key) for key in form), default=0)
+    total: Form = {}
+    for (s, t), value in form.items():
+        term: Form = {(0, 0, 0): value}
+        for factor, times in ((_TRACE, s), (_DETERMINANT, t), (_ONE, degree - s - t)):
+            for _ in range(times):
+                term = _times(term, factor)
+        total = _plus(total, term)
+    corners = ((i, j, degree - i - j) for i in range(degree + 1) for j in range(degree + 1 - i))
+    return {key: total.get(key, 0) * prod(map(factorial, key)) for key in corners}
+
+
+@cache
+def _halving(size: int) -> Sequence[Sequence[int]]:
+    """By de Casteljau: coefficients of the first half of an edge, times 2^size."""
+    return [[comb(r, s) << (size - r) for s in range(r + 1)] for r in range(size + 1)]
+
+
+def _halved(form: Form, half: int) -> Form:
+    """Bernstein coefficients on the half at the first or second corner, that corner first, then the third, the middle.
+
+    All are multiplied by 2^degree, which changes no sign.
+    """
+    degree = sum(next(iter(form)))
+    halved: dict[tuple[int, ...], int] = {}
+    for k in range(degree + 1):
+        size = degree - k
+        row = [form[(size - j, j, k) if half == 0 else (j, size - j, k)] for j in range(size + 1)]
+        for r, weights in enumerate(_halving(size)):
+            value = sum(weight * number for weight, number in zip(weights, row, strict=False))
+            halved[size - r, k, r] = value << k
+    return halved
