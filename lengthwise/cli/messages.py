@@ -10,9 +10,10 @@ from dataclasses import fields, is_dataclass
 from inspect import Parameter
 from typing import Any
 
-from cyclopts import CycloptsError, UnknownOptionError
+from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
 from lengthwise.registry import innermost_frame, loaded_extensions
+from lengthwise.validation import quoted
 
 OTHER_NAMES = {
     "assignments": "set",
@@ -70,7 +71,14 @@ def _option_names(parameter: Parameter) -> list[str]:
 
 
 def refusal(error: CycloptsError) -> str:
-    """What is wrong with the words of a command, and the way out where an unknown option is a setting."""
+    """What is wrong with the words of a command, and the way out where some are too many or an option is a setting."""
+    if isinstance(error, UnusedCliTokensError):
+        command = " ".join(error.command_chain or ())
+        extra = " ".join(error.unused_tokens or ())
+        return (
+            f"{command}: expected no further words, got {quoted(extra)}; `lengthwise {command} --help` says what it "
+            "takes, and a text with blanks needs quotes"
+        )
     if not isinstance(error, UnknownOptionError):
         return re.sub(r"^Invalid value for [^ ]+: (?=--)", "", str(error))  # our converters name the option themselves
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]

@@ -38,8 +38,8 @@ class Cell(NamedTuple):
 class Experiment(NamedTuple):
     """Cells to be filled, how their runs are measured, and what a reader has to know to compare the numbers.
 
-    `about`: what the page shows, in one to three sentences; `headline`: what came out of it at scale `small`; `notes`:
-    how the setting differs from the paper's, and what else its numbers need.
+    `about`: what the page shows, in one to three sentences; `headline`: what came out of it at `headline_scale`;
+    `notes`: how the setting differs from the paper's, and what else its numbers need.
     `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`); or, where
     answers are numbers, their squared `"error"`; or, of language models, the `"perplexity"` of chunks; or what it cost
     to reach a level (`"until"`); or, of the recipes that a cell searches, the run whose final training loss is lowest
@@ -74,12 +74,13 @@ class Experiment(NamedTuple):
     lacks: str = ""
     needs_weights: bool = False
     headline: str = ""
+    headline_scale: Scale = "small"
 
     def introduction(self, scale: str) -> str:
         """What a page begins with: what came out, where this is known, and what it shows."""
         if scale == "smoke":
             return f"{_SMOKE} {self.about}"
-        return f"{self.headline} {self.about}" if self.headline and scale == "small" else self.about
+        return f"{self.headline} {self.about}" if self.headline and scale == self.headline_scale else self.about
 
     @property
     def specs(self) -> list[RunSpec]:

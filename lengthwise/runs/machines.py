@@ -3,6 +3,7 @@
 import json
 import os.path
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,9 @@ LEARNED = "machine.json"
 
 EXPRESSION = "regex:"
 """Begins a regular expression that could be taken for a path."""
+
+MAX_NAME, ALIKE = 255, 0.8
+"""A text of up to so many characters that is as much like the name of a file here is taken for a misspelled one."""
 
 
 class Given(NamedTuple):
@@ -35,12 +39,14 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     """The machine of each source: a machine's file, a certificate, a folder that has one, or a regular expression.
 
     A path that exists is a path. Otherwise a text that begins with ``regex:`` is an expression, and so is any other
-    that has neither the suffix of a format nor a ``/``. The symbols of an expression are those that it names, those of
-    the other sources, and these `symbols`. Of a certificate, the machine is the task's where the model was seen to
-    follow it or proved to have it (level `extracted` and those above), and the one read off the model otherwise.
+    that has neither the suffix of a format nor a ``/``, and is not nearly the name of a file here. The symbols of an
+    expression are those that it names, those of the other sources, and these `symbols`. Of a certificate, the machine
+    is the task's where the model was seen to follow it or proved to have it (level `extracted` and those above), and
+    the one read off the model otherwise.
 
     Raises:
-        ValueError: there is no such path; it holds no machine; the expression has an error.
+        ValueError: there is no such path; it holds no machine; the expression has an error, or looks like a file's
+            name.
 
     Example:
         >>> first, second = given_machines(["(a|b)*abb", "regex:b*"])
@@ -70,6 +76,11 @@ def _load(source: str) -> Given | str:
             raise ValueError(
                 f"{source[:200]}: expected a file, a folder or a regular expression, got no such path; write "
                 f"{EXPRESSION}{source[:40]} if it is an expression"
+            )
+        if len(source) <= MAX_NAME and (close := get_close_matches(source, os.listdir(), n=1, cutoff=ALIKE)):
+            raise ValueError(
+                f"{source}: expected a file, a folder or a regular expression, got a name like that of {close[0]!r}; "
+                f"write that, or {EXPRESSION}{source} if it is an expression"
             )
         return source
     if path.is_dir():

@@ -61,6 +61,17 @@ def test_what_a_text_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             given_machines([missing])
 
 
+def test_a_misspelled_name_is_no_expression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_machine(given_machines(["ab*"])[0].labeled, Path("parity.dot"))
+    with pytest.raises(
+        ValueError, match=r"^party\.dt: expected .* got a name like that of 'parity\.dot'; write that, or"
+    ):
+        given_machines(["party.dt"])
+    assert given_machines(["regex:party.dt"])[0].answers_empty
+    assert given_machines(["parity"])[0].labeled.symbols == tuple("aiprty")
+
+
 def test_a_certificate_gives_what_was_proved(parity: Path) -> None:
     """The task's machine, without an answer to the empty string."""
     certify_folder(parity)
