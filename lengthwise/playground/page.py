@@ -34,10 +34,21 @@ def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playgro
         raise ValueError("runs: expected at least one run, got none; `lengthwise train` makes one")
     if len({path.resolve() for path in paths}) < len(paths):
         raise ValueError("runs: expected each run once, got one twice; leave one of the two out")
-    content = playground_page([run_contents(path) for path in paths], title, command).encode()
+    content = playground_page(_told_apart([run_contents(path) for path in paths], paths), title, command).encode()
     page.parent.mkdir(parents=True, exist_ok=True)
     write_by_rename(page, content)
     return len(content)
+
+
+def _told_apart(runs: Sequence[dict[str, Any]], paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """The same, runs of one name with that of their folder, or with the whole path where folders have one name, too."""
+    folders = [path.resolve().name for path in paths]
+    named = []
+    for run, path, folder in zip(runs, paths, folders, strict=True):
+        alike = sum(other["name"] == run["name"] for other in runs) > 1
+        added = f" ({folder if folders.count(folder) == 1 else path})" if alike else ""
+        named.append({**run, "name": run["name"] + added})
+    return named
 
 
 def playground_page(runs: Sequence[dict[str, Any]], title: str, command: str) -> str:

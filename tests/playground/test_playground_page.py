@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,19 @@ def test_requests_that_cannot_be_met_are_one_sentence(compiled, tmp_path: Path, 
             write_playground(paths, tmp_path / page)
     assert exit_code("play", str(folder), "--out", "play.htm") == 2
     assert capsys.readouterr().err.startswith("lengthwise: --out: expected a name that ends in .html")
+
+
+def test_models_of_one_task_have_different_names(compiled, tmp_path: Path, monkeypatch) -> None:
+    draw_fewer_strings(monkeypatch.setattr)
+    again = shutil.copytree(compiled["regular-gpt"], tmp_path / "again")
+    elsewhere = shutil.copytree(compiled["block-linear-rnn"], tmp_path / "other" / "again")
+    paths = [compiled["regular-gpt"], again, compiled["block-linear-rnn"], elsewhere]
+    write_playground(paths, tmp_path / "play.html")
+    text = (tmp_path / "play.html").read_text(encoding="utf-8")
+    named = [name for name in re.findall(r'"name":"([^"]+)"', text) if "even-pairs" in name or "cycle" in name]
+    assert len(set(named)) == len(paths)
+    assert named[0].endswith("(regular-gpt)")
+    assert named[1].endswith(f"({again})")
 
 
 def test_a_certificate_of_other_weights_is_refused(tmp_path: Path, capsys) -> None:
