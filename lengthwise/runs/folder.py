@@ -5,6 +5,7 @@ where the model was certified, ``certificate.json``.
 """
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import takewhile
@@ -185,13 +186,16 @@ class RunFolder(NamedTuple):
         """Reject a half-trained net whose model or task is written otherwise now: it would become neither."""
         if not self.checkpoint.exists() or (self.path / "result.json").exists():
             return
-        for name in sorted(
-            {*changed_extensions(self._begun())} & {*files_of(type(spec.task), MODELS[spec.model_name])}
-        ):
+        for name in self.changed_files(spec):
             raise ValueError(
                 f"{self.path}: {name} has changed since this run began, which would go on with another model or task; "
                 "undo the change, or train again in another folder for runs"
             )
+
+    def changed_files(self, spec: RunSpec) -> list[str]:
+        """The user's own files of its task or model that have changed since the run began."""
+        own = {*files_of(type(spec.task), MODELS[spec.model_name])}
+        return sorted({*changed_extensions(self._begun())} & own)
 
     def _begun(self) -> dict[str, str]:
         try:
@@ -377,9 +381,15 @@ class Run(NamedTuple):
 
 
 def load_run(path: str | Path) -> Run:
-    """Read a run from its folder; a folder that is missing, damaged or has no checkpoint is a ValueError."""
+    """Read a run from its folder; a folder that is missing, damaged or has no checkpoint is a ValueError.
+
+    Where its task or model comes from a file of the user's that has changed since, that is a warning.
+    """
     folder = RunFolder(Path(path))
     spec = folder.read_spec()
+    for name in folder.changed_files(spec):
+        change = "has changed since this net began to train, which may answer otherwise than it was measured"
+        warnings.warn(f"{folder.path}: {name} {change}", stacklevel=2)
     if not folder.checkpoint.exists() and folder.read_result() is not None:
         raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {WAY_OUT}")
     notes = {} if spec.until is None else read_notes(folder.checkpoint, spec.id)

@@ -20,7 +20,7 @@ EXPRESSION = "regex:"
 """Begins a regular expression that could be taken for a path."""
 
 MAX_NAME, ALIKE = 255, 0.8
-"""A text of up to so many characters that is as much like the name of a file here is taken for a misspelled one."""
+"""Up to this length a text that is as much like the name of a file here is taken for a misspelled one."""
 
 
 class Given(NamedTuple):

@@ -18,7 +18,7 @@ from lengthwise.models import make_model
 from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.runs.execute import Interrupted, Progress, execute
-from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.folder import RunFolder, load_run
 from lengthwise.runs.provenance import files_of
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
@@ -52,7 +52,9 @@ def test_an_error_has_the_innermost_line_of_the_users_file(own_file: Path) -> No
     assert line_in_extension(ValueError("of nobody")) == ""
 
 
-def test_a_file_that_has_changed_since_a_run_began_is_named(own_file: Path, tmp_path: Path) -> None:
+def test_a_file_that_has_changed_since_a_run_began_is_named(
+    own_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec, told = make_spec("parity", "rnn", {"train": {"steps": 2, "batch_size": 4}}), list[Progress]()
     execute(spec, tmp_path / "runs", PLAN)
     assert "extension mine.py" in json.loads((tmp_path / "runs" / spec.id / "run.json").read_text())["versions"]
@@ -63,6 +65,10 @@ def test_a_file_that_has_changed_since_a_run_began_is_named(own_file: Path, tmp_
     (change,) = (progress.note for progress in told if progress.is_decision)
     assert change == "mine.py has changed since this run began; to train it again, give another folder for runs"
     assert RunFolder(tmp_path / "nothing").changes_of_extensions() == []
+    load_run(tmp_path / "runs" / spec.id)
+    monkeypatch.setattr(folder_module, "files_of", lambda *members: ["parity.py", "mine.py"])
+    with pytest.warns(UserWarning, match=r"mine\.py has changed since this net began to train, which may answer oth"):
+        load_run(tmp_path / "runs" / spec.id)
 
 
 def test_a_half_trained_net_goes_on_only_with_the_code_that_it_began_with(
