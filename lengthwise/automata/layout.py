@@ -32,6 +32,9 @@ BENDS = (0, 14, -14, 24, -24, 38, -38, 56, -56, 80, -80, 110, -110, 150, -150, 2
 LOOP_ANGLES = (-90, 90, -55, -125, 55, 125, 0, 180)
 """Where a loop may stand on its state, in degrees clockwise from the right."""
 
+CROWDED = 45
+"""Degrees that a loop keeps from curves that begin or end at its state, if it can."""
+
 ALONG = (0.5, 0.4, 0.6, 0.3, 0.7)
 """Where on its curve a label may stand."""
 
@@ -223,15 +226,20 @@ class _Router:
         return candidates
 
     def _loops(self, state: int) -> list[tuple[float, Points]]:
-        """Cubic curves that leave a state and come back, on all sides."""
+        """Cubic curves that leave a state and come back, on all sides; dear where other curves begin or end."""
         center, candidates = self.centers[state], []
+        ends = [
+            route.samples[i] for pair, route in self.routes.items() for i, at in ((2, 0), (-3, 1)) if pair[at] == state
+        ]
+        taken = [np.degrees(np.arctan2(y - center[1], x - center[0])) for x, y in ends]
         for preference, angle in enumerate(LOOP_ANGLES):
             outward = [np.array([np.cos(turn), np.sin(turn)]) for turn in np.radians([angle - 24, angle + 24])]
             far = [np.array([np.cos(turn), np.sin(turn)]) for turn in np.radians([angle - 34, angle + 34])]
             control = center + np.array(
                 [(RADIUS + 1) * outward[0], (RADIUS + 36) * far[0], (RADIUS + 36) * far[1], (RADIUS + 4) * outward[1]]
             )
-            candidates.append((8.0 * preference, control))
+            crowded = sum(abs((angle - other + 180) % 360 - 180) < CROWDED for other in taken)
+            candidates.append((8.0 * preference + 30.0 * crowded, control))
         return candidates
 
     def _label_centers(

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from lengthwise.automata import Semiautomaton, Transducer
-from lengthwise.automata.drawing import MAX_DRAWN, machine_svg, why_not_drawn
-from lengthwise.automata.layout import RADIUS
+from lengthwise.automata.drawing import MAX_DRAWN, machine_svg, transitions, why_not_drawn
+from lengthwise.automata.layout import RADIUS, lay_out
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.conventions import IGNORE
+from lengthwise.tasks import make_task
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -96,3 +97,17 @@ def test_large_machines_and_missing_names_are_refused_in_one_sentence() -> None:
     assert "DOT" in why_not_drawn(chain)
     with pytest.raises(ValueError, match="classes: expected a name for answer 1, got 1 names"):
         machine_svg(Transducer(Semiautomaton(np.array([[0]]), ("x",)), 0, np.array([1])), ("a",))
+
+
+def test_a_loop_does_not_stand_between_the_two_arrows_of_a_neighbor() -> None:
+    """On a ring of five the state below another has it on the other side."""
+    transducer = make_task("cycle-navigation").transducer
+    labels = {pair: ["0"] for pair in transitions(transducer)}
+    layout = lay_out(transducer.num_states, transducer.start, labels)
+    for (state, other), route in layout.routes.items():
+        if state == other:
+            above = layout.centers[state] - route.label_at
+            others = [route for pair, route in layout.routes.items() if state in pair and pair != (state, state)]
+            beyond = [layout.centers[state] - route.samples[len(route.samples) // 2] for route in others]
+            cosines = [above @ end / np.linalg.norm(above) / np.linalg.norm(end) for end in beyond]
+            assert max(cosines) < np.cos(np.radians(45)), state
