@@ -147,18 +147,18 @@ def _task_details(name: str, task: type[Task], width: int) -> Iterator[list[str]
     if isinstance(made, SymbolTask):
         yield [f"symbols: {_names(made.symbols)}", f"classes: {_names(made.classes)}"]
     if isinstance(made, ShallowTask):
-        yield _answers_that_solve_nothing(made)
+        yield _answers_that_solve_nothing(made, width)
     yield _uses(task=name)
 
 
-def _answers_that_solve_nothing(task: ShallowTask) -> list[str]:
+def _answers_that_solve_nothing(task: ShallowTask, width: int) -> list[str]:
     """Their accuracies at a length of training strings, at which all answers occur if there is one."""
     legal = [length for length in range(SHALLOW_AT, 0, -1) if task.is_legal_length(length)]
     length = next((length for length in legal if task.is_balanced_length(length)), legal[0])
-    rates = [(percent(rate), what) for what, rate in task.base_rates(length).items()]
+    lines = [f"  {percent(rate):>8}  {what}" for what, rate in task.base_rates(length).items()]
     return [
-        f"what answers that solve nothing score, at length {length}",
-        *(f"  {rate:>8}  {what}" for rate, what in rates),
+        *_wrapped(f"what answers that solve nothing score, at length {length}", width),
+        *(row for line in lines for row in textwrap.wrap(line, width, subsequent_indent=" " * 12)),
     ]
 
 
