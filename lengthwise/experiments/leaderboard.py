@@ -6,6 +6,7 @@ from typing import NamedTuple
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.experiments.languages import LANGUAGES, Language
+from lengthwise.experiments.leaderboard_published import LEADING_PLUS, NOTES, PUBLISHED
 from lengthwise.runs.spec import RunSpec, Settings
 
 STEPS, BATCH_SIZE, SEEDS = 1_000, 64, (0, 1, 2)
@@ -65,7 +66,7 @@ NUM_RANDOM = 10
 
 ROWS = (
     *LANGUAGES,
-    Language("Arithmetic, leading +", "modular-arithmetic", {"leading_plus": True}),
+    Language(LEADING_PLUS, "modular-arithmetic", {"leading_plus": True}),
     Language("Arithmetic, left to right", "left-to-right-arithmetic", {}),
     *(Language(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
     *(
@@ -73,59 +74,6 @@ ROWS = (
         for seed in range(NUM_RANDOM)
     ),
 )
-
-_CHI = "Chi et al.: best / mean of 3 seeds and rates, 41-500"
-_GRAZZI = (
-    "Grazzi et al.: (accuracy - chance) / (1 - chance), best of 3 seeds (median), trained at 3-40, 40-256; expressions "
-    "end in ="
-)
-_HOW = "%, mean of 5 seeds (deviation), best checkpoint, trained at 3-40, 40-256; expressions end in ="
-
-PUBLISHED: Mapping[tuple[str, str], str] = {
-    **{
-        (language.row, column): f"{printed} ({_CHI})"
-        for language in LANGUAGES
-        for column, printed in (
-            ("RNN", language.published.rnn),
-            ("Transformer", language.published.transformer),
-            ("RegularGPT", language.published.chunks_of_2),
-        )
-        if printed
-    },
-    **{
-        (row, column): f"{printed} ({_GRAZZI})"
-        for row, columns in {
-            "Parity": {
-                "sLSTM": "1.000 (1.0)",
-                "mLSTM": ".087 (.018)",
-                "Mamba [0, 1]": ".000 (.000)",
-                "Mamba [-1, 1]": "1.000 (1.0)",
-                "DeltaNet [0, 1]": ".017 (.010)",
-                "DeltaNet [-1, 1]": "1.000 (.999)",
-            },
-            "Modular Arithmetic": {
-                "sLSTM": ".787 (.124)",
-                "mLSTM": ".040 (.027)",
-                "Mamba [0, 1]": ".095 (.066)",
-                "Mamba [-1, 1]": ".241 (.214)",
-                "DeltaNet [0, 1]": ".314 (.214)",
-                "DeltaNet [-1, 1]": ".971 (.826)",
-            },
-        }.items()
-        for column, printed in columns.items()
-    },
-    **{
-        (row, column): f"{printed} ({paper}'s paper: {_HOW})"
-        for column, paper, row_entries in (
-            ("PD-SSM", "PD-SSM", ("99.5 (.7)", "99.7 (.3)", "96.2 (3.4)", "99.9 (.1)")),
-            ("linear CDE", "SLiCE", ("99.8", "85.9", "54.0", "95.3")),
-        )
-        for row, printed in zip(
-            ("Cycle Navigation", "Even Pairs", "Modular Arithmetic", "Parity"), row_entries, strict=True
-        )
-    },
-}
-"""What papers print of these models on these tasks, with final answers supervised, and by which protocol."""
 
 HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
 """The task that chooses learning rates; the leaderboard itself does not have it."""
@@ -158,8 +106,8 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         title="Leaderboard: regular tasks by one protocol",
         about=(
             "Every model on every task, once with only the answer to the whole string and once with the answers to all "
-            "prefixes, three seeds, final weights: nothing is selected, no setting depends on the task, and each net "
-            "has a certificate or a string that it answers wrongly."
+            "prefixes, three seeds, final weights: nothing is selected, and no setting depends on the task. What is "
+            "known beyond tests, a certificate or a string that is answered wrongly, stands with each net."
         ),
         notes=(
             f"Budget, the same for all: {_ABOUT_RUNS}.",
@@ -169,8 +117,10 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "Published numbers of these models come from 200 to 2,000 times as many symbols, and are often the best of "
             "several checkpoints, rates or seeds.",
             "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
-            "Delétang et al., Fan et al.), with a + in front (Chi et al.), and from left to right (Butoi et al.). "
-            "Others (Grazzi et al., PD-SSM, SLiCE) write an = at the end, which asks the same question a symbol later.",
+            "Delétang et al., Fan et al.), with a + in front (Chi et al.), from left to right (Butoi et al., LDRU). "
+            "Others (Grazzi et al., PD-SSM, SLiCE) write an = at the end, which asks the same question a symbol later: "
+            "they stand in the first row, and say so.",
+            *NOTES,
             "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",
         ),
         cells=[

@@ -6,6 +6,15 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+TRUNCATED = 0.8796256610342398
+"""The deviation of a standard normal distribution that is cut at two deviations."""
+
+
+def draw_truncated(linear: nn.Linear, std: float, generator: torch.Generator) -> None:
+    """Draw weights from a normal distribution of this deviation, cut at two of them; biases 0."""
+    nn.init.trunc_normal_(linear.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
+    nn.init.zeros_(linear.bias)
+
 
 def draw_linears(module: nn.Module, generator: torch.Generator) -> None:
     """Draw weights and biases of all linear maps within, uniformly up to 1 / sqrt(inputs) in size, as torch does."""

@@ -7,12 +7,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from lengthwise.layers.initialization import TRUNCATED, draw_truncated
 from lengthwise.layers.tree_layers import FeedForward
 from lengthwise.ops.tree import Merge
 
 Operator = Literal["mlp", "gated-sum", "linear"]
 
-FEED_FORWARD_STD = 0.02
+FEED_FORWARD_SCALE = 0.02
+"""Of the variance of a feed-forward block's weights, next to that of an operator's."""
 
 NOT_THIS_PART = -1e4
 """A score so low that its weight is exactly 0, and finite: where a window has no other part it takes this one."""
@@ -105,9 +107,10 @@ class LogDepthLayer(nn.Module):
         self.norm = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Operators by the mean of their widths, L_1 to L_3 the identity, feed-forward weights of deviation 0.02."""
+        """Operators by the mean of their widths, L_1 to L_3 the identity; feed-forward weights with 0.02 of that."""
         self.operator.reset_parameters(generator)
-        reset_feed_forward(self.feed_forward, generator)
+        for linear in (self.feed_forward.widen, self.feed_forward.narrow):
+            _draw(linear, generator, FEED_FORWARD_SCALE)
         self.norm.reset_parameters()
 
     def merge(self, older: Float[Tensor, "*N D"], newer: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
@@ -147,16 +150,6 @@ class LogDepthLayer(nn.Module):
         return self.merge(older, newer)
 
 
-def reset_feed_forward(block: FeedForward, generator: torch.Generator) -> None:
-    """Weights of deviation 0.02, truncated at two, so that a residual block begins near the identity; biases 0."""
-    for linear in (block.widen, block.narrow):
-        std = FEED_FORWARD_STD
-        nn.init.trunc_normal_(linear.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
-        nn.init.zeros_(linear.bias)
-
-
-def _draw(linear: nn.Linear, generator: torch.Generator) -> None:
-    """Variance 2 / (inputs + outputs), truncated at two deviations; bias 0."""
-    std = (2 / (linear.in_features + linear.out_features)) ** 0.5
-    nn.init.trunc_normal_(linear.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
-    nn.init.zeros_(linear.bias)
+def _draw(linear: nn.Linear, generator: torch.Generator, scale: float = 1.0) -> None:
+    """Weights of variance 2 scale / (inputs + outputs), from a normal distribution cut at two deviations; bias 0."""
+    draw_truncated(linear, (2 * scale / (linear.in_features + linear.out_features)) ** 0.5 / TRUNCATED, generator)

@@ -149,7 +149,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Embeddings N(0, 1), matrices and biases uniform up to 1 / sqrt(inputs), norms 1 and 0.
 
-        Matrices of unit columns that are a symbol's own numbers, N(0, 1 / S): their columns have norms of about 1.
+        Matrices of unit columns that are a symbol's own numbers, N(0, 1 / S): their columns have 2-norms of about 1.
         """
         holds_columns = not self.config.hidden and self.config.columns == "unit"
         std = self.config.block_dim**-0.5 if holds_columns else 1.0

@@ -9,7 +9,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.conventions import PAD
-from lengthwise.layers.log_depth import LogDepthLayer, Operator, reset_feed_forward
+from lengthwise.layers.initialization import draw_truncated
+from lengthwise.layers.log_depth import LogDepthLayer, Operator
 from lengthwise.layers.tree_layers import FeedForward
 from lengthwise.models.base import MODELS, ModelConfig, Width
 from lengthwise.models.capabilities import Perturbation
@@ -58,14 +59,12 @@ class LDRU(SymbolTree):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Embeddings of deviation 0.02, which the norm of leaves scales up; biases 0."""
+        """Embeddings of deviation 0.02, which the norm of leaves scales up; leaves and read-out by their inputs."""
         nn.init.trunc_normal_(self.embedding.weight, std=0.02, a=-0.04, b=0.04, generator=generator)
         self.leaf_norm.reset_parameters()
-        reset_feed_forward(self.leaf_feed_forward, generator)
         self.layer.reset_parameters(generator)
-        std = self.config.d_model**-0.5
-        nn.init.trunc_normal_(self.readout.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
-        nn.init.zeros_(self.readout.bias)
+        for linear in (self.leaf_feed_forward.widen, self.leaf_feed_forward.narrow, self.readout):
+            draw_truncated(linear, linear.in_features**-0.5, generator)
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:

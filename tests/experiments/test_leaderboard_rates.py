@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from lengthwise.experiments.leaderboard import ENTRANTS, PUBLISHED, RATES, ROWS, leaderboard_rates
+from lengthwise.experiments.leaderboard import ENTRANTS, RATES, ROWS, leaderboard_rates
+from lengthwise.experiments.leaderboard_published import PUBLISHED
 from lengthwise.runs.records import read_records
 
 RECORDS = Path(__file__).parents[2] / "docs/results/records/leaderboard-rates.jsonl.gz"
@@ -21,3 +22,13 @@ def test_published_numbers_are_of_cells_that_exist() -> None:
     rows = {language.row for language in ROWS}
     assert all(row in rows and column in columns for row, column in PUBLISHED)
     assert len(columns) == len(ENTRANTS)
+
+
+def test_numbers_of_different_protocols_are_told_apart() -> None:
+    """Chi et al. have a + in front of arithmetic, other lengths for recognition; several papers share a cell."""
+    assert "21.9 / 20.3 (Chi et al." in PUBLISHED["Arithmetic, leading +", "Transformer"]
+    assert "Chi et al." not in PUBLISHED["Modular Arithmetic", "Transformer"]
+    for (row, _), text in PUBLISHED.items():
+        assert ("51-100" in text) == row.startswith(("D_", "Tomita"))
+        assert ("expressions end in =" in text) == (row == "Modular Arithmetic")
+    assert PUBLISHED["Parity", "DeltaNet [-1, 1]"].count("trained at 3-40, 40-256") == 2

@@ -218,12 +218,12 @@ def test_without_hidden_units_a_symbol_is_the_logits_of_its_matrix() -> None:
 
 
 @torch.no_grad()
-def test_sd_ssm_is_its_equation_and_solves_a_word_problem_by_hand_set_weights() -> None:
-    """x_t = A(u_t) x_{t-1} + B u_t with columns of A(u) divided by their p-norms: permutations have such columns."""
+def test_sd_ssm_is_its_equation() -> None:
+    """x_t = A(u_t) x_{t-1} + B u_t with columns of A(u) divided by their p-norms."""
     task = make_task("word-problem", group="A5")
     settings = {"d_model": 8, "block_dim": 8, "columns": "unit", "hidden": 0, "input_map": "linear"}
     model = make_model("block-linear-rnn", task, **settings)
-    num_symbols, points = len(task.symbols), task.action.degree
+    num_symbols = len(task.symbols)
     assert sum(parameter.numel() for parameter in model.parameters()) == (
         num_symbols * (64 + 8) + 8 + 2 * 8 + 8 * 9 + len(task.classes) * 9
     )
@@ -233,18 +233,30 @@ def test_sd_ssm_is_its_equation_and_solves_a_word_problem_by_hand_set_weights() 
     for token in inputs.unbind(1):
         state = torch.einsum("bij,bj->bi", (matrices.view(-1, 8, 8) / norms)[token], state) + values[token]
     torch.testing.assert_close(model.last_state(inputs), state)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("first", ["zero", "learned"])
+def test_sd_ssm_solves_a_word_problem_by_hand_set_weights(first: str) -> None:
+    """From x_0 = c, states are c permuted; from 0, as published, c permuted less c, if B u adds P c - c."""
+    task = make_task("word-problem", group="A5")
+    settings = {"d_model": 8, "block_dim": 8, "columns": "unit", "hidden": 0, "input_map": "linear"}
+    model = make_model("block-linear-rnn", task, **settings, first_state=first)
+    points, c = task.action.degree, torch.arange(8.0)
     model.embedding.weight.zero_()
-    images = torch.tensor(task.action.generators)
-    for symbol, permutation in enumerate(images):
+    for symbol, permutation in enumerate(torch.tensor(task.action.generators)):
         moved = torch.eye(8)
         moved[:points, :points] = torch.eye(points)[:, permutation]
         model.embedding.weight[symbol, :64] = moved.flatten()
+        if first == "zero":
+            model.embedding.weight[symbol, 64:] = moved @ c - c
+    if first == "learned":
+        model.layers[0].first_state.copy_(c)
     batch = task.sample(2, 10_000, torch.Generator().manual_seed(0))
-    elements = torch.tensor(task.action.elements)
-    model.layers[0].first_state.copy_(torch.arange(8.0))
-    orders = torch.arange(float(points))[elements.argsort(1)]
+    orders = torch.arange(float(points))[torch.tensor(task.action.elements).argsort(1)]
     states = torch.cat(list(model.states(batch.inputs)), 1)[..., :points]
-    assert torch.equal(states, orders[task.solve(batch.inputs)])
+    start = c[:points] if first == "zero" else torch.zeros(points)
+    assert torch.equal(states + start, orders[task.solve(batch.inputs)])
 
 
 @pytest.mark.slow

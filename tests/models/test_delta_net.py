@@ -1,5 +1,7 @@
 """DeltaNet and its kin: its equations, weights that are set by hand and stay right, spectra, sizes, settings."""
 
+import math
+
 import pytest
 import torch
 from pydantic import ValidationError
@@ -103,6 +105,45 @@ def test_two_reflections_hold_the_symmetric_group_of_three_points() -> None:
     set_symbols(model, keys, logits, torch.tensor([0.3, 1.0]))
     read_by_prototypes(model, *short_strings(task, 512))
     assert errors(model, task) == 0
+
+
+def test_two_reflections_hold_a_cycle() -> None:
+    """A rotation of the plane is two reflections, one after another."""
+    task = make_task("word-problem", group="Z5")
+    keys = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).repeat(len(task.symbols), 1, 1)
+    for symbol, permutation in enumerate(task.action.generators):
+        half = math.pi * permutation[0] / 5
+        keys[symbol, 1] = torch.tensor([math.cos(half), math.sin(half)])
+    model = make(len(task.symbols), len(task.classes), d_model=8, num_heads=1, householders=2)
+    set_symbols(model, keys, torch.full((len(task.symbols), 2), ALWAYS), torch.tensor([0.3, 1.0]))
+    read_by_prototypes(model, *short_strings(task, 512))
+    assert errors(model, task) == 0
+
+
+def test_four_reflections_hold_the_symmetric_group_of_five_points() -> None:
+    """A permutation is a product of at most four exchanges, each the reflection along e_i - e_j."""
+    task = make_task("word-problem", group="S5")
+    keys, logits = torch.zeros(len(task.symbols), 4, 5), torch.full((len(task.symbols), 4), NEVER)
+    keys[..., 0] = 1
+    for symbol, permutation in enumerate(task.action.generators):
+        for step, (one, other) in enumerate(exchanges(permutation)):
+            keys[symbol, step] = torch.eye(5)[one] - torch.eye(5)[other]
+            logits[symbol, step] = ALWAYS
+    model = make(len(task.symbols), len(task.classes), d_model=12, num_heads=1, householders=4)
+    set_symbols(model, keys, logits, torch.tensor([0.1, 0.35, 0.8, 1.3, 2.0]))
+    read_by_prototypes(model, *short_strings(task, 4_096, 16))
+    assert errors(model, task) == 0
+
+
+def exchanges(permutation: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Pairs of points that, exchanged one after another, take each point x to permutation[x]."""
+    pairs, at = [], list(range(len(permutation)))
+    for point in range(len(permutation)):
+        here = at.index(point)
+        if here != permutation[point]:
+            pairs.append((here, permutation[point]))
+            at[here], at[permutation[point]] = at[permutation[point]], at[here]
+    return pairs
 
 
 def reflections(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import truncnorm
 
 from lengthwise.automata.monoid import transition_monoid
 from lengthwise.certification.reachable import highest_level
@@ -172,3 +173,16 @@ def test_a_machine_is_read_off() -> None:
 def test_wrong_settings_get_one_sentence(config: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_model("ldru", make_task("parity"), **config)
+
+
+def test_weights_begin_as_published() -> None:
+    """Haiku's variance scaling makes up for the cut at two deviations; its default for linear maps does not."""
+    model = make_model("ldru", make_task("tomita", index=3), d_model=256)
+    cut = truncnorm(-2, 2).std()
+    for linear in model.layer.operator.gates:
+        assert linear.weight.std().item() == pytest.approx((2 / sum(linear.weight.shape)) ** 0.5, rel=0.02)
+    for linear in model.layer.feed_forward.children():
+        assert linear.weight.std().item() == pytest.approx((0.04 / sum(linear.weight.shape)) ** 0.5, rel=0.02)
+    for linear in model.leaf_feed_forward.children():
+        assert linear.weight.std().item() == pytest.approx(cut * linear.in_features**-0.5, rel=0.02)
+        assert not linear.bias.any()
