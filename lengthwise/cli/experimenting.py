@@ -1,7 +1,7 @@
 """Commands that run whole experiments: demo, reproduce."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
@@ -75,10 +75,11 @@ def reproduce(
 ) -> int:
     """Run an experiment and write its page: our numbers next to the paper's.
 
-    Finished runs are not repeated; after an interruption the same command goes on. The page is written again. All
-    results are kept next to it, in records/, compressed, with those that stood there of runs that this time have none.
+    Finished runs are not repeated; after an interruption the same command goes on. The page is written again, every
+    quarter of an hour also while runs run. All results are kept next to it, in records/, compressed, with those that
+    stood there of runs that this time have none.
     """
-    from lengthwise.cli.progress import run_all
+    from lengthwise.cli.progress import now_and_then, run_all
     from lengthwise.experiments.base import EXPERIMENTS, parse_scale
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
@@ -93,6 +94,7 @@ def reproduce(
     before = read_records(records) if recorded or records.exists() else []
     if recorded:
         console.print_line(f"{restore(before, runs)} runs taken from {records}")
+    page = Page(name, scale, experiment, runs, pages, before) if row is None and column is None else None
     if page_only:
         outcomes = finished(experiment.specs, runs, experiment.plans)
     else:
@@ -100,10 +102,11 @@ def reproduce(
         with workers_on(device):
             if shard is not None:
                 return _run_shard(shard, experiment, runs, console, options, pool)
-            outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool)
+            meanwhile = now_and_then(page.write) if page else None
+            outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool, meanwhile)
     code = print_outcomes(experiment, outcomes, console)
-    if row is None and column is None:
-        write_results(name, scale, experiment, outcomes, runs, pages, before, console)
+    for path in page.write(outcomes) if page else []:
+        console.print_line(f"wrote {path}")
     return code
 
 
@@ -162,27 +165,32 @@ def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console:
     return 1 if print_failures(console, outcomes) else 0
 
 
-def write_results(
-    name: str,
-    scale: str,
-    experiment: "Experiment",
-    outcomes: "list[Outcome]",
-    runs: Path,
-    pages: Path,
-    before: "list[RunResult]",
-    console: Output,
-) -> None:
-    """Write the page and the records."""
-    from lengthwise.report.pages.results import file_stem, write_page
-    from lengthwise.runs.records import with_earlier, write_records
+class Page(NamedTuple):
+    """The page of an experiment and the records of its runs; `before` are those that stood there."""
 
-    stem = file_stem(name, scale)
-    if experiment.cells:
-        results = [outcome.result for outcome in outcomes if outcome.result is not None]
-        write_records(pages / "records" / f"{stem}.jsonl.gz", with_earlier(results, before, experiment.specs))
-    command = f"lengthwise reproduce {name} --scale {scale}"
-    for path in write_page(name, scale, command, experiment, outcomes, runs, pages / f"{stem}.md"):
-        console.print_line(f"wrote {path}")
+    name: str
+    scale: str
+    experiment: "Experiment"
+    runs: Path
+    pages: Path
+    before: "list[RunResult]"
+
+    def write(self, outcomes: "list[Outcome] | None" = None) -> list[Path]:
+        """Write both, of all runs that are finished if no outcomes are given; the files of the page."""
+        from lengthwise.report.pages.results import file_stem, write_page
+        from lengthwise.runs.pools.outcome import finished
+        from lengthwise.runs.records import with_earlier, write_records
+
+        experiment, stem = self.experiment, file_stem(self.name, self.scale)
+        if outcomes is None:
+            outcomes = finished(experiment.specs, self.runs, experiment.plans)
+        if experiment.cells:
+            results = [outcome.result for outcome in outcomes if outcome.result is not None]
+            records = self.pages / "records" / f"{stem}.jsonl.gz"
+            write_records(records, with_earlier(results, self.before, experiment.specs))
+        command = f"lengthwise reproduce {self.name} --scale {self.scale}"
+        page = self.pages / f"{stem}.md"
+        return write_page(self.name, self.scale, command, experiment, outcomes, self.runs, page)
 
 
 COMMANDS = {"demo": demo, "reproduce": reproduce}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.cli.devices import check_alone
-from lengthwise.cli.experimenting import print_outcomes, reproduce, write_results
+from lengthwise.cli.experimenting import Page, print_outcomes, reproduce
 from lengthwise.cli.options import Root, Workers
 from lengthwise.cli.streams import Output
 from lengthwise.registry import EXTENSIONS, load_extensions
@@ -38,12 +38,11 @@ def leaderboard(
     `leaderboard/rates` has. Its file is loaded for this command; for others, name it in the environment variable
     LENGTHWISE_EXTENSIONS. The page is written again, with your column last.
     """
-    from lengthwise.cli.progress import run_all
+    from lengthwise.cli.progress import now_and_then, run_all
     from lengthwise.experiments.base import parse_scale
     from lengthwise.experiments.leaderboard import ENTRANTS, leaderboard_of
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
-    from lengthwise.runs.pools.outcome import finished
     from lengthwise.runs.records import read_records, restore
 
     records = pages / "records" / f"{file_stem('leaderboard', scale)}.jsonl.gz"
@@ -68,10 +67,11 @@ def leaderboard(
         )
     restore(before, runs)
     own, whole = leaderboard_of(added, size), leaderboard_of([*ENTRANTS, *added], size)
-    outcomes = run_all(own.specs, own.plans, runs, console, options)
+    page = Page("leaderboard", scale, whole, runs, pages, before)
+    outcomes = run_all(own.specs, own.plans, runs, console, options, also=now_and_then(page.write))
     code = print_outcomes(own, outcomes, console)
-    everything = finished(whole.specs, runs, whole.plans)
-    write_results("leaderboard", scale, whole, everything, runs, pages, before, console)
+    for path in page.write():
+        console.print_line(f"wrote {path}")
     return code
 
 

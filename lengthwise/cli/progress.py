@@ -3,7 +3,8 @@
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,6 +17,22 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.signals import StopRequested, stop_on_interrupt
 from lengthwise.runs.spec import RunSpec
+
+PAGE_EVERY = 900.0
+"""Seconds from one page that is written while runs run to the next."""
+
+
+def now_and_then(write: Callable[[], object]) -> Listener:
+    """A listener that writes when a run has ended, unless it began or wrote less than `PAGE_EVERY` before."""
+    latest = time.monotonic()
+
+    def listener(progress: Progress) -> None:
+        nonlocal latest
+        if progress.phase == "done" and time.monotonic() - latest >= PAGE_EVERY:
+            write()
+            latest = time.monotonic()
+
+    return listener
 
 
 @contextmanager
