@@ -6,7 +6,8 @@
 
 CPU milliseconds of forward and backward together, one thread, everything in one process. All have an embedding, a
 recurrence of the same width, and the same read-out with one hidden layer. Before anything is timed, what each answers
-about whole strings is compared with what it answers symbol by symbol. To measure another model, add a line to `WAYS`.
+about whole strings is compared with what it answers symbol by symbol, or by its definition. To measure another model,
+add a line to `WAYS`. Of the packages in `public_recurrences.py` those that are installed are timed in the same run.
 """
 
 import gc
@@ -19,16 +20,17 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from public_recurrences import PUBLIC, Stack
 from speed_page import ROOT, environment, parse_options, provenance, write_files
 from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import hidden_layer_readout
-from lengthwise.models import MODELS, RecurrentModel
+from lengthwise.models import MODELS, RecurrentModel, SequenceModel
 from lengthwise.report.tables.markdown import markdown_table
 
 NUM_SYMBOLS, NUM_CLASSES = 5, 5
 
-BASELINE = "torch.nn.GRU"
+BASELINE, AT_MOST = "torch.nn.GRU", 3
 
 
 class Way(NamedTuple):
@@ -39,6 +41,16 @@ class Way(NamedTuple):
     settings: Mapping[str, Any] = {}
 
 
+SD_SSM: Mapping[str, Any] = {
+    "block_dim": "d_model",
+    "columns": "unit",
+    "hidden": 0,
+    "input_map": "linear",
+    "first_state": "zero",
+    "read": "last",
+}
+"""One block, as wide as the model."""
+
 WAYS = (
     Way("DeltaNet", "delta-net"),
     Way("Gated DeltaNet", "delta-net", {"gated": True}),
@@ -47,11 +59,15 @@ WAYS = (
     Way("PD-SSM", "pd-ssm"),
     Way("linear CDE, blocks of 4", "linear-cde"),
     Way("linear CDE, rank 4", "linear-cde", {"structure": "low-rank"}),
+    Way("SD-SSM", "block-linear-rnn", SD_SSM),
     Way("Mamba", "mamba"),
+    Way("Mamba, convolution", "mamba", {"conv": 4}),
     Way("Mamba, signed decays", "mamba", {"eigenvalues": "signed"}),
     Way("Mamba-2", "mamba", {"version": 2}),
     Way("sLSTM", "xlstm"),
     Way("mLSTM", "xlstm", {"cells": "m"}),
+    Way("mLSTM, convolution", "xlstm", {"cells": "m", "conv": 4}),
+    Way("LDRU", "ldru"),
 )
 
 
@@ -66,27 +82,28 @@ class Measurement(NamedTuple):
     times_gru: float
 
 
-class GRU(nn.Module):
-    """torch's GRU between an embedding and the read-out that the other models have."""
+class GRULayer(nn.Module):
+    """torch's GRU."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(NUM_SYMBOLS, width)
         self.recurrence = nn.GRU(width, width, batch_first=True)
-        self.readout = hidden_layer_readout(width, width, NUM_CLASSES)
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        answers: Tensor = self.readout(self.recurrence(self.embedding(inputs))[0])
-        return answers
+    def forward(self, features: Tensor) -> Tensor:
+        states: Tensor = self.recurrence(features)[0]
+        return states
 
 
-def make(way: Way, width: int) -> RecurrentModel:
+def _stack(layer: nn.Module, width: int) -> nn.Module:
+    """A layer between an embedding and the read-out that our models have."""
+    return Stack(nn.Embedding(NUM_SYMBOLS, width), layer, hidden_layer_readout(width, width, NUM_CLASSES))
+
+
+def make(way: Way, width: int) -> SequenceModel:
     """The model of this width, of one layer unless its settings say otherwise."""
-    kind = MODELS[way.model]
-    config = kind.Config(**{"d_model": width, **way.settings})
-    model = kind(config, vocab_size=NUM_SYMBOLS, num_classes=NUM_CLASSES, generator=torch.Generator().manual_seed(0))
-    assert isinstance(model, RecurrentModel)
-    return model
+    kind, settings = MODELS[way.model], {"d_model": width, **way.settings}
+    config = kind.Config(**{name: width if value == "d_model" else value for name, value in settings.items()})
+    return kind(config, vocab_size=NUM_SYMBOLS, num_classes=NUM_CLASSES, generator=torch.Generator().manual_seed(0))
 
 
 def draw(batch: int, length: int) -> Tensor:
@@ -94,15 +111,19 @@ def draw(batch: int, length: int) -> Tensor:
 
 
 @torch.no_grad()
-def check_that_steps_agree(length: int) -> None:
-    """Raise unless every model answers all prefixes of strings as it does symbol by symbol, in float64."""
+def check_that_forms_agree(length: int) -> None:
+    """Raise unless every model answers all prefixes of strings as symbol by symbol, or by definition, in float64."""
     for way in WAYS:
         model, inputs = make(way, 16).double(), draw(2, length)
-        state, answers = model.initial_state(len(inputs)), []
-        for token in inputs.unbind(1):
-            logits, state = model.step(token, state)
-            answers.append(logits)
-        torch.testing.assert_close(model(inputs), torch.stack(answers, 1), msg=lambda text, w=way: f"{w.title}: {text}")
+        if isinstance(model, RecurrentModel):
+            state, answers = model.initial_state(len(inputs)), []
+            for token in inputs.unbind(1):
+                logits, state = model.step(token, state)
+                answers.append(logits)
+            expected = torch.stack(answers, 1)
+        else:
+            expected = model.forward_by_definition(inputs)
+        torch.testing.assert_close(model(inputs), expected, msg=lambda text, w=way: f"{w.title}: {text}")
 
 
 def step_ms(model: nn.Module, inputs: Tensor, repeats: int) -> float:
@@ -117,10 +138,16 @@ def step_ms(model: nn.Module, inputs: Tensor, repeats: int) -> float:
 
 
 def measure(batch: int, length: int, width: int, repeats: int) -> list[Measurement]:
-    """All ways at one length, the GRU first."""
+    """All ways at one length, the GRU first, each followed by its public implementation."""
     inputs = draw(batch, length)
-    gru = step_ms(GRU(width), inputs, repeats)
-    times = {BASELINE: gru} | {way.title: step_ms(make(way, width), inputs, repeats) for way in WAYS}
+    gru = step_ms(_stack(GRULayer(width), width), inputs, repeats)
+    times = {BASELINE: gru}
+    for way in WAYS:
+        times[way.title] = step_ms(make(way, width), inputs, repeats)
+        for public in PUBLIC:
+            if public.ours == way.title and public.is_installed:
+                layer = public.make(width)
+                times[f"{way.title}: {public.title}"] = step_ms(_stack(layer, width), inputs, repeats)
     measurements = [Measurement(title, batch, length, width, ms, ms / gru) for title, ms in times.items()]
     for m in measurements:
         print(
@@ -149,6 +176,7 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
         "compute what depends on the symbol alone once for each symbol, in their lowest layer; the GRU and the others "
         "do so at every position.\n",
         markdown_table(["model", *(f"T = {length}" for length in lengths)], rows) + "\n",
+        _next_to_public(by_key, lengths),
         provenance(where),
         "- command: `python benchmarks/other_recurrences.py --save`\n",
     ]
@@ -161,10 +189,40 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
     return write_files(files)
 
 
+def _next_to_public(by_key: Mapping[tuple[str, int], Measurement], lengths: Sequence[int]) -> str:
+    """The section on packages: theirs over ours, and the aim."""
+    rows = []
+    for title in dict.fromkeys(title for title, _ in by_key if ": " in title):
+        ours, _, public = title.partition(": ")
+        ratios = [by_key[title, n].milliseconds / by_key[ours, n].milliseconds for n in lengths]
+        rows.append([ours, public, *(f"{ratio:.2f}" for ratio in ratios)])
+    compared = {row[0] for row in rows}
+    alone = [m for m in by_key.values() if ": " not in m.title and m.title not in compared]
+    above = [f"{m.title} ({m.times_gru:.1f} at {m.length})" for m in alone if m.times_gru > AT_MOST]
+    public = markdown_table(["ours", "package", *(f"T = {n}, times ours" for n in lengths)], rows)
+    missing = [f"{public.package} ({public.ours})" for public in PUBLIC if not public.is_installed]
+    return "\n\n".join(
+        [
+            "## Next to public implementations",
+            "Packages of the index that run on a CPU, a layer of the same sizes between the same embedding and "
+            "read-out, in the same run. They have other parameters here and there, so that costs are compared, not "
+            "answers.",
+            *([public] if rows else []),
+            *([f"Not installed, and so not measured: {', '.join(missing)}."] if missing else []),
+            f"Aim: where there is such a package, no slower than it; elsewhere at most {AT_MOST} times torch's GRU. "
+            f"Missed: {', '.join([*_slower(rows), *above]) or 'by none'}.\n",
+        ]
+    )
+
+
+def _slower(rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"{row[0]} (next to {row[1]})" for row in rows if min(map(float, row[2:])) < 1]
+
+
 def main() -> None:
     options = parse_options(__doc__)
     torch.set_num_threads(1)
-    check_that_steps_agree(9 if options.quick else 45)
+    check_that_forms_agree(9 if options.quick else 45)
     sizes = [(2, 5, 8, 1)] if options.quick else [(128, 40, 64, 9), (128, 500, 64, 3)]
     measurements = [m for size in sizes for m in measure(*size)]
     if options.save:
