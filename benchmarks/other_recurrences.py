@@ -30,7 +30,7 @@ from lengthwise.report.tables.markdown import markdown_table
 
 NUM_SYMBOLS, NUM_CLASSES = 5, 5
 
-BASELINE, AT_MOST = "torch.nn.GRU", 3
+BASELINE, MAX_RATIO = "torch.nn.GRU", 3
 
 
 class Way(NamedTuple):
@@ -198,7 +198,7 @@ def _next_to_public(by_key: Mapping[tuple[str, int], Measurement], lengths: Sequ
         rows.append([ours, public, *(f"{ratio:.2f}" for ratio in ratios)])
     compared = {row[0] for row in rows}
     alone = [m for m in by_key.values() if ": " not in m.title and m.title not in compared]
-    above = [f"{m.title} ({m.times_gru:.1f} at {m.length})" for m in alone if m.times_gru > AT_MOST]
+    above = [f"{m.title} ({m.times_gru:.1f} at {m.length})" for m in alone if m.times_gru > MAX_RATIO]
     public = markdown_table(["ours", "package", *(f"T = {n}, times ours" for n in lengths)], rows)
     missing = [f"{public.package} ({public.ours})" for public in PUBLIC if not public.is_installed]
     return "\n\n".join(
@@ -209,7 +209,7 @@ def _next_to_public(by_key: Mapping[tuple[str, int], Measurement], lengths: Sequ
             "answers.",
             *([public] if rows else []),
             *([f"Not installed, and so not measured: {', '.join(missing)}."] if missing else []),
-            f"Aim: where there is such a package, no slower than it; elsewhere at most {AT_MOST} times torch's GRU. "
+            f"Aim: where there is such a package, no slower than it; elsewhere at most {MAX_RATIO} times torch's GRU. "
             f"Missed: {', '.join([*_slower(rows), *above]) or 'by none'}.\n",
         ]
     )

@@ -11,6 +11,7 @@ from lengthwise.models.base import MODELS, SequenceModel, build_model
 from lengthwise.models.consistency import check_consistent, some_strings
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.tasks.base import MachineTask
+from lengthwise.tasks.consistency import check_task_consistent
 
 
 def check_model(model: SequenceModel, task: MachineTask) -> None:
@@ -36,6 +37,7 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
     _check_state_dict(model, tensors)
     _check_arithmetic()
     num_symbols = len(task.symbols)
+    check_task_consistent(task)
     check_consistent(model, task)
     if isinstance(model, WrappedRNN) and model.num_symbols != num_symbols:
         raise ValueError(

@@ -76,24 +76,20 @@ def reproduce(
     """Run an experiment and write its page: our numbers next to the paper's.
 
     Finished runs are not repeated; after an interruption the same command goes on. The page is written again, every
-    quarter of an hour also while runs run. All results are kept next to it, in records/, compressed, with those that
-    stood there of runs that this time have none.
+    quarter of an hour also while runs run. Results are kept next to it, in records/, with those that stood there.
     """
     from lengthwise.cli.progress import now_and_then, run_all
     from lengthwise.experiments.base import EXPERIMENTS, parse_scale
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.pools.outcome import finished
-    from lengthwise.runs.records import read_records, restore
 
-    options, given = PoolOptions(workers, scheduler), {"pool": pool, "scheduler": scheduler, "shard": shard}
-    _check_page_only(page_only, given)
+    options = PoolOptions(workers, scheduler)
+    _check_page_only(page_only, {"pool": pool, "scheduler": scheduler, "shard": shard})
     console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
     records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"
-    before = read_records(records) if recorded or records.exists() else []
-    if recorded:
-        console.print_line(f"{restore(before, runs)} runs taken from {records}")
+    before = _on_record(records, runs, console, counts=recorded)
     page = Page(name, scale, experiment, runs, pages, before) if row is None and column is None else None
     if page_only:
         outcomes = finished(experiment.specs, runs, experiment.plans)
@@ -102,8 +98,8 @@ def reproduce(
         with workers_on(device):
             if shard is not None:
                 return _run_shard(shard, experiment, runs, console, options, pool)
-            meanwhile = now_and_then(page.write) if page else None
-            outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool, meanwhile)
+            also = page and now_and_then(page.write)
+            outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool, also)
     code = print_outcomes(experiment, outcomes, console)
     for path in page.write(outcomes) if page else []:
         console.print_line(f"wrote {path}")
@@ -121,6 +117,16 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
         raise ValueError(f"{experiment.lacks}. {needs}" if needs else experiment.lacks)
     if needs and runs_anything:
         console.print_line(needs)
+
+
+def _on_record(records: Path, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
+    """The results that stand in a file; where each `counts`, its run is finished."""
+    from lengthwise.runs.records import read_records, restore
+
+    before = read_records(records) if counts or records.exists() else []
+    if counts:
+        console.print_line(f"{restore(before, runs)} runs taken from {records}")
+    return before
 
 
 def _check_page_only(page_only: bool, given: dict[str, str | None]) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
 from lengthwise.registry import innermost_frame, loaded_extensions
-from lengthwise.validation import quoted
 
 OTHER_NAMES = {
     "assignments": "set",
@@ -75,10 +74,8 @@ def refusal(error: CycloptsError) -> str:
     if isinstance(error, UnusedCliTokensError):
         command = " ".join(error.command_chain or ())
         extra = " ".join(error.unused_tokens or ())
-        return (
-            f"{command}: expected no further words, got {quoted(extra)}; `lengthwise {command} --help` says what it "
-            "takes, and a text with blanks needs quotes"
-        )
+        way_out = f"`lengthwise {command} --help` says what it takes, and a text with blanks needs quotes"
+        return f"{command}: expected no further words, got {extra}; {way_out}"
     if not isinstance(error, UnknownOptionError):
         return re.sub(r"^Invalid value for [^ ]+: (?=--)", "", str(error))  # our converters name the option themselves
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]

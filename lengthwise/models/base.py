@@ -1,5 +1,6 @@
 """The contract of a model, and how one is made from its name for a task's alphabet."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -267,6 +268,7 @@ def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> Sequenc
 
 @lru_cache(maxsize=1024)
 def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceModel:
+    _check_class(model, config, sizes)
     made: SequenceModel = object.__new__(model)
     with torch.device("meta"), _NothingDrawn():
         if is_of_package(model.reset_parameters):  # they draw numbers and do nothing else; what others do may matter
@@ -274,6 +276,21 @@ def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceMod
         made.__init__(config, **sizes)  # type: ignore[misc]
     made.__dict__.pop("reset_parameters", None)
     return made
+
+
+def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]) -> None:
+    """Reject a class that lacks a method, or is made from other arguments than all models are."""
+    if missing := sorted(getattr(model, "__abstractmethods__", ())):
+        raise ValueError(
+            f"{model.__name__}: expected the methods {', '.join(missing)}, got none; write them in the class"
+        )
+    try:
+        inspect.signature(model).bind(config, **sizes, generator=None)
+    except TypeError as error:
+        raise ValueError(
+            f"{model.__name__}.__init__: expected to be called with config and, by name, {', '.join(sizes)} and "
+            f"generator, got: {error}; give it these parameters"
+        ) from None
 
 
 class _NothingDrawn(TorchFunctionMode):

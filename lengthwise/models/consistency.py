@@ -8,21 +8,33 @@ from torch import Tensor
 
 from lengthwise.devices import device_of
 from lengthwise.models.base import Alphabet, RecurrentModel, SequenceModel, eval_mode
+from lengthwise.randomness import generator_for
 from lengthwise.registry import is_of_package
 
 NUM_STRINGS, LENGTH, TOLERANCE = 3, 6, 1e-3
 """Strings and their symbols, and by how much logits may differ, relative to the largest one."""
 
 
+_SAME = (
+    "expected the logits of forward at the same position, got {}; all methods have to give the same ones, which "
+    "readout makes of states"
+)
+_ALONE = (
+    "expected the same answer to a prefix, whatever follows it and whatever else is in the batch, got {}; no position "
+    "may look ahead, or at other strings"
+)
+
+
 def some_strings(count: int, length: int, num_symbols: int) -> Int64[Tensor, "B T"]:
-    """Strings of all symbols, always the same ones."""
-    return torch.arange(count * length).reshape(count, length) * 7 // 3 % num_symbols
+    """Random strings, always the same ones."""
+    return torch.randint(num_symbols, (count, length), generator=generator_for(0, "strings", num_symbols))
 
 
 def check_consistent(model: SequenceModel, task: Alphabet) -> None:
     """Reject a model of another package whose methods do not fit together; this package's own have tests.
 
-    A model is trained by `forward`, measured by `last`, and streamed by `step`, which all have to give the same logits.
+    A model is trained by `forward`, measured by `last`, and streamed by `step`, which all have to give the same logits;
+    and the answer to a prefix depends neither on what follows it nor on other strings.
 
     Raises:
         ValueError: it has no `readout`; or logits or states of one of them have another shape, or other numbers.
@@ -49,6 +61,31 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
         _compare(model, "last_state", model.last(strings), logits[:, -1])
         for index, of_step in enumerate(by_step):
             _compare(model, "step", of_step, logits[:, index])
+        for end in range(1, length):
+            _compare(model, "forward", model(strings[:1, :end])[:, -1], logits[:1, end - 1], _ALONE)
+
+
+def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -> None:
+    """Reject a model of another package that is another net each time it is made from one seed.
+
+    Raises:
+        ValueError: the two, made from one seed, begin with different weights, or answer differently with equal ones,
+            so that what is stored and loaded again would be another net.
+    """
+    name = type(one).__name__
+    weights = again.state_dict()
+    if not all(torch.equal(tensor, weights[key]) for key, tensor in one.state_dict().items()):
+        raise ValueError(
+            f"{name}: expected the same weights whenever it is made from one seed, got others; draw every parameter "
+            "from `generator`"
+        )
+    strings = some_strings(NUM_STRINGS, min(LENGTH, one.max_length or LENGTH), len(task.symbols))
+    with eval_mode(one), eval_mode(again):
+        if not torch.allclose(one(strings), again(strings), rtol=0, atol=0, equal_nan=True):
+            raise ValueError(
+                f"{name}: expected the same answers whenever it is made with the same weights, got others; what it "
+                "computes with and does not train belongs into register_buffer"
+            )
 
 
 def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[Tensor]:
@@ -65,14 +102,14 @@ def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[Ten
         state = _tensor(model, "step", after[1], tuple(state.shape), "states like those of initial_state")
 
 
-def _compare(model: SequenceModel, method: str, given: Tensor, expected: Float[Tensor, "B Y"]) -> None:
+def _compare(
+    model: SequenceModel, method: str, given: Tensor, expected: Float[Tensor, "B Y"], expectation: str = _SAME
+) -> None:
     logits = _tensor(model, method, given, tuple(expected.shape), "logits [B, Y] by readout")
     limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     if not torch.allclose(logits, expected, rtol=0, atol=limit):
-        raise ValueError(
-            f"{type(model).__name__}.{method}: expected the logits of forward at the same position, got others; all "
-            "methods have to give the same ones, which readout makes of states"
-        )
+        are = "others" if bool(logits.isfinite().all() & expected.isfinite().all()) else "some that are no numbers"
+        raise ValueError(f"{type(model).__name__}.{method}: {expectation.format(are)}")
 
 
 def _tensor(model: SequenceModel, method: str, given: object, shape: tuple[int, ...], what: str) -> Tensor:

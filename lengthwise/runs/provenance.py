@@ -33,18 +33,23 @@ def changed_extensions(begun: Mapping[str, str]) -> list[str]:
     return [key.partition(" ")[2] for key, digest in _extensions().items() if begun.get(key, digest) != digest]
 
 
-def files_of(*members: type) -> list[str]:
-    """The names of the files that classes are written in, where they are of files."""
-    return [Path(path).name for path in map(file_of, members) if path]
+def changed_files(begun: Mapping[str, str], *members: type) -> list[str]:
+    """Names of the user's files that classes are written in, where `begun` has none of the same contents.
+
+    Whatever a file is called now; versions that name no file of a user's say nothing of it.
+    """
+    known = {digest for key, digest in begun.items() if key.startswith(EXTENSION)}
+    own = {Path(path) for path in map(file_of, members) if path} & {*loaded_extensions()}
+    return sorted(path.name for path in own if known and path.is_file() and _digest(path) not in known)
+
+
+def _digest(path: Path) -> str:
+    return blake2b(path.read_bytes(), digest_size=8).hexdigest()
 
 
 def _extensions() -> dict[str, str]:
     """A hash of each file of the user's that registers members."""
-    return {
-        f"{EXTENSION} {path.name}": blake2b(path.read_bytes(), digest_size=8).hexdigest()
-        for path in loaded_extensions()
-        if path.is_file()
-    }
+    return {f"{EXTENSION} {path.name}": _digest(path) for path in loaded_extensions() if path.is_file()}
 
 
 def _commit() -> str | None:

@@ -12,6 +12,7 @@ from lengthwise.files import write_by_rename
 from lengthwise.models.base import MODELS
 from lengthwise.registry import UnknownName, is_of_package
 from lengthwise.runs.folder import RunFolder, RunResult
+from lengthwise.runs.provenance import EXTENSION, changed_files
 from lengthwise.runs.spec import RunSpec, spec_from_json
 
 
@@ -64,7 +65,7 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
     """Make a run folder with the result, but no weights, of each run that has none below `root`; return how many.
 
     A result whose settings would get another id today is left out: it is no result of what would be run now. So is one
-    of a model or task that is not known here.
+    of a model or task that is not known here, or is written otherwise in a file of the user's.
     """
     count = 0
     for result in results:
@@ -72,7 +73,9 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
             folder, spec = RunFolder(root / result.run_id), spec_from_json(result.spec)
         except UnknownName:
             continue
-        if spec.id == result.run_id and not folder.path.exists():
+        own = (type(spec.task), MODELS[spec.model_name])
+        is_of_them = all(map(is_of_package, own)) or not changed_files({EXTENSION: "", **result.versions}, *own)
+        if spec.id == result.run_id and is_of_them and not folder.path.exists():
             folder.create(spec)
             folder.write_result(result)
             count += 1

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
+from lengthwise.models.consistency import check_made_alike
 from lengthwise.presets.base import PRESETS, Preset, Pursuit
-from lengthwise.registry import names_of_files, nearest
+from lengthwise.registry import is_of_package, names_of_files, nearest
 from lengthwise.runs.until import BUDGET, Goal, Until, check_reachable, parse_goal
 from lengthwise.tasks.base import TASKS, SymbolTask, Task, VectorTask
 from lengthwise.training.batches import training_lengths
@@ -61,8 +62,14 @@ class RunSpec(NamedTuple):
         return f"{self.task.name}-{self.model_name}-seed{self.seed}-{digest}"
 
     def make_model(self) -> SequenceModel:
-        """The untrained model, its parameters drawn from the seed."""
+        """The untrained model, its parameters drawn from the seed.
+
+        Raises:
+            ValueError: it is a user's own, and another one each time it is made.
+        """
         model = build_model(self.model_name, self.model_config, self.task, self.seed)
+        if not is_of_package(type(model)) and isinstance(self.task, SymbolTask):
+            check_made_alike(model, build_model(self.model_name, self.model_config, self.task, self.seed), self.task)
         model.precision = self.recipe.precision
         return model
 

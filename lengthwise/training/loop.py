@@ -18,6 +18,7 @@ from lengthwise.models.capabilities import (
 from lengthwise.models.consistency import check_consistent
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import SymbolTask, Task
+from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.threads import one_thread
 from lengthwise.training.batches import Batches, training_lengths
 from lengthwise.training.losses import StepLoss
@@ -92,6 +93,7 @@ class TrainingState:
         if task is not None:
             check_task(task, recipe)
         if isinstance(task, SymbolTask):
+            check_task_consistent(task)
             check_consistent(model, task)
         self.model, self.ranks = model, ranks
         self.step = 0

@@ -2,26 +2,31 @@
 
 import json
 from pathlib import Path
+from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 from command import exit_code
 from torch import nn
 
 import lengthwise
-import lengthwise.runs.folder as folder_module
 from lengthwise import registry
+from lengthwise.automata import Semiautomaton, Transducer
+from lengthwise.certification.certify import certify
 from lengthwise.cli.messages import line_in_extension
 from lengthwise.constructions import construct
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models import make_model
-from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, SequenceModel
+from lengthwise.runs import provenance, records
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.runs.execute import Interrupted, Progress, execute
 from lengthwise.runs.folder import RunFolder, load_run
-from lengthwise.runs.provenance import files_of
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
+from lengthwise.tasks.base import Batch, RegularTask
+from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.training.loop import TrainingState
 
 PLAN = EvaluationPlan(dense_strings=2).up_to(41)
@@ -66,9 +71,26 @@ def test_a_file_that_has_changed_since_a_run_began_is_named(
     assert change == "mine.py has changed since this run began; to train it again, give another folder for runs"
     assert RunFolder(tmp_path / "nothing").changes_of_extensions() == []
     load_run(tmp_path / "runs" / spec.id)
-    monkeypatch.setattr(folder_module, "files_of", lambda *members: ["parity.py", "mine.py"])
+    monkeypatch.setattr(provenance, "file_of", lambda member: str(own_file))
     with pytest.warns(UserWarning, match=r"mine\.py has changed since this net began to train, which may answer oth"):
         load_run(tmp_path / "runs" / spec.id)
+
+
+def test_recorded_results_stand_only_for_the_code_that_gave_them(
+    own_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the file of the model holds, whatever it is called; a result that names no file is another's, too."""
+    spec = make_spec("parity", "rnn", {"train": {"steps": 2, "batch_size": 4}})
+    result = execute(spec, tmp_path / "runs", PLAN)
+    monkeypatch.setattr(records, "is_of_package", lambda member: False)
+    renamed = own_file.rename(tmp_path / "renamed.py")
+    monkeypatch.setattr(registry, "_loaded", {renamed})
+    monkeypatch.setattr(provenance, "file_of", lambda member: str(renamed))
+    assert records.restore([result], tmp_path / "same") == 1
+    renamed.write_text("changed = True\n")
+    assert records.restore([result], tmp_path / "changed") == 0
+    of_nobody = result.model_copy(update={"versions": {"lengthwise": "0"}})
+    assert records.restore([of_nobody], tmp_path / "nobody") == 0
 
 
 def test_a_half_trained_net_goes_on_only_with_the_code_that_it_began_with(
@@ -79,11 +101,10 @@ def test_a_half_trained_net_goes_on_only_with_the_code_that_it_began_with(
     with pytest.raises(Interrupted):
         execute(spec, tmp_path / "runs", PLAN, stop_requested=iter([False] * 9 + [True] * 99).__next__)
     own_file.write_text("changed = True\n")
-    monkeypatch.setattr(folder_module, "files_of", lambda *members: ["parity.py", "mine.py"])
+    monkeypatch.setattr(provenance, "file_of", lambda member: str(own_file))
     with pytest.raises(ValueError, match=r"mine\.py has changed since this run began, which would go on with another"):
         execute(spec, tmp_path / "runs", PLAN)
     monkeypatch.undo()
-    assert "parity.py" in files_of(type(spec.task))
     assert execute(spec, tmp_path / "runs", PLAN).training.step == 20
 
 
@@ -147,3 +168,166 @@ def test_a_string_that_is_refused_does_not_end_the_answers(tmp_path: Path, capsy
     out, err = capsys.readouterr()
     assert [line.partition("\t")[0] for line in out.splitlines()] == ["ab", "abb"]
     assert "string 2: text: 'x' at position 2" in err
+
+
+class Own(SequenceModel):
+    """A running mean of embeddings; each class below does one thing wrongly."""
+
+    Config = ModelConfig
+
+    def __init__(
+        self, config: ModelConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.config, self.embedding, self.readout = config, nn.Embedding(vocab_size, 4), nn.Linear(4, num_classes)
+        self.reset_parameters(generator or torch.Generator())
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        for parameter in self.parameters():
+            nn.init.normal_(parameter, generator=generator)
+
+    def states(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.embedding(inputs).cumsum(1) / torch.arange(1, inputs.shape[1] + 1)[:, None]
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.readout(self.states(inputs))
+
+    def last_state(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.states(inputs)[:, -1]
+
+
+class LooksAhead(Own):
+    def states(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.embedding(inputs).cumsum(1) / inputs.shape[1]
+
+
+class LooksAround(Own):
+    def states(self, inputs: torch.Tensor) -> torch.Tensor:
+        states = super().states(inputs)
+        return states - states.mean(0)
+
+
+class HoldsMore(Own):
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        super().reset_parameters(generator)
+        self.more = torch.rand(4)
+
+    def states(self, inputs: torch.Tensor) -> torch.Tensor:
+        return super().states(inputs) + self.more
+
+
+class DrawsElsewhere(Own):
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        super().reset_parameters(torch.default_generator)
+
+
+class HasNoEnd(Own):
+    def last_state(self, inputs: torch.Tensor) -> torch.Tensor: ...
+
+    last_state.__isabstractmethod__ = True
+
+
+class TakesLess(Own):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config, vocab_size=2, num_classes=2)
+
+
+def begin_with(model: str) -> None:
+    spec = make_spec("parity", model, {"train": {"steps": 2, "batch_size": 4}})
+    TrainingState(spec.make_model(), spec.recipe, spec.task)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (LooksAhead, "LooksAhead.forward: expected the same answer to a prefix, whatever follows it"),
+        (LooksAround, "LooksAround.forward: expected the same answer to a prefix, .* whatever else is in the batch"),
+        (
+            HoldsMore,
+            "HoldsMore: expected the same answers whenever it is made with the same weights, .*register_buffer",
+        ),
+        (DrawsElsewhere, "DrawsElsewhere: expected the same weights whenever it is made from one seed, .*`generator`"),
+        (HasNoEnd, "HasNoEnd: expected the methods last_state, got none; write them in the class"),
+        (TakesLess, "TakesLess.__init__: expected to be called with config and, by name, vocab_size, num_classes and"),
+    ],
+)
+def test_a_model_that_is_no_one_function_is_refused(kind: type[Own], sentence: str) -> None:
+    MODELS.register("own")(kind)
+    try:
+        with pytest.raises(ValueError, match=sentence):
+            begin_with("own")
+    finally:
+        del MODELS._members["own"]
+
+
+def test_one_that_is_passes() -> None:
+    MODELS.register("own")(Own)
+    try:
+        begin_with("own")
+    finally:
+        del MODELS._members["own"]
+
+
+class OwnTask(RegularTask):
+    """Which symbol came last; each class below does one thing wrongly."""
+
+    prefix_exchangeable: ClassVar[bool] = True
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return ("a", "b")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return ("a", "b")
+
+    @property
+    def transducer(self) -> Transducer:
+        return Transducer(Semiautomaton(np.array([[0, 1], [0, 1]]), ("a", "b")), 0, np.array([0, 1]))
+
+    def is_legal_length(self, length: int) -> bool:
+        return length >= 1
+
+    def baseline(self, length: int) -> float:
+        return 0.5
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        inputs = torch.randint(len(self.symbols), (batch_size, length), generator=generator)
+        return Batch(inputs, self.solve(inputs))
+
+    def solve(self, inputs: torch.Tensor) -> torch.Tensor:
+        return inputs.clone()
+
+
+def changed(name: str, does: object) -> type[OwnTask]:
+    return type(name, (OwnTask,), {"__module__": __name__, name.lower(): does})
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (changed("Symbols", property(lambda self: ())), "Symbols.symbols: expected different names, got none"),
+        (changed("Classes", property(lambda self: ("a", "a"))), "Classes.classes: expected different names, got one"),
+        (changed("Is_legal_length", lambda self, n: n > 99), "is_legal_length: expected some length of up to 40"),
+        (changed("Sample", lambda self, *n: 1), "Sample.sample: expected a Batch of inputs and targets, got int"),
+        (
+            changed("Solve", lambda self, ids: ids + 1),
+            r"sample, targets: expected numbers of 0 to 1, or -100 .*, got 2",
+        ),
+        (
+            changed("Solve", lambda self, ids: ids[:, -1]),
+            r"targets: expected whole numbers .*shape \[4, 1\], got .*\[4\]",
+        ),
+        (changed("Solve", lambda self, ids: ids.float()), "targets: expected whole numbers .*got torch.float32"),
+        (
+            changed("Solve", lambda self, ids: 1 - ids),
+            "transducer: expected the answer of solve, 'b', after 'a', got 'a'",
+        ),
+    ],
+)
+def test_a_task_that_contradicts_itself_is_refused(kind: type[OwnTask], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        check_task_consistent(kind())
+    with pytest.raises(ValueError, match=sentence):
+        certify(make_model("rnn", make_task("parity")), kind())
+    check_task_consistent(OwnTask())

@@ -14,9 +14,9 @@ ENDED = Progress("run", "done", 10, 10)
 
 
 def test_a_page_is_written_when_a_run_has_ended_and_not_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, written = [0.0], list[float]()
+    clock, times = [0.0], list[float]()
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
-    listener = progress.now_and_then(lambda: written.append(clock[0]))
+    listener = progress.now_and_then(lambda: times.append(clock[0]))
     for clock[0], event in (
         (progress.PAGE_EVERY - 1, ENDED),
         (progress.PAGE_EVERY + 1, ENDED._replace(phase="training")),
@@ -25,7 +25,7 @@ def test_a_page_is_written_when_a_run_has_ended_and_not_too_often(monkeypatch: p
         (2 * progress.PAGE_EVERY + 2, ENDED),
     ):
         listener(event)
-    assert written == [progress.PAGE_EVERY + 2, 2 * progress.PAGE_EVERY + 2]
+    assert times == [progress.PAGE_EVERY + 2, 2 * progress.PAGE_EVERY + 2]
 
 
 def test_pages_are_written_of_what_is_finished_by_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

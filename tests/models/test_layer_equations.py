@@ -94,13 +94,13 @@ def test_pd_ssm(diagonal: str, driven: bool, form: str) -> None:
     for u in features():
         scores = (layer.mixture_map.weight @ u).exp()
         mixed = torch.einsum("k,kij->ij", scores / scores.sum(), layer.dictionary)
-        places = F.one_hot(mixed.argmax(0), size).T if form == "scatter" else F.one_hot(mixed.argmax(1), size)
+        moves = F.one_hot(mixed.argmax(0), size).T if form == "scatter" else F.one_hot(mixed.argmax(1), size)
         factor = torch.ones(size, dtype=torch.complex128)
         if diagonal != "none":
             factor = torch.exp(2j * math.pi * torch.sigmoid(two_layers(layer.phase_map, u)))
         if diagonal == "full":
             factor = factor * torch.sigmoid(two_layers(layer.size_map, u))
-        moved = places.to(state.dtype)
+        moved = moves.to(state.dtype)
         state = moved @ (factor * state) if form == "scatter" else factor * (moved @ state)
         if driven:
             added = layer.b.weight @ u

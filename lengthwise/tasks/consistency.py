@@ -1,0 +1,101 @@
+"""Whether a task that somebody else wrote draws strings of its symbols, and answers them alike in all its ways."""
+
+from itertools import islice, product
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE, PAD
+from lengthwise.randomness import generator_for
+from lengthwise.registry import is_of_package
+from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask
+
+NUM_STRINGS, MAX_LENGTH = 4, 40
+"""Strings that are drawn, of the first legal lengths up to a limit."""
+
+ANSWERED, ANSWERED_LENGTH = 256, 4
+"""Short strings whose answers by `solve` and by the machine are compared, at each length up to a limit."""
+
+
+def check_task_consistent(task: SymbolTask) -> None:
+    """Reject a task of another package whose methods do not fit together; this package's own have tests.
+
+    Raises:
+        ValueError: it has no symbols, classes or strings; those that it draws, or their answers, are not what they are
+            said to be; or its machine answers otherwise than `solve`.
+    """
+    if is_of_package(type(task)):
+        return
+    name = type(task).__name__
+    for attribute, names in (("symbols", task.symbols), ("classes", task.classes)):
+        if not names or len(set(names)) < len(names):
+            got = "none" if not names else "one twice"
+            raise ValueError(f"{name}.{attribute}: expected different names, got {got}; list them all, in order")
+    lengths = [length for length in range(1, MAX_LENGTH + 1) if task.is_legal_length(length)]
+    if not lengths:
+        raise ValueError(
+            f"{name}.is_legal_length: expected some length of up to {MAX_LENGTH}, got none; say for which there are "
+            "strings"
+        )
+    for length in {lengths[0], lengths[min(4, len(lengths) - 1)]}:
+        batch = task.sample(NUM_STRINGS, length, generator_for(0, "consistency", length))
+        _check_batch(task, batch, (NUM_STRINGS, length))
+        if isinstance(task, OracleTask):
+            _check_ids(f"{name}.solve", task.solve(batch.inputs), batch.inputs.shape, len(task.classes), IGNORE)
+    if isinstance(task, RegularTask):
+        _check_machine(task)
+
+
+def _check_batch(task: SymbolTask, batch: Batch, shape: tuple[int, int]) -> None:
+    name = type(task).__name__
+    if not isinstance(batch, Batch):
+        raise ValueError(f"{name}.sample: expected a Batch of inputs and targets, got {type(batch).__name__}")
+    _check_ids(f"{name}.sample, inputs", batch.inputs, shape, len(task.symbols), PAD)
+    _check_ids(f"{name}.sample, targets", batch.targets, shape, len(task.classes), IGNORE)
+
+
+def _check_ids(what: str, ids: object, shape: tuple[int, ...], count: int, none: int) -> None:
+    """Whole numbers of this shape, from 0 up to `count`, or `none`."""
+    if not isinstance(ids, Tensor) or ids.dtype != torch.int64 or ids.shape != torch.Size(shape):
+        got = f"{ids.dtype}, {list(ids.shape)}" if isinstance(ids, Tensor) else type(ids).__name__
+        raise ValueError(f"{what}: expected whole numbers (torch.int64) of shape {list(shape)}, got {got}")
+    outside = (ids != none) & ((ids < 0) | (ids >= count))
+    if outside.any():
+        raise ValueError(
+            f"{what}: expected numbers of 0 to {count - 1}, or {none} for none, got {int(ids[outside][0])}; name all "
+            "symbols and classes"
+        )
+
+
+def _check_machine(task: RegularTask) -> None:
+    """Compare answers to short strings, and those of the whole batch with those of each string alone."""
+    name, machine = type(task).__name__, task.transducer
+    if machine.symbols != task.symbols:
+        raise ValueError(
+            f"{name}.transducer: expected the symbols {', '.join(task.symbols)}, got {', '.join(machine.symbols)}; "
+            "give both the same, in one order"
+        )
+    for length in range(1, ANSWERED_LENGTH + 1):
+        strings = _short_strings(len(task.symbols), length)
+        solved = task.solve(strings)
+        answers = torch.from_numpy(machine.run(strings.numpy()))
+        differs = (solved != answers).nonzero()
+        if len(differs):
+            row, column = differs[0].tolist()
+            told = [_class_name(task, int(numbers[row, column])) for numbers in (solved, answers)]
+            raise ValueError(
+                f"{name}.transducer: expected the answer of solve, {told[0]}, after "
+                f"{task.decode(strings[row, : column + 1])!r}, got {told[1]}; one of the two is wrong"
+            )
+
+
+def _class_name(task: SymbolTask, answer: int) -> str:
+    if answer == IGNORE:
+        return "none"
+    return repr(task.classes[answer]) if 0 <= answer < len(task.classes) else str(answer)
+
+
+def _short_strings(num_symbols: int, length: int) -> Int64[Tensor, "N T"]:
+    """All strings of a length, or the first of them."""
+    return torch.tensor(list(islice(product(range(num_symbols), repeat=length), ANSWERED)))
