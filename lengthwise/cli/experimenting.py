@@ -172,7 +172,10 @@ def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console:
 
 
 class Page(NamedTuple):
-    """The page of an experiment and the records of its runs; `before` are those that stood there."""
+    """The page of an experiment and the records of its runs; `before` are those that stood there.
+
+    `command` makes it, where that is not `lengthwise reproduce`.
+    """
 
     name: str
     scale: str
@@ -180,6 +183,7 @@ class Page(NamedTuple):
     runs: Path
     pages: Path
     before: "list[RunResult]"
+    command: str = ""
 
     def write(self, outcomes: "list[Outcome] | None" = None) -> list[Path]:
         """Write both, of all runs that are finished if no outcomes are given; the files of the page."""
@@ -194,7 +198,7 @@ class Page(NamedTuple):
             results = [outcome.result for outcome in outcomes if outcome.result is not None]
             records = self.pages / "records" / f"{stem}.jsonl.gz"
             write_records(records, with_earlier(results, self.before, experiment.specs))
-        command = f"lengthwise reproduce {self.name} --scale {self.scale}"
+        command = f"{self.command or f'lengthwise reproduce {self.name}'} --scale {self.scale}"
         page = self.pages / f"{stem}.md"
         return write_page(self.name, self.scale, command, experiment, outcomes, self.runs, page)
 

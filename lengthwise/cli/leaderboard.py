@@ -2,6 +2,7 @@
 
 import inspect
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from lengthwise.registry import EXTENSIONS, load_extensions
 if TYPE_CHECKING:
     from lengthwise.experiments.base import Scale
     from lengthwise.experiments.leaderboard import Entrant
+    from lengthwise.runs.folder import RunResult
     from lengthwise.runs.pools.base import PoolOptions
 
 
@@ -40,7 +42,7 @@ def leaderboard(
     """
     from lengthwise.cli.progress import now_and_then, run_all
     from lengthwise.experiments.base import parse_scale
-    from lengthwise.experiments.leaderboard import ENTRANTS, leaderboard_of
+    from lengthwise.experiments.leaderboard import ENTRANTS, RATES, Entrant, leaderboard_of
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.records import read_records, restore
@@ -50,6 +52,8 @@ def leaderboard(
         has_records = records.exists()
         return reproduce("leaderboard", scale=scale, workers=workers, runs=runs, pages=pages, recorded=has_records)
     check_alone("model", "lengthwise train")
+    if pages.exists() and not pages.is_dir():
+        raise ValueError(f"pages: expected a folder, got {pages}, which is a file; name another")
     console, options, size = Output(), PoolOptions(workers), parse_scale(scale)
     names = _models_of(model)
     taken = {entrant.model: entrant.column for entrant in ENTRANTS}
@@ -59,20 +63,33 @@ def leaderboard(
                 f"model: expected one that is not on the leaderboard, got {name}, which is there as {taken[name]!r}; "
                 f"`lengthwise reproduce leaderboard --column {taken[name]!r}` runs its cells"
             )
-    added = [_with_rate(name, size, runs, console, options) for name in names]
     before = read_records(records) if records.exists() else []
-    if not before:
-        console.print_line(
-            f"no other model is on record in {records}: the page has yours alone; name its folder, --pages"
-        )
+    _say_what_is_there(records, before, [*taken, *names], console)
+    cells = len(leaderboard_of([Entrant(names[0], names[0], {}, RATES[0])], size).specs)
+    console.print_line(f"{', '.join(names)}: {len(RATES)} runs each for a learning rate, then {cells} each")
+    added = [_with_rate(name, size, runs, console, options) for name in names]
     restore(before, runs)
     own, whole = leaderboard_of(added, size), leaderboard_of([*ENTRANTS, *added], size)
-    page = Page("leaderboard", scale, whole, runs, pages, before)
+    page = Page("leaderboard", scale, whole, runs, pages, before, f"lengthwise leaderboard --model {model}")
     outcomes = run_all(own.specs, own.plans, runs, console, options, also=now_and_then(page.write))
     code = print_outcomes(own, outcomes, console)
     for path in page.write():
         console.print_line(f"wrote {path}")
     return code
+
+
+def _say_what_is_there(records: Path, before: "Sequence[RunResult]", on_page: Sequence[str], console: Output) -> None:
+    """Say where no others are on record, and which of those that are the page will not show."""
+    others = sorted({str(result.spec["model"]["name"]) for result in before} - {*on_page})
+    if not before:
+        console.print_line(
+            f"no other model is on record in {records}: the page has yours alone; name its folder, --pages"
+        )
+    if others:
+        console.print_line(
+            f"on record in {records}, but not on this page, which has the models of one file: {', '.join(others)}; put "
+            "all into one file"
+        )
 
 
 def _models_of(text: str) -> list[str]:

@@ -7,6 +7,8 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.experiments.languages import LANGUAGES, Language
 from lengthwise.experiments.leaderboard_published import LEADING_PLUS, NOTES, PUBLISHED
+from lengthwise.models.base import MODELS
+from lengthwise.registry import is_of_package
 from lengthwise.runs.spec import RunSpec, Settings
 
 STEPS, BATCH_SIZE, SEEDS = 1_000, 64, (0, 1, 2)
@@ -99,6 +101,8 @@ def entrant_cell(entrant: Entrant, language: Language, part: str, scale: Scale) 
 
 def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     """The leaderboard of these models."""
+    at_end = [entrant.column for entrant in entrants if entrant.rate in (RATES[0], RATES[-1])]
+    others = [entrant.column for entrant in entrants if not is_of_package(MODELS[entrant.model])]
     plan = EvaluationPlan(
         dense_every=9, dense_strings=64, long=((10_000, 16),), structured=((500, 16),), certificate=True
     )
@@ -113,7 +117,8 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             f"Budget, the same for all: {_ABOUT_RUNS}.",
             "Learning rate: one for each model, by `leaderboard/rates`: of "
             f"{', '.join(f'{rate:g}' for rate in RATES)} the one with the lowest final training loss on "
-            f"{HELD_OUT.row}, which is not in the table.",
+            f"{HELD_OUT.row}, which is not in the table."
+            + (f" At an end of these, so that another rate may do better: {', '.join(at_end)}." if at_end else ""),
             "Published numbers of these models come from 200 to 2,000 times as many symbols, and are often the best of "
             "several checkpoints, rates or seeds.",
             "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
@@ -121,6 +126,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "Others (Grazzi et al., PD-SSM, SLiCE) write an = at the end, which asks the same question a symbol later: "
             "they stand in the first row, and say so.",
             *NOTES,
+            *([f"Not of this package: {', '.join(others)}, last in all tables."] if others else []),
             "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",
         ),
         cells=[

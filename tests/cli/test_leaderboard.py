@@ -47,7 +47,9 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     own = ("--scale", "smoke", "--workers", "1", *folders)
     name = f"my-{mine.stem.replace('_', '-')}"
     assert exit_code("leaderboard", "--model", str(mine), *own) == 0
-    assert f"{name}: learning rate 0.0" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"{name}: 2 runs each for a learning rate, then 2 each" in printed
+    assert f"{name}: learning rate 0.0" in printed
     lines = list(csv.DictReader((tmp_path / "pages/leaderboard-smoke.csv").read_text().splitlines()))
     assert [(line["part"], line["row"], line["column"], line["runs"]) for line in lines] == [
         ("last answer", "Parity", name, "1"),
@@ -56,6 +58,8 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     page = (tmp_path / "pages/leaderboard-smoke.md").read_text()
     assert "2 of 4 runs are finished" in page
     assert "not run yet: RNN (2)" in page
+    assert f"Not of this package: {name}, last in all tables." in page
+    assert f"lengthwise leaderboard --model {mine} --scale smoke" in page
     assert (tmp_path / "pages/leaderboard-smoke.svg").read_bytes().startswith(b"<svg")
     results = read_records(tmp_path / "pages/records/leaderboard-smoke.jsonl.gz")
     assert [result.spec["model"]["name"] for result in results] == [name] * 2
@@ -69,7 +73,13 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
         assert exit_code("leaderboard", "--model", str(other), *own) == 0
     finally:
         MODELS._members.pop(name.replace("my-", "other-"), None)
-    assert "is on record" not in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "is on record" not in printed
+    assert f"but not on this page, which has the models of one file: {name}; put all into one file" in printed
+    file = tmp_path / "file"
+    file.touch()
+    assert exit_code("leaderboard", "--model", str(mine), "--scale", "smoke", "--pages", str(file)) == 2
+    assert "--pages: expected a folder, got" in capsys.readouterr().err
     kept = read_records(tmp_path / "pages/records/leaderboard-smoke.jsonl.gz")
     assert {result.run_id for result in results} < {result.run_id for result in kept}
     assert len(kept) == 4

@@ -96,8 +96,9 @@ def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
         scores = [
             text for part in parts for text in _scores([entry for entry in own if entry.cell.part == part], total)
         ]
-        lines.append((column, span([entry.parameters for entry in own]), cost, *scores))
-    return Table(("model", "parameters", "CPU s a run", *names), tuple(lines))
+        rates = {f"{spec.recipe.optimizer.learning_rate:g}" for entry in own for spec in entry.cell.specs}
+        lines.append((column, span([entry.parameters for entry in own]), ", ".join(sorted(rates)), cost, *scores))
+    return Table(("model", "parameters", "learning rate", "CPU s a run", *names), tuple(lines))
 
 
 def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:

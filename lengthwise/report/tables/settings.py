@@ -8,6 +8,7 @@ from typing import Any
 import tomli_w
 
 from lengthwise.runs.folder import RunResult
+from lengthwise.runs.provenance import EXTENSION
 from lengthwise.runs.spec import SECTIONS, flat
 from lengthwise.tasks.base import TASKS
 
@@ -63,9 +64,24 @@ def model_of(result: RunResult) -> str:
 
 
 def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
-    """Every name under which results keep a version, with the different versions of these results."""
+    """Every name under which results keep a version, with the different versions of these results.
+
+    A file of a user's own is of those results alone that name it.
+    """
     names = dict.fromkeys(name for result in results for name in result.versions)
-    return [(name, list(dict.fromkeys(r.versions.get(name, "unknown") for r in results))) for name in names]
+    return [
+        (
+            name,
+            list(
+                dict.fromkeys(
+                    result.versions.get(name, "unknown")
+                    for result in results
+                    if name in result.versions or not name.startswith(EXTENSION)
+                )
+            ),
+        )
+        for name in names
+    ]
 
 
 def as_toml(spec: Settings) -> str:
