@@ -20,6 +20,7 @@ def random_languages(scale: Scale = "small") -> Experiment:
         for seed in range(count)
         for run in specs("random-language", {"task": {**language, "seed": seed}, "model": size}, preset="machine")
     ]
+    recipe = runs[0].recipe
     plan = EvaluationPlan(dense_strings=64, long=((1_000, 256),), structured=((500, 32),))
     return Experiment(
         title="A linear RNN of one dense block on random regular languages",
@@ -39,9 +40,10 @@ def random_languages(scale: Scale = "small") -> Experiment:
             "Intervals: of the mean Student's, which is approximate for scores that cannot exceed 1; of the share "
             "proved Wilson's. They hold for this family, of which each language is a fair draw, and for one seed of "
             "training.",
-            f"Training: 2,000 steps on strings of 39 or 40 symbols with the answers to all prefixes. The net: one "
-            f"block of {BLOCK} x {BLOCK} for each symbol, whose columns end as one-hot vectors; ten times as many "
-            "states as the languages have.",
+            f"Training: {recipe.steps:,} steps of {recipe.batch_size} strings of 39 or 40 symbols, some "
+            f"{recipe.steps * recipe.batch_size * 39.5 / 1e6:.0f} million symbols a net, with the answers to all "
+            f"prefixes. The net: one block of {BLOCK} x {BLOCK} for each symbol, whose columns end as one-hot vectors; "
+            "ten times as many states as the languages have.",
         ),
         cells=[Cell(f"{NUM_STATES} states, {NUM_SYMBOLS} symbols", "", tuple(runs))],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
