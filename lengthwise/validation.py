@@ -46,6 +46,7 @@ def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
         return f"{full}.{expected}" if full else expected
     if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
         expected = f"a section of settings such as {full}.key"
+    expected = expected.partition(", got ")[0]  # pydantic's word for it; what came is said below
     article = "a number " if expected.startswith(("greater", "less")) else ""
     return f"{full}: expected {article}{expected}, got {truncate(repr(problem['input']))}"
 

@@ -97,6 +97,8 @@ def _models_of(text: str) -> list[str]:
     from lengthwise.models.base import MODELS
 
     if not text.endswith(".py"):
+        if text not in MODELS and Path(f"{text}.py").is_file():
+            raise ValueError(f"model: expected a model's name or a file that registers one, got {text}; give {text}.py")
         return [MODELS[text].name]
     if not Path(text).is_file():
         raise ValueError(f"model: expected a model's name or a file that registers one, got {text}, which is no file")

@@ -18,7 +18,7 @@ from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.models.base import MODELS
 from lengthwise.presets.base import PRESETS, Preset
-from lengthwise.registry import NameIn, Registry, UnknownName, nearest
+from lengthwise.registry import NameIn, Registry, UnknownName, file_of, is_of_package, nearest
 from lengthwise.report.pages.results import file_stem
 from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.spec import flat
@@ -93,7 +93,8 @@ def description(name: str, width: int) -> list[str]:
 def _described(family: str, name: str, width: int) -> list[list[str]]:
     """The paragraphs about one member."""
     member = FAMILIES[family][name]
-    heading = [f"{name}: {_article(family)}", *_wrapped(f"{member.__qualname__} in {member.__module__}", width)]
+    where = member.__module__ if is_of_package(member) else file_of(member)
+    heading = [f"{name}: {_article(family)}", *_wrapped(f"{member.__qualname__} in {where}", width)]
     details: dict[str, Any] = {
         "tasks": _task_details,
         "models": _model_details,
@@ -167,7 +168,8 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _model_details(name: str, model: Any, width: int) -> Iterator[list[str]]:
-    yield from _docstring(model.Config, width)
+    if model.Config.__doc__:  # else inspect has that of its base
+        yield from _docstring(model.Config, width)
     yield _settings("model", model.Config, width)
     presets = [preset for preset, recipe in PRESETS.items() if name in recipe.models]
     more = _wrapped(f"presets that set more of it: {', '.join(presets)}", width) if presets else []

@@ -102,6 +102,21 @@ def test_what_cannot_join_is_one_sentence(tmp_path: Path, monkeypatch, capsys) -
         assert capsys.readouterr().err.startswith(f"lengthwise: {sentence}")
 
 
+def test_a_file_is_named_where_its_name_alone_is_given(mine: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(mine.parent)
+    assert exit_code("leaderboard", "--model", mine.stem) == 2
+    assert f"--model: expected a model's name or a file that registers one, got {mine.stem}; give {mine.name}" in (
+        capsys.readouterr().err
+    )
+    monkeypatch.setenv(EXTENSIONS, str(mine))
+    load_extensions()
+    name = f"my-{mine.stem.replace('_', '-')}"
+    assert exit_code("show", name) == 0
+    assert f"Mine in {mine}" in capsys.readouterr().out.replace("\n", " ")
+    assert exit_code("train", "parity", name, "--set", "model.d_model=2.5") == 2
+    assert "model.d_model: expected a valid integer, got 2.5" in capsys.readouterr().err
+
+
 def test_files_of_users_are_loaded_once_and_fail_in_a_sentence(tmp_path: Path, monkeypatch) -> None:
     counted = tmp_path / "counted.py"
     counted.write_text("import os\nos.environ['COUNT'] = str(int(os.environ['COUNT']) + 1)\n")
