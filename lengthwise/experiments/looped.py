@@ -176,9 +176,9 @@ def table_1(scale: Scale = "small") -> Experiment:
             "letters, drawn with replacement, here from 4, and is uniform in that. (The paper says uniform; the "
             "strings of its example have 10 and 11 different letters of 60.)",
             "Taken alone, intervals say: timestep is ahead of its control on LCS (12) at 2, 5 and 10 loops, on LCS "
-            "(6) at 50, on the knapsack and ED at 5, and of the wide control on LCS and ED (12); of the plain loop "
-            "nowhere, and on ED at 5 it is behind. More loops help on LCS (12) up to 5, timestep and its control "
-            "up to 10, on ED (12) timestep and the plain loop up to 5; beyond 10 nothing is seen. A transformer of 5 "
+            "(6) at 2 and 50, on the knapsack and ED at 5, and of the wide control on LCS and ED (12); of the plain "
+            "loop nowhere, and on ED at 5 it is behind. More loops help up to 5 on LCS and ED, up to 10 timestep and "
+            "its control on LCS (12) and the plain loop on ED (6); beyond 10 nothing is seen. A transformer of 5 "
             "layers is ahead of timestep at 5 loops on LCS. Timestep has 1.7 times the parameters of its control.",
             "Training at scale `small`: width 64 (paper: 256), a transformer of 5 layers (12), 1,500 steps (Knapsack, "
             "LCS of 12), 1,000 (strings of 6), 4,000 (ED) or 500 (Subset Sum) of 64 problems (781,250 of 128), preset "

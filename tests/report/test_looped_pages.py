@@ -148,9 +148,24 @@ def test_what_table_1_says_of_intervals_is_what_its_differences_say() -> None:
     lines = re.findall(r"\| ([^|]+) \| timestep, R=(\d+) \| ([a-z ]+), R=\2 \| [-+\d.]+ \| [^|]+ \| ([^|]+) \|", text)
     ahead = {(row, other, int(loops)) for row, loops, other, better in lines if better.startswith("timestep")}
     behind = {(row, other, int(loops)) for row, loops, other, better in lines if better.startswith(other)}
-    of_control = {("LCS (12)", 2), ("LCS (12)", 5), ("LCS (12)", 10), ("LCS (6)", 50)}
+    of_control = {("LCS (12)", 2), ("LCS (12)", 5), ("LCS (12)", 10), ("LCS (6)", 2), ("LCS (6)", 50)}
     of_control |= {("Knapsack (8)", 5), ("ED (12)", 5), ("ED (6)", 5)}
     assert {(row, loops) for row, other, loops in ahead if other == "control"} == of_control
     assert {row for row, other, _ in ahead if other == "wide control"} == {"LCS (12)", "LCS (6)", "ED (12)"}
     assert not [row for row, other, _ in ahead if other == "plain loop"]
     assert behind == {("ED (12)", "plain loop", 5), ("ED (6)", "plain loop", 5)}
+    lines = re.findall(r"\| ([^|]+) \| ([a-z ]+), R=(\d+) \| \2, R=\d+ \| [-+\d.]+ \| [^|]+ \| ([^|]+) \|", text)
+    helped = {(row, net, int(loops)) for row, net, loops, better in lines if better == f"{net}, R={loops}"}
+    assert {row for row, _, loops in helped if loops == 5} == {
+        "Knapsack (8)",
+        "LCS (12)",
+        "LCS (6)",
+        "ED (12)",
+        "ED (6)",
+    }
+    assert {(row, net) for row, net, loops in helped if loops == 10 and "Knapsack" not in row} == {
+        ("LCS (12)", "timestep"),
+        ("LCS (12)", "control"),
+        ("ED (6)", "plain loop"),
+    }
+    assert max(loops for *_, loops in helped) == 10
