@@ -8,6 +8,7 @@ from collections.abc import Generator
 
 import pytest
 import torch
+from altair.utils.schemapi import disable_debug_mode
 from checked_types import begin
 from command import handle_signals
 from cost import LIMIT, LONG, NOT_QUICK, by_file, cpu_seconds, deal, largest, name_of, sampled, stop_fork_server
@@ -19,6 +20,7 @@ import lengthwise.report.charts.pictures as pictures_module
 from lengthwise.evaluation.plan import EvaluationPlan
 
 torch.set_num_threads(1)
+disable_debug_mode()  # a chart is checked when it becomes a specification, and not each of its parts before, too
 settings.register_profile("lengthwise", deadline=None, derandomize=True)
 settings.load_profile("lengthwise")
 
