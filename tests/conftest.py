@@ -12,6 +12,7 @@ from altair.utils.schemapi import disable_debug_mode
 from checked_types import begin
 from command import handle_signals
 from cost import LIMIT, LONG, NOT_QUICK, by_file, cpu_seconds, deal, largest, name_of, sampled, stop_fork_server
+from fewer_steps import train_for_fewer_steps
 from fewer_strings import draw_fewer_strings
 from hypothesis import settings
 from one_renderer import OneRenderer
@@ -70,10 +71,17 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Shapes and types of arguments are checked in a test's first calls, except in tests marked `unchecked`."""
+    """Shapes and types of arguments are checked in a test's first calls, except in tests marked `unchecked`.
+
+    Examples in docstrings have fewer strings and steps, as tests with the fixtures of these names.
+    """
     begin(is_checked=item.get_closest_marker("unchecked") is None)
     try:
-        return (yield)
+        with pytest.MonkeyPatch.context() as patch:
+            if isinstance(item, pytest.DoctestItem):  # fixtures of this file are for the tests next to it
+                draw_fewer_strings(patch.setattr)
+                train_for_fewer_steps(patch.setattr)
+            return (yield)
     finally:
         begin(is_checked=True)
 
@@ -149,6 +157,11 @@ def handled_signals() -> Generator[None]:
 @pytest.fixture
 def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     draw_fewer_strings(monkeypatch.setattr)
+
+
+@pytest.fixture
+def fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    train_for_fewer_steps(monkeypatch.setattr)
 
 
 @pytest.fixture
