@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Generator
+from functools import cache
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from one_renderer import OneRenderer
 
 import lengthwise.report.charts.pictures as pictures_module
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments import EXPERIMENTS
 
 torch.set_num_threads(1)
 disable_debug_mode()  # a chart is checked when it becomes a specification, and not each of its parts before, too
@@ -63,7 +65,11 @@ def leave_to_slow_tests(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: every collection of garbage would look through it again."""
+    """Experiments are made once in a worker: those of whole papers take seconds.
+
+    And what was imported stays: every collection of garbage would look through it again.
+    """
+    EXPERIMENTS._members.update({name: cache(make) for name, make in EXPERIMENTS.items()})
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)

@@ -1,4 +1,4 @@
-"""Machines are learned from examples in fewer steps: a thousand of 256 strings take seconds, and simple ones need less."""
+"""Machines learned from examples in fewer steps: a thousand of 256 strings take seconds, and simple ones need less."""
 
 from collections.abc import Callable
 

@@ -128,7 +128,7 @@ def test_good_proofs_are_accepted(proof: Proof) -> None:
 
 
 def test_a_proof_is_checked_by_python_alone(proof: Proof, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """As its users run it: a copy of one file, with nothing of this package. One that is damaged is so whatever it is."""
+    """As its users run it: a copy of one file, with nothing of this package; one damaged file stands for all."""
     (tmp_path / "certificate.json").write_text(json.dumps(proof.certificate))
     (tmp_path / "proof").write_bytes(packed(proof.arrays))
     (tmp_path / "checker.py").write_text(Path(checker.__file__).read_text())
