@@ -9,6 +9,7 @@ import platform
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
+from itertools import chain
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import torch
@@ -67,7 +68,7 @@ def describe_device(device: torch.device) -> str:
 
 def device_of(model: nn.Module) -> torch.device:
     """Where a model's parameters are, or else its buffers; the CPU where it has neither."""
-    for tensor in (*model.parameters(), *model.buffers()):
+    for tensor in chain(model.parameters(), model.buffers()):
         return tensor.device
     return torch.device("cpu")
 

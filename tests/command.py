@@ -82,6 +82,7 @@ def _run(
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the server may have been started while signals were blocked
     handle_signals()
     if max_file_size is not None:
+        sys.dont_write_bytecode = True  # else what is imported from now on has damaged bytecode for all that come after
         resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_size, max_file_size))
     main(arguments)
 

@@ -5,20 +5,25 @@ import os
 import signal
 import subprocess
 from collections.abc import Generator
+from functools import cache
 
 import pytest
 import torch
+from altair.utils.schemapi import disable_debug_mode
 from checked_types import begin
 from command import handle_signals
 from cost import LIMIT, LONG, NOT_QUICK, by_file, cpu_seconds, deal, largest, name_of, sampled, stop_fork_server
+from fewer_steps import train_for_fewer_steps
 from fewer_strings import draw_fewer_strings
 from hypothesis import settings
 from one_renderer import OneRenderer
 
 import lengthwise.report.charts.pictures as pictures_module
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiments import EXPERIMENTS
 
 torch.set_num_threads(1)
+disable_debug_mode()  # a chart is checked when it becomes a specification, and not each of its parts before, too
 settings.register_profile("lengthwise", deadline=None, derandomize=True)
 settings.load_profile("lengthwise")
 
@@ -60,7 +65,11 @@ def leave_to_slow_tests(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: every collection of garbage would look through it again."""
+    """Experiments are made once in a worker: those of whole papers take seconds.
+
+    And what was imported stays: every collection of garbage would look through it again.
+    """
+    EXPERIMENTS._members.update({name: cache(make) for name, make in EXPERIMENTS.items()})
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
@@ -68,10 +77,17 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Shapes and types of arguments are checked in a test's first calls, except in tests marked `unchecked`."""
+    """Shapes and types of arguments are checked in a test's first calls, except in tests marked `unchecked`.
+
+    Examples in docstrings have fewer strings and steps, as tests with the fixtures of these names.
+    """
     begin(is_checked=item.get_closest_marker("unchecked") is None)
     try:
-        return (yield)
+        with pytest.MonkeyPatch.context() as patch:
+            if isinstance(item, pytest.DoctestItem):  # fixtures of this file are for the tests next to it
+                draw_fewer_strings(patch.setattr)
+                train_for_fewer_steps(patch.setattr)
+            return (yield)
     finally:
         begin(is_checked=True)
 
@@ -147,6 +163,11 @@ def handled_signals() -> Generator[None]:
 @pytest.fixture
 def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     draw_fewer_strings(monkeypatch.setattr)
+
+
+@pytest.fixture
+def fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    train_for_fewer_steps(monkeypatch.setattr)
 
 
 @pytest.fixture

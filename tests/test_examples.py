@@ -106,7 +106,7 @@ def test_python_about_nets_of_ones_own_runs(steps: int | None, tmp_path: Path) -
     assert levels == ["refuted", "refuted" if steps else "proved", "refuted"]
 
 
-@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.usefixtures("fewer_strings", "fewer_steps")
 def test_commands_of_the_page_about_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """In order, in one folder, on the file that its first Python writes; the search ends with its first machine.
 
@@ -232,6 +232,7 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             words += [] if "stepz" in command else ["--set", "train.steps=5"]
             words += ["--set", "train.pace.contract_steps=2", "--budget", "0"] if "--until" in words else []
             words += ["--set", "train.num_examples=40"] if "num_examples" in command else []
+        words += ["--length", "60"] if words[0] == "analyze" else []
         run = max(tmp_path.glob("runs/*"), default=Path("none"), key=lambda path: path.stat().st_mtime)
         words = [word.replace("runs/RUN", str(run)) for word in words]
         if "predict" in words and run.name.startswith("parity"):

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,15 +56,21 @@ PARTS = sorted(
 )
 
 
+@cache
+def nodes(code: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(code)))
+
+
 def identifiers(code: str) -> Iterator[tuple[int, str]]:
     """Lines and names: variables, attributes, arguments, functions, classes and what imports are called."""
-    for node in ast.walk(ast.parse(code)):
+    for node in nodes(code):
         for field in ("id", "attr", "arg", "name", "asname"):
             name = getattr(node, field, None)
             if isinstance(name, str) and not (isinstance(node, ast.alias) and field == "name" and node.asname):
                 yield getattr(node, "lineno", 0), name
 
 
+@cache
 def fault(name: str) -> str | None:
     """What to write instead of `name`, or None.
 
@@ -111,7 +118,7 @@ def test_identifiers_are_words_of_the_field(part: Path) -> None:
 def test_flags_are_named_by_the_command_line_only(part: Path) -> None:
     path = ROOT / part
     for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes(file.read_text(encoding="utf-8")):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 flags = re.findall(r"(?<![\w-])--[a-z][\w-]*", node.value)
                 assert not set(flags) - {"--porcelain"}, f"{file.relative_to(ROOT)}, line {node.lineno}"  # git's

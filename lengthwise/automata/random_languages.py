@@ -56,9 +56,9 @@ def is_worth_learning(language: DFA) -> bool:
     num_states, num_symbols = language.semiautomaton.table.shape
     pairs = num_states * (num_states - 1)
     return (
-        language.minimize().num_states == num_states
+        2 * num_apart(language.semiautomaton, MEMORY_LENGTH) >= pairs * num_symbols**MEMORY_LENGTH
+        and language.minimize().num_states == num_states
         and is_always_mixed(language)
-        and 2 * num_apart(language.semiautomaton, MEMORY_LENGTH) >= pairs * num_symbols**MEMORY_LENGTH
     )
 
 
@@ -96,7 +96,8 @@ def num_apart(machine: Semiautomaton, length: int) -> int:
         True
     """
     first, second = machine.table[:, None], machine.table[None, :]
-    apart = 1 - np.eye(machine.num_states, dtype=np.int64).astype(object)
+    fits = machine.num_states**2 * machine.table.shape[1] ** length < 2**63
+    apart = (1 - np.eye(machine.num_states, dtype=np.int64)).astype(np.int64 if fits else object)
     for _ in range(length):
         apart = apart[first, second].sum(axis=-1)
     return int(apart.sum())

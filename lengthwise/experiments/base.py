@@ -134,10 +134,8 @@ class ScaledSpecs(NamedTuple):
         if smoke:
             contracting: Settings = {} if self.until is None else {"train": {"pace": {"contract_steps": 5}}}
             settings = at_smoke_scale(merge(contracting, settings), self.model)
-        return tuple(
-            make_spec(task, self.model, settings, preset=preset, seed=seed, until=self.until, budget=budget)
-            for seed in seeds
-        )
+        first = make_spec(task, self.model, settings, preset=preset, seed=seeds[0], until=self.until, budget=budget)
+        return tuple(first._replace(seed=seed) for seed in seeds)
 
 
 def at_smoke_scale(settings: Settings, model: str) -> Settings:

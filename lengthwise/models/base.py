@@ -257,13 +257,7 @@ def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> Sequenc
         ValueError: there are more than `MAX_PARAMETERS` parameters, or the model does not read the task's inputs.
     """
     model = MODELS[name]
-    made = _outline(model, config, **_sizes(model, task))
-    count = sum(parameter.numel() for parameter in made.parameters())
-    if count > MAX_PARAMETERS:
-        raise ValueError(
-            f"model: expected at most {MAX_PARAMETERS:,} parameters, got {count:,}; lower its width or number of layers"
-        )
-    return made
+    return _outline(model, config, **_sizes(model, task))
 
 
 @lru_cache(maxsize=1024)
@@ -275,6 +269,11 @@ def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceMod
             made.__dict__["reset_parameters"] = lambda generator: None
         made.__init__(config, **sizes)  # type: ignore[misc]
     made.__dict__.pop("reset_parameters", None)
+    count = sum(parameter.numel() for parameter in made.parameters())
+    if count > MAX_PARAMETERS:
+        raise ValueError(
+            f"model: expected at most {MAX_PARAMETERS:,} parameters, got {count:,}; lower its width or number of layers"
+        )
     return made
 
 

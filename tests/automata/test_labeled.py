@@ -62,7 +62,7 @@ def names_by_string(machine: LabeledMachine, symbols: tuple[str, ...], length: i
 
 
 @given(moore_machines(symbols=("a", "b")), moore_machines(symbols=("b", "a")))
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_the_shortest_string_is_the_one_that_running_finds(first: LabeledMachine, second: LabeledMachine) -> None:
     """The first in symbol order among those that both answer, where there is one among short strings."""
     renamed = LabeledMachine(second.machine, first.classes)

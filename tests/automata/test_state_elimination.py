@@ -19,7 +19,7 @@ pytestmark = [checked_strategies, pytest.mark.unchecked]
 
 
 @given(dfas())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_python_matches_what_is_accepted(dfa: DFA) -> None:
     pattern = regex_from_dfa(dfa)
     for length in range(5):
@@ -46,7 +46,7 @@ EXPRESSIONS = st.recursive(
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_simplified_expressions_match_the_same(pair: tuple[Node, str]) -> None:
     node, plain = pair
     assert dfa_from_regex(pattern_text(node), "ab").equivalent(dfa_from_regex(plain, "ab")), pattern_text(node)

@@ -46,7 +46,7 @@ def first_difference(machine: TreeMachine, transducer: Transducer, up_to: int) -
 
 
 @given(small, chunks, st.data())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_wrong_entry_is_found_by_the_shortest_string(transducer: Transducer, chunk: int, data: st.DataObject) -> None:
     """Found exactly as by trying every string of up to 10 symbols; what is beyond these is at least really wrong."""
     right = tree_machine(transducer, chunk)
@@ -171,7 +171,7 @@ def same_tables(one: TreeMachine, other: TreeMachine) -> bool:
 
 
 @given(small, chunks, st.integers(1, 3), st.integers(0, 99))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_copies_of_classes_are_merged_again(transducer: Transducer, chunk: int, copies: int, seed: int) -> None:
     machine = tree_machine(transducer.minimize(), chunk)
     smallest, _ = machine.reduced()
@@ -209,7 +209,7 @@ def arbitrary_machines(draw: st.DrawFn) -> TreeMachine:
 
 
 @given(arbitrary_machines())
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_machines_of_no_transducer_are_reduced_soundly(machine: TreeMachine) -> None:
     actual, _ = machine.reduced()
     for length in range(1, 11):
@@ -239,7 +239,7 @@ def with_windows_of_strings_alone(machine: TreeMachine) -> TreeMachine:
 
 
 @given(arbitrary_machines())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_gaps_change_no_answer(machine: TreeMachine) -> None:
     fine = with_windows_of_strings_alone(machine)
     actual, new = fine.reduced()

@@ -127,14 +127,16 @@ def test_good_proofs_are_accepted(proof: Proof) -> None:
     assert checker.read(packed(proof.arrays))[2] == proof.certificate["weights"]
 
 
-def test_a_proof_is_checked_by_python_alone(proof: Proof, tmp_path: Path) -> None:
-    """As its users run it: a copy of one file, with nothing of this package."""
+def test_a_proof_is_checked_by_python_alone(proof: Proof, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """As its users run it: a copy of one file, with nothing of this package; one damaged file stands for all."""
     (tmp_path / "certificate.json").write_text(json.dumps(proof.certificate))
     (tmp_path / "proof").write_bytes(packed(proof.arrays))
     (tmp_path / "checker.py").write_text(Path(checker.__file__).read_text())
     command = [sys.executable, "-I", "checker.py", "certificate.json", "proof"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    if request.node.callspec.params["proof"] != "rnn":
+        return
     (tmp_path / "proof").write_bytes(packed(proof.arrays)[:-8])
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -264,6 +264,7 @@ def test_a_run_of_31_that_no_tree_of_few_classes_can_see() -> None:
     assert string.tolist() == [0] * 31
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_a_plain_attention_model_on_parity() -> None:
     task = make_task("parity")
     drawn = Attention(maximum=4)
@@ -308,6 +309,7 @@ def test_states_that_leave_the_table_on_long_strings() -> None:
     assert len(string) > 4_096
 
 
+@pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize(("level", "seen_at"), [(8, "strings of 500 symbols"), (13, "powers of words")])
 def test_inner_states_that_leave_the_table_where_answers_stay_right(level: int, seen_at: str, monkeypatch) -> None:
     """Modulo 3, a number and its negative change places from a level on: the same numbers are multiples of 3."""
@@ -332,6 +334,7 @@ def test_errors_that_only_batches_have_are_a_doubt() -> None:
         assert "wrongly in a batch, or as a prefix of others, and rightly when it is alone" in certificate.reason
 
 
+@pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize("power", [17, *(pytest.param(power, marks=pytest.mark.slow) for power in (25, 40))])
 def test_a_number_that_doubles_at_every_level_is_seen(power: int) -> None:
     """Its first error is far beyond all strings that are drawn, and beyond those that could be."""

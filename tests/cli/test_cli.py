@@ -350,14 +350,27 @@ def test_ctrl_c_keeps_the_checkpoint(tmp_path: Path) -> None:
     assert list(tmp_path.glob("*/checkpoint.safetensors"))
 
 
-def test_demo_at_smoke_scale(tmp_path: Path) -> None:
-    """As its user runs it, in a narrow terminal."""
+@pytest.mark.slow
+def test_demo_at_smoke_scale_as_its_user_runs_it(tmp_path: Path) -> None:
+    """In a process of its own, and in a narrow terminal."""
     command = [sys.executable, "-m", "lengthwise", "demo", "--scale", "smoke", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={"COLUMNS": "60", "PATH": ""})
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert (tmp_path / "smoke" / "report.html").exists()
-    assert all(task in done.stdout for task in ("parity", "even-pairs", "cycle"))
+    check_demo(tmp_path, done.stdout, done.stderr)
+
+
+def test_demo_at_smoke_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    """In a narrow terminal, where no program is found; one run after the other, in this process."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("PATH", "")
+    assert exit_code("demo", "--scale", "smoke", "--workers", "1", "--out", str(tmp_path)) == 0
+    check_demo(tmp_path, *capsys.readouterr())
+
+
+def check_demo(folder: Path, out: str, err: str) -> None:
+    assert err == ""
+    assert (folder / "smoke" / "report.html").exists()
+    assert all(task in out for task in ("parity", "even-pairs", "cycle"))
 
 
 def test_several_seeds_are_compared(tmp_path: Path, small_plan, capsys) -> None:

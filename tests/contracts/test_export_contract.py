@@ -81,7 +81,7 @@ def test_a_step_is_that_of_the_model(name: str, runtime: str) -> None:
     model = make(name)
     if runtime == "onnx":
         run = onnx_runner(onnx_model(model, {}), "step", model)
-        check(model, run, 1, 500 if name in GROWING else 5_000)
+        check(model, run, 1, 500 if name in GROWING else 2_000)
     else:
         run = torch_runner(trace(model), model)
     check(model, run, 1, 1)

@@ -66,7 +66,7 @@ def test_it_describes_itself_and_its_suffixes_are_its_own(name: str) -> None:
 
 @pytest.mark.parametrize("name", READABLE)
 @given(data=st.data(), symbols=st.sampled_from(ALPHABETS))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_an_automaton_comes_back(name: str, data: st.DataObject, symbols: tuple[str, ...]) -> None:
     machine = labeled_dfa(data.draw(dfas(symbols)))
     text = READABLE[name].write(machine)
@@ -79,7 +79,7 @@ def test_an_automaton_comes_back(name: str, data: st.DataObject, symbols: tuple[
 
 @pytest.mark.parametrize("name", READABLE)
 @given(data=st.data(), symbols=st.sampled_from(ALPHABETS + WORDS))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_any_machine_it_holds_comes_back(name: str, data: st.DataObject, symbols: tuple[str, ...]) -> None:
     machine = data.draw(labeled_machines(symbols))
     if sentence := refusal(lambda: READABLE[name].write(machine)):
@@ -144,7 +144,7 @@ def test_any_text_is_read_or_refused(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", READABLE)
 @given(data=st.data())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_damaged_files_are_read_or_refused(name: str, data: st.DataObject) -> None:
     machine = data.draw(labeled_machines(("a", "b")))
     if refusal(lambda: READABLE[name].write(machine)):

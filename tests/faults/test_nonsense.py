@@ -169,7 +169,7 @@ files = st.dictionaries(
 )
 
 
-@settings(many, max_examples=200)
+@settings(many, max_examples=80)
 @given(contents=files)
 def test_run_folders(contents: dict[str, bytes], tmp_path_factory) -> None:
     folder = tmp_path_factory.mktemp("run")

@@ -16,7 +16,7 @@ from lengthwise.layers.positions.t5 import t5_buckets
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.ops.sinusoids import position_sinusoids, sinusoids_at
 
-LENGTHS = (1, 2, 40, 41, 500)
+LENGTHS = (1, 2, 41, 500)
 ON_SCORES = [name for name in SCORES if SCORES[name] is not plain or name == "none"]
 ADDED = ["sinusoidal", "learned", "randomized"]
 BIASES = ["alibi", "local", "t5", "kerple-log", "kerple-power", "fire"]

@@ -123,6 +123,7 @@ def test_wrong_labels_are_contradicted(monkeypatch) -> None:
 
 
 @pytest.mark.unchecked
+@pytest.mark.usefixtures("fewer_steps")
 def test_traces_are_learned_symbol_by_symbol() -> None:
     machine = library.cycle(5)
     chance = np.random.default_rng(0)
@@ -135,6 +136,7 @@ def test_traces_are_learned_symbol_by_symbol() -> None:
 
 
 @pytest.mark.unchecked
+@pytest.mark.usefixtures("fewer_steps")
 def test_unknown_symbols_are_named() -> None:
     rows = [(f"{number:b}", str(number % 2)) for number in range(1, 64)]
     result = learn([*rows, ("10101010101x", "1"), ("10101010101xx", "1")], budget=0.0)

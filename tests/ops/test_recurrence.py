@@ -49,6 +49,7 @@ def assert_same(states: torch.Tensor, expected: torch.Tensor, leaves: list[torch
         assert float((one - other).detach().abs().max()) <= TOLERANCE[expected.dtype] * scale
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kind", "dtype"), [("blocks", torch.float32), *((kind, torch.float64) for kind in KINDS)])
 @pytest.mark.parametrize("length", LENGTHS)
 def test_forms_are_equal(length: int, kind: str, dtype: torch.dtype) -> None:
@@ -180,6 +181,7 @@ def draw_table(num_symbols: int, length: int, dtype: torch.dtype) -> tuple[list[
     return [tensor.requires_grad_() for tensor in (0.25 * table, values, initial)], tokens
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("num_symbols", "dtype"),
     [(5, torch.float32), *((num_symbols, torch.float64) for num_symbols in (1, 5, MANY_SYMBOLS))],

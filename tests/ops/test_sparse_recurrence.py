@@ -37,6 +37,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(str(int(setting)) for setting in kind.values()))
 @pytest.mark.parametrize("form", ["scatter", "gather"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

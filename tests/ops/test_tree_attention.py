@@ -191,7 +191,7 @@ def test_windows_that_repeat_are_merged_once(length: int, variant: str, monkeypa
     assert sum(counts) <= sum(nodes) + len(nodes)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     st.integers(1, 40),
     st.integers(0, 90),

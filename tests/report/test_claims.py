@@ -245,9 +245,16 @@ def test_numbers_are_found_in_the_tables_and_sentences_of_pages() -> None:
         phrase_in(PAGE, Phrase("p.md", r"(\d+) seeds"))
 
 
+@cache
+def checkout() -> Ledger:
+    """It reads the records of an experiment once."""
+    return Ledger(DOCS, REPRODUCE)
+
+
 def line_of(evidence: object, docs: Path = DOCS, *, smaller: bool = True) -> LedgerLine:
     sizes = {evidence.experiment: "half"} if smaller and hasattr(evidence, "experiment") else {}
-    (line,) = Ledger(docs, REPRODUCE).lines(Paper("Title", [Claim("1", "A claim.", evidence)], sizes))
+    ledger = checkout() if docs == DOCS else Ledger(docs, REPRODUCE)
+    (line,) = ledger.lines(Paper("Title", [Claim("1", "A claim.", evidence)], sizes))
     return line
 
 

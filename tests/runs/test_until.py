@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from fewer_strings import draw_fewer_strings
 from safetensors.torch import load_file
 
 from lengthwise.certification import strings as drawn
@@ -18,25 +19,30 @@ from lengthwise.runs.until import Until
 PLAN = EvaluationPlan(dense=(9, 12), dense_strings=8, long=((30, 4),), structured=((20, 2),))
 ONE_STATE, EIGHT_STATES = ({"d_model": size, "block_dim": size} for size in (1, 8))
 """No net of one state knows the parity of a string."""
+CONTRACT_STEPS = 40
 
 
 @pytest.fixture(autouse=True)
 def few_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Certificates from fewer and shorter strings."""
-    monkeypatch.setattr(drawn, "TESTED_LENGTHS", (10, 20, 40))
-    monkeypatch.setattr(drawn, "NUM_STRINGS", 50)
+    draw_few_strings(monkeypatch)
+
+
+def draw_few_strings(patch: pytest.MonkeyPatch) -> None:
+    draw_fewer_strings(patch.setattr)
+    patch.setattr(drawn, "TESTED_LENGTHS", (10, 20, 40))
 
 
 def pursuing(*models: dict, budget: float = 600.0, level: str = "proved", **train) -> RunSpec:
     """Parity by these models in turn."""
     settings = {
         "train": {
-            "steps": 460,
+            "steps": 300,
             "batch_size": 16,
             "min_length": 1,
-            "max_length": 10,
+            "max_length": 6,
             "checkpoint_every": 50,
-            "pace": {"solved_loss": 0.02, "contract_steps": 60, "patience": 120},
+            "pace": {"solved_loss": 0.02, "contract_steps": CONTRACT_STEPS, "patience": 80},
             "optimizer": {"warmup_steps": 20},
             **train,
         }
@@ -63,8 +69,7 @@ def contents(root: Path, spec: RunSpec) -> tuple[object, ...]:
 def undisturbed(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawn, "TESTED_LENGTHS", (10, 20, 40))
-        patch.setattr(drawn, "NUM_STRINGS", 50)
+        draw_few_strings(patch)
         execute(BOTH, root, PLAN)
     return root
 
@@ -79,7 +84,7 @@ def test_attempts_go_on_until_the_level_is_reached(undisturbed: Path) -> None:
     assert first.loss > 0.6
     assert (second.model, second.level, training.status) == (EIGHT_STATES, "proved", "reached")
     assert second.solved_at is not None
-    assert second.steps == second.solved_at + 60
+    assert second.steps == second.solved_at + CONTRACT_STEPS
     assert training.step == first.steps + second.steps == len(run.metrics)
     assert [record.step for record in run.metrics] == list(range(1, training.step + 1))
     assert first.seed != second.seed
@@ -231,7 +236,7 @@ def test_solved_is_decided_by_the_loss_alone(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_loss_at_the_end_may_have_to_be_lower(tmp_path: Path) -> None:
-    pace = {"solved_loss": 0.02, "contract_steps": 60, "patience": 120, "final_loss": 1e-30}
+    pace = {"solved_loss": 0.02, "contract_steps": CONTRACT_STEPS, "patience": 80, "final_loss": 1e-30}
     training = execute(pursuing(EIGHT_STATES, budget=0.0, level="solved", pace=pace), tmp_path, PLAN).training
     (attempt,) = training.attempts
     assert (training.status, attempt.is_solved) == ("out of budget", False)

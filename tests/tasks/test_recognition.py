@@ -79,6 +79,7 @@ def test_samples_answer_with_the_formula(task: RecognitionTask) -> None:
         assert torch.equal(inputs, again.inputs)
 
 
+@pytest.mark.sampled(3)
 @either
 def test_length_2_000_is_no_trouble(task: RecognitionTask) -> None:
     inputs, targets = task.sample(6, 2_000, seeded(0))

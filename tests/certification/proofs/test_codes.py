@@ -203,6 +203,7 @@ def coded() -> CodebookGPT:
     return model
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_a_net_of_codes_is_right_at_every_length(coded: CodebookGPT) -> None:
     certificate = certify(coded, TASK)
     assert certificate.level == "proved"
@@ -219,6 +220,7 @@ def test_a_net_of_codes_is_right_at_every_length(coded: CodebookGPT) -> None:
             check(certificate.model_copy(update={"evidence": evidence}))
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_a_code_moved_to_the_middle_costs_proved(coded: CodebookGPT) -> None:
     """Close to the other code; then between a merged state and the code that this becomes."""
     first, *_, second = codes = coded.codebook.known.clone()
@@ -234,6 +236,7 @@ def test_a_code_moved_to_the_middle_costs_proved(coded: CodebookGPT) -> None:
     assert certify(planted, TASK).level != "proved"
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_a_net_that_found_no_codes_is_certified_as_any_other(coded: CodebookGPT) -> None:
     without = copy.deepcopy(coded)
     without.codebook.count.zero_()
