@@ -4,8 +4,8 @@ import gc
 import os
 import signal
 import subprocess
-from collections.abc import Generator
-from functools import cache
+from collections.abc import Callable, Generator
+from functools import cache, wraps
 
 import pytest
 import torch
@@ -21,6 +21,8 @@ from one_renderer import OneRenderer
 import lengthwise.report.charts.pictures as pictures_module
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiments.base import Experiment, Scale
+from lengthwise.experiments.text import FOLDER
 
 torch.set_num_threads(1)
 disable_debug_mode()  # a chart is checked when it becomes a specification, and not each of its parts before, too
@@ -64,12 +66,22 @@ def leave_to_slow_tests(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
+def made_once(make: Callable[..., Experiment]) -> Callable[..., Experiment]:
+    """The same experiment whenever it is made at a scale, with the same text in the environment."""
+
+    @cache
+    def of(scale: Scale, text: str | None) -> Experiment:
+        return make(scale)
+
+    return wraps(make)(lambda scale="small": of(scale, os.environ.get(FOLDER)))
+
+
 def pytest_collection_finish() -> None:
     """Experiments are made once in a worker: those of whole papers take seconds.
 
     And what was imported stays: every collection of garbage would look through it again.
     """
-    EXPERIMENTS._members.update({name: cache(make) for name, make in EXPERIMENTS.items()})
+    EXPERIMENTS._members.update({name: made_once(make) for name, make in EXPERIMENTS.items()})
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
