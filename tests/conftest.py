@@ -89,19 +89,28 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Shapes and types of arguments are checked in a test's first calls, except in tests marked `unchecked`.
-
-    Examples in docstrings have fewer strings and steps, as tests with the fixtures of these names.
-    """
+    """Shapes and types of arguments are checked in a test's first calls, except in tests marked `unchecked`."""
     begin(is_checked=item.get_closest_marker("unchecked") is None)
     try:
+        return (yield)
+    finally:
+        begin(is_checked=True)
+
+
+class Docstrings:
+    """Examples in docstrings have fewer strings and steps: hooks and fixtures of this file are for the tests here."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         with pytest.MonkeyPatch.context() as patch:
-            if isinstance(item, pytest.DoctestItem):  # fixtures of this file are for the tests next to it
+            if isinstance(item, pytest.DoctestItem):
                 draw_fewer_strings(patch.setattr)
                 train_for_fewer_steps(patch.setattr)
             return (yield)
-    finally:
-        begin(is_checked=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Docstrings())
 
 
 STARTED = pytest.StashKey[float]()
