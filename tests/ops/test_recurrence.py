@@ -22,7 +22,7 @@ from lengthwise.ops.symbol_recurrence import (
 
 BEYOND = [1_025, pytest.param(4_097, marks=pytest.mark.slow)]
 """Lengths beyond those at which a form goes on to another block of steps."""
-LENGTHS = [1, 2, 3, 40, 63, 500, *BEYOND]
+LENGTHS = [1, 2, 3, 40, 41, 63, 500, *BEYOND]
 FORMS = ["sequential", "scan", "chunked", None]
 KINDS = ["dense", "blocks", "diagonal", "block diagonals"]
 TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-10, torch.complex64: 2e-4, torch.complex128: 1e-10}
