@@ -70,10 +70,10 @@ def made_once(make: Callable[..., Experiment]) -> Callable[..., Experiment]:
     """The same experiment whenever it is made at a scale, with the same text in the environment."""
 
     @cache
-    def of(scale: Scale, text: str | None) -> Experiment:
+    def made(scale: Scale, text: str | None) -> Experiment:
         return make(scale)
 
-    return wraps(make)(lambda scale="small": of(scale, os.environ.get(FOLDER)))
+    return wraps(make)(lambda scale="small": made(scale, os.environ.get(FOLDER)))
 
 
 def pytest_collection_finish() -> None:

@@ -125,3 +125,27 @@ def test_the_smallest_nets_with_feedback() -> None:
         f"{dimensions['1']} words take one dimension, {dimensions['2']} take two and one takes three, `{longest}`"
         in stated
     )
+
+
+def test_table_2_of_linear_rnns_at_the_papers_size() -> None:
+    name = "linear-rnn/table-2"
+    text = (RESULTS / f"{file_stem(name, 'paper')}.md").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    stated = EXPERIMENTS[name]("paper").headline
+    assert text.split("\n\n")[1].startswith(stated)
+
+    def figures(column: str) -> list[str]:
+        lines = [block.splitlines() for block in text.split("\n\n") if block.startswith("| row | column |")]
+        header, rows = next((lines[0], lines[2:]) for lines in lines if f"| {column} |" in lines[0])
+        index = [cell.strip() for cell in header.strip("|").split("|")].index(column)
+        return [row.strip("|").split("|")[index].strip() for row in rows if "| Ours |" in row][:2]
+
+    assert figures("best test") == ["100 %"] * 2
+    (of_sum, of_pairs) = figures("mean")
+    assert (
+        f"a mean of {of_sum} at 41-500, three of five nets without an error and one with {figures('500')[0]}" in stated
+    )
+    assert f"on EvenPair(5) {of_pairs}, three of five" in stated
+    assert figures("solved") == ["3 of 5"] * 2
+    assert figures("refuted") == ["5"] * 2
+    long, short = (span.replace("-", " to ") for span in figures("length of counterexample"))
+    assert f"by strings of {long} symbols on Sum(5) and of {short} on EvenPair(5)" in stated
