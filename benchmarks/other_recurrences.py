@@ -170,6 +170,7 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
     first = measurements[0]
     page = [
         "# Speed of recurrences of other papers\n",
+        *_headline(by_key),
         "CPU milliseconds of a training step, forward and backward, and in brackets how many times that of torch's "
         f"GRU: batch {first.batch}, D = {first.width}, one thread.\n",
         f"Strings have {NUM_SYMBOLS} symbols. DeltaNet and Mamba without a convolution, mLSTM, PD-SSM and linear CDEs "
@@ -189,6 +190,18 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
     return write_files(files)
 
 
+def _headline(by_key: Mapping[tuple[str, int], Measurement]) -> list[str]:
+    """How packages do next to ours, where some were measured."""
+    ratios = [
+        measured.milliseconds / by_key[title.partition(": ")[0], length].milliseconds
+        for (title, length), measured in by_key.items()
+        if ": " in title
+    ]
+    if not ratios:
+        return []
+    return [f"Public implementations take {min(ratios):.2f} to {max(ratios):.2f} times as long as ours on this core.\n"]
+
+
 def _next_to_public(by_key: Mapping[tuple[str, int], Measurement], lengths: Sequence[int]) -> str:
     """The section on packages: theirs over ours, and the aim."""
     rows = []
@@ -197,6 +210,7 @@ def _next_to_public(by_key: Mapping[tuple[str, int], Measurement], lengths: Sequ
         ratios = [by_key[title, n].milliseconds / by_key[ours, n].milliseconds for n in lengths]
         rows.append([ours, public, *(f"{ratio:.2f}" for ratio in ratios)])
     compared = {row[0] for row in rows}
+    compared |= {title for public in PUBLIC if public.ours in compared for title in public.others}
     alone = [m for m in by_key.values() if ": " not in m.title and m.title not in compared]
     above = [f"{m.title} ({m.times_gru:.1f} at {m.length})" for m in alone if m.times_gru > MAX_RATIO]
     public = markdown_table(["ours", "package", *(f"T = {n}, times ours" for n in lengths)], rows)

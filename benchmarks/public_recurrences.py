@@ -13,12 +13,16 @@ from torch import Tensor, nn
 
 
 class Public(NamedTuple):
-    """A layer of a package from the index, and the title of the way of ours that is the same model."""
+    """A layer of a package from the index, and the title of the way of ours that is the same model.
+
+    `others`: ways of ours that the package has with other settings.
+    """
 
     ours: str
     package: str
     module: str
     make: Callable[[int], nn.Module]
+    others: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -88,11 +92,11 @@ class _GatedDeltaNet(nn.Module):
 
 
 PUBLIC = (
-    Public("Mamba, convolution", "mambapy", "mambapy", _mamba),
-    Public("mLSTM, convolution", "xlstm", "xlstm", _mlstm),
+    Public("Mamba, convolution", "mambapy", "mambapy", _mamba, ("Mamba",)),
+    Public("mLSTM, convolution", "xlstm", "xlstm", _mlstm, ("mLSTM",)),
     Public("sLSTM", "xlstm", "xlstm", _slstm),
     Public("linear CDE, blocks of 4", "torch-slices", "slices", _linear_cde),
-    Public("Gated DeltaNet", "transformers", "transformers", _GatedDeltaNet),
+    Public("Gated DeltaNet", "transformers", "transformers", _GatedDeltaNet, ("DeltaNet",)),
 )
 
 
