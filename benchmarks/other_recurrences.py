@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import hidden_layer_readout
 from lengthwise.models import MODELS, RecurrentModel, SequenceModel
+from lengthwise.presets.base import PRESETS
 from lengthwise.report.tables.markdown import markdown_table
 
 NUM_SYMBOLS, NUM_CLASSES = 5, 5
@@ -41,14 +42,7 @@ class Way(NamedTuple):
     settings: Mapping[str, Any] = {}
 
 
-SD_SSM: Mapping[str, Any] = {
-    "block_dim": "d_model",
-    "columns": "unit",
-    "hidden": 0,
-    "input_map": "linear",
-    "first_state": "zero",
-    "read": "last",
-}
+SD_SSM: Mapping[str, Any] = {**PRESETS["sd2025"].models["block-linear-rnn"], "block_dim": "d_model"}
 """One block, as wide as the model."""
 
 WAYS = (
@@ -167,17 +161,22 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
         [title, *(f"{by_key[title, n].milliseconds:,.0f} ({by_key[title, n].times_gru:.1f})" for n in lengths)]
         for title in titles
     ]
+    ratios = {
+        title: [by_key[title, n].milliseconds / by_key[title.partition(": ")[0], n].milliseconds for n in lengths]
+        for title in titles
+        if ": " in title
+    }
     first = measurements[0]
     page = [
         "# Speed of recurrences of other papers\n",
-        *_headline(by_key),
+        *_headline(ratios),
         "CPU milliseconds of a training step, forward and backward, and in brackets how many times that of torch's "
         f"GRU: batch {first.batch}, D = {first.width}, one thread.\n",
         f"Strings have {NUM_SYMBOLS} symbols. DeltaNet and Mamba without a convolution, mLSTM, PD-SSM and linear CDEs "
         "compute what depends on the symbol alone once for each symbol, in their lowest layer; the GRU and the others "
         "do so at every position.\n",
         markdown_table(["model", *(f"T = {length}" for length in lengths)], rows) + "\n",
-        _next_to_public(by_key, lengths),
+        _next_to_public(ratios, measurements, lengths),
         provenance(where),
         "- command: `python benchmarks/other_recurrences.py --save`\n",
     ]
@@ -190,28 +189,22 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
     return write_files(files)
 
 
-def _headline(by_key: Mapping[tuple[str, int], Measurement]) -> list[str]:
+def _headline(ratios: Mapping[str, Sequence[float]]) -> list[str]:
     """How packages do next to ours, where some were measured."""
-    ratios = [
-        measured.milliseconds / by_key[title.partition(": ")[0], length].milliseconds
-        for (title, length), measured in by_key.items()
-        if ": " in title
-    ]
-    if not ratios:
+    every = [ratio for of_title in ratios.values() for ratio in of_title]
+    if not every:
         return []
-    return [f"Public implementations take {min(ratios):.2f} to {max(ratios):.2f} times as long as ours on this core.\n"]
+    return [f"Public implementations take {min(every):.2f} to {max(every):.2f} times as long as ours on this core.\n"]
 
 
-def _next_to_public(by_key: Mapping[tuple[str, int], Measurement], lengths: Sequence[int]) -> str:
+def _next_to_public(
+    ratios: Mapping[str, Sequence[float]], measurements: Sequence[Measurement], lengths: Sequence[int]
+) -> str:
     """The section on packages: theirs over ours, and the aim."""
-    rows = []
-    for title in dict.fromkeys(title for title, _ in by_key if ": " in title):
-        ours, _, public = title.partition(": ")
-        ratios = [by_key[title, n].milliseconds / by_key[ours, n].milliseconds for n in lengths]
-        rows.append([ours, public, *(f"{ratio:.2f}" for ratio in ratios)])
+    rows = [[*title.split(": "), *(f"{ratio:.2f}" for ratio in of_title)] for title, of_title in ratios.items()]
     compared = {row[0] for row in rows}
     compared |= {title for public in PUBLIC if public.ours in compared for title in public.others}
-    alone = [m for m in by_key.values() if ": " not in m.title and m.title not in compared]
+    alone = [m for m in measurements if m.title not in ratios and m.title not in compared]
     above = [f"{m.title} ({m.times_gru:.1f} at {m.length})" for m in alone if m.times_gru > MAX_RATIO]
     public = markdown_table(["ours", "package", *(f"T = {n}, times ours" for n in lengths)], rows)
     missing = [f"{public.package} ({public.ours})" for public in PUBLIC if not public.is_installed]

@@ -65,8 +65,9 @@ def leaderboard(
             )
     before = read_records(records) if records.exists() else []
     _say_what_is_there(records, before, [*taken, *names], console)
-    cells = len(leaderboard_of([Entrant(names[0], names[0], {}, RATES[0])], size).specs)
-    console.print_line(f"{', '.join(names)}: {len(RATES)} runs each for a learning rate, then {cells} each")
+    # With any rate: each is made once before the first is trained.
+    planned = len(leaderboard_of([Entrant(name, name, {}, RATES[0]) for name in names], size).specs) // len(names)
+    console.print_line(f"{', '.join(names)}: {len(RATES)} runs each for a learning rate, then {planned} each")
     added = [_with_rate(name, size, runs, console, options) for name in names]
     restore(before, runs)
     own, whole = leaderboard_of(added, size), leaderboard_of([*ENTRANTS, *added], size)

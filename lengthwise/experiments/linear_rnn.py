@@ -173,7 +173,7 @@ def table_2(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Fan et al. (2024), Table 2: linear recurrent networks on regular languages",
         headline=_PAPER_HEADLINE if scale == "paper" else _HEADLINE,
-        headline_scale="paper" if scale == "paper" else "small",
+        headline_scale=scale,
         about=f"{about} {_COLUMNS}",
         notes=(*(_PAPER_NOTES if scale == "paper" else _SMALL_NOTES), *_NOTES),
         cells=cells,

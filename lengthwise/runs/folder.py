@@ -27,7 +27,7 @@ from lengthwise.registry import UnknownName
 from lengthwise.runs.card import result_card
 from lengthwise.runs.journal import WAY_OUT, Journal, Probe
 from lengthwise.runs.lock import RunHeld, held
-from lengthwise.runs.provenance import changed_extensions, changed_files, versions
+from lengthwise.runs.provenance import changed_extensions, file_digests, files_of_others, versions
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
 from lengthwise.runs.until import Attempt, Course
 from lengthwise.tasks.base import SymbolTask
@@ -194,7 +194,8 @@ class RunFolder(NamedTuple):
 
     def changed_files(self, spec: RunSpec) -> list[str]:
         """The user's own files of its task or model that have changed since the run began."""
-        return changed_files(self._begun(), type(spec.task), MODELS[spec.model_name])
+        known = file_digests(self._begun())
+        return files_of_others(known, type(spec.task), MODELS[spec.model_name]) if known else []
 
     def _begun(self) -> dict[str, str]:
         try:

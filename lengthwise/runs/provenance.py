@@ -2,7 +2,7 @@
 
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import blake2b
 from pathlib import Path
 
@@ -33,14 +33,15 @@ def changed_extensions(begun: Mapping[str, str]) -> list[str]:
     return [key.partition(" ")[2] for key, digest in _extensions().items() if begun.get(key, digest) != digest]
 
 
-def changed_files(begun: Mapping[str, str], *members: type) -> list[str]:
-    """Names of the user's files that classes are written in, where `begun` has none of the same contents.
+def file_digests(begun: Mapping[str, str]) -> set[str]:
+    """The hashes of the user's files that these versions name, whatever the files are called."""
+    return {digest for key, digest in begun.items() if key.startswith(EXTENSION)}
 
-    Whatever a file is called now; versions that name no file of a user's say nothing of it.
-    """
-    known = {digest for key, digest in begun.items() if key.startswith(EXTENSION)}
+
+def files_of_others(known: Collection[str], *members: type) -> list[str]:
+    """Names of the user's files that classes are written in, where no known hash is that of the contents."""
     own = {Path(path) for path in map(file_of, members) if path} & {*loaded_extensions()}
-    return sorted(path.name for path in own if known and path.is_file() and _digest(path) not in known)
+    return sorted(path.name for path in own if path.is_file() and _digest(path) not in known)
 
 
 def _digest(path: Path) -> str:

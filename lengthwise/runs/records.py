@@ -12,7 +12,7 @@ from lengthwise.files import write_by_rename
 from lengthwise.models.base import MODELS
 from lengthwise.registry import UnknownName, is_of_package
 from lengthwise.runs.folder import RunFolder, RunResult
-from lengthwise.runs.provenance import EXTENSION, changed_files
+from lengthwise.runs.provenance import file_digests, files_of_others
 from lengthwise.runs.spec import RunSpec, spec_from_json
 
 
@@ -73,9 +73,8 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
             folder, spec = RunFolder(root / result.run_id), spec_from_json(result.spec)
         except UnknownName:
             continue
-        own = (type(spec.task), MODELS[spec.model_name])
-        is_of_them = all(map(is_of_package, own)) or not changed_files({EXTENSION: "", **result.versions}, *own)
-        if spec.id == result.run_id and is_of_them and not folder.path.exists():
+        others = files_of_others(file_digests(result.versions), type(spec.task), MODELS[spec.model_name])
+        if spec.id == result.run_id and not others and not folder.path.exists():
             folder.create(spec)
             folder.write_result(result)
             count += 1

@@ -69,7 +69,7 @@ def _check_ids(what: str, ids: object, shape: tuple[int, ...], count: int, none:
 
 
 def _check_machine(task: RegularTask) -> None:
-    """Compare answers to short strings, and those of the whole batch with those of each string alone."""
+    """Compare the symbols of the machine with those of the task, and answers to short strings."""
     name, machine = type(task).__name__, task.transducer
     if machine.symbols != task.symbols:
         raise ValueError(

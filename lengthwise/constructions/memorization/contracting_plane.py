@@ -9,7 +9,7 @@ are decided on whole triangles by the signs of their Bernstein coefficients, in 
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from itertools import combinations
 from math import comb, factorial, prod
 from typing import NamedTuple
@@ -72,25 +72,32 @@ def contracting_plane(word: Word) -> Plane:
     signs = Signs(word)
     known: list[Crossing] = []
     waiting: deque[tuple[tuple[int, ...], np.ndarray]] = deque([((), _CORNERS)])
-    for count in range(1, MAX_TRIANGLES + 1):
+    count = 0
+    while waiting:
+        if count == MAX_TRIANGLES:
+            break
+        count += 1
         halvings, corners = waiting.popleft()
-        if not any(signs.refute(crossing, halvings) for crossing in known):
-            trace, determinant = corners.mean(0)
-            hidden = np.array([[trace, -determinant], [1.0, 0.0]])
-            states = cycle_states(hidden, _ADDED, word)
-            there = _clearest_crossing(word, states)
-            if there is None and (net := net_of(word, hidden, _ADDED, states)):
-                return Plane(net, count, len(known))
-            known += [there] if there and there not in known else []
-            if there is None or not signs.refute(there, halvings):
-                if len(halvings) == MAX_HALVINGS:
-                    break
-                first, second, third = corners
-                middle = (first + second) / 2
-                waiting.append(((*halvings, 0), np.stack([first, third, middle])))
-                waiting.append(((*halvings, 1), np.stack([second, third, middle])))
-        if not waiting:
-            return Plane(None, count, len(known))
+        if any(signs.refute(crossing, halvings) for crossing in known):
+            continue
+        trace, determinant = corners.mean(0)
+        hidden = np.array([[trace, -determinant], [1.0, 0.0]])
+        states = cycle_states(hidden, _ADDED, word)
+        there = _clearest_crossing(word, states)
+        if there is None and (net := net_of(word, hidden, _ADDED, states)):
+            return Plane(net, count, len(known))
+        if there is not None and there not in known:
+            known.append(there)
+            if signs.refute(there, halvings):
+                continue
+        if len(halvings) == MAX_HALVINGS:
+            break
+        first, second, third = corners
+        middle = (first + second) / 2
+        waiting.append(((*halvings, 0), np.stack([first, third, middle])))
+        waiting.append(((*halvings, 1), np.stack([second, third, middle])))
+    else:
+        return Plane(None, count, len(known))
     raise Undecided(f"word: {word.text} is neither said nor refuted by {len(known)} crossings on {count:,} triangles")
 
 
@@ -126,8 +133,7 @@ class Signs:
 
     def __init__(self, word: Word) -> None:
         self.states = _scaled_states(word)
-        self.turn = lru_cache(maxsize=None)(self._turn)
-        self.coefficients = lru_cache(maxsize=None)(self._coefficients)
+        self.coefficients = cache(self._coefficients)
 
     def refute(self, crossing: Crossing, halvings: tuple[int, ...]) -> bool:
         """Whether it holds inside the whole triangle."""
@@ -152,7 +158,7 @@ class Signs:
 
     def _coefficients(self, triple: Triple, halvings: tuple[int, ...]) -> Form:
         if not halvings:
-            return self.turn(triple)
+            return self._turn(triple)
         return _halved(self.coefficients(triple, halvings[:-1]), halvings[-1])
 
 

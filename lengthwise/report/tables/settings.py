@@ -69,19 +69,8 @@ def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
     A file of a user's own is of those results alone that name it.
     """
     names = dict.fromkeys(name for result in results for name in result.versions)
-    return [
-        (
-            name,
-            list(
-                dict.fromkeys(
-                    result.versions.get(name, "unknown")
-                    for result in results
-                    if name in result.versions or not name.startswith(EXTENSION)
-                )
-            ),
-        )
-        for name in names
-    ]
+    own = {name: [r for r in results if name in r.versions or not name.startswith(EXTENSION)] for name in names}
+    return [(name, list(dict.fromkeys(r.versions.get(name, "unknown") for r in own[name]))) for name in names]
 
 
 def as_toml(spec: Settings) -> str:
