@@ -8,6 +8,9 @@ Source: Fan et al. (2024), Advancing Regular Language Reasoning in Linear Recurr
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from lengthwise.devices import in_full_precision
 
 
 def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
@@ -50,7 +53,7 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
     return scaled
 
 
-def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
+def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Columns less their mean, the whole matrix then divided by its largest column p-norm, up or down.
 
     The columns sum to 0, so that the matrix has rank S - 1 at most. A permutation, centered, has columns of p-norm
@@ -60,12 +63,58 @@ def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     Raises:
         ValueError: p is below 1, where it is no norm.
 
-    Source: the code published with the paper. Differs from the source: a matrix of zeros stays one.
+    Example:
+        >>> rescaled_blocks_by_definition(torch.tensor([[2.0, 0.0], [0.0, 6.0]]), p=1.0).tolist()
+        [[0.1666666716337204, -0.5], [-0.1666666716337204, 0.5]]
+
+    Source: the code published with the paper. Differs from the source: a matrix of zeros stays one, and of several
+        largest columns the first alone has the gradient of the norm.
     """
     centered = matrices - matrices.mean(-2, keepdim=True)
-    norms = torch.linalg.vector_norm(centered, _checked(p), dim=-2, keepdim=True).amax(-1, keepdim=True)
+    norms = torch.linalg.vector_norm(centered, _checked(p), dim=-2, keepdim=True).max(-1, keepdim=True).values
     rescaled: Tensor = centered / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
     return rescaled
+
+
+@in_full_precision
+def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
+    """The same; in a graph that is exported, the definition.
+
+    Only the largest column of a matrix has a gradient by its norm, sign(r) |r|^(p - 1) of the rescaled column r: all
+    other powers are taken once, forward. There is no second derivative.
+
+    Example:
+        >>> rescaled_blocks(torch.tensor([[2.0, 0.0], [0.0, 6.0]]), p=1.0).tolist()
+        [[0.1666666716337204, -0.5], [-0.1666666716337204, 0.5]]
+    """
+    if torch.compiler.is_exporting():
+        return rescaled_blocks_by_definition(matrices, p)
+    rescaled: Tensor = _RescaledBlocks.apply(matrices, _checked(p))  # type: ignore[no-untyped-call]
+    return rescaled
+
+
+class _RescaledBlocks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: FunctionCtx, matrices: Tensor, p: float) -> Tensor:
+        centered = matrices - matrices.mean(-2, keepdim=True)
+        norms, largest = centered.abs().pow_(p).sum(-2, keepdim=True).pow_(1 / p).max(-1, keepdim=True)
+        least = torch.finfo(matrices.dtype).tiny
+        rescaled = centered.div_(norms.clamp(min=least))
+        ctx.save_for_backward(rescaled, norms, largest)
+        ctx.p, ctx.least = p, least  # type: ignore[attr-defined]
+        return rescaled
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
+        rescaled, norms, largest = ctx.saved_tensors  # type: ignore[attr-defined]
+        p, least = ctx.p, ctx.least  # type: ignore[attr-defined]
+        by_centered = gradient / norms.clamp(min=least)
+        by_norm = -(by_centered * rescaled).sum((-2, -1), keepdim=True) * (norms >= least)
+        largest = largest.expand(*rescaled.shape[:-1], 1)
+        column = rescaled.gather(-1, largest)
+        by_centered.scatter_add_(-1, largest, by_norm * column.sgn() * column.abs().pow_(p - 1))
+        return by_centered.sub_(by_centered.mean(-2, keepdim=True)), None
 
 
 def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0) -> Float[Tensor, "*N S M"]:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lengthwise.ops.column_norm import (
@@ -10,6 +10,7 @@ from lengthwise.ops.column_norm import (
     hard_columns,
     reflections,
     rescaled_blocks,
+    rescaled_blocks_by_definition,
     stochastic_columns,
     unit_columns,
 )
@@ -85,6 +86,36 @@ def test_rescaled_blocks_sum_to_zero_and_their_largest_column_has_norm_one(seed:
     torch.testing.assert_close(column_norms(rescaled, p).amax(-1), torch.ones(3, dtype=torch.float64))
     torch.testing.assert_close(rescaled_blocks(7.0 * draw(seed), p), rescaled)
     assert not rescaled_blocks(torch.ones(2, 4, 4)).any()
+
+
+@given(
+    seeds,
+    norms,
+    st.sampled_from([(2, 2), (3, 3, 3), (1, 5, 8, 8)]),
+    st.sampled_from([torch.float32, torch.float64]),
+    st.sampled_from(["spread", "tied", "zero"]),
+)
+@settings(deadline=None)
+def test_rescaled_blocks_are_those_of_the_definition_in_value_and_gradient(
+    seed: int, p: float, shape: tuple[int, ...], dtype: torch.dtype, kind: str
+) -> None:
+    """Also where columns have one norm, as those of a permutation, and next to a matrix of zeros."""
+    generator = torch.Generator().manual_seed(seed)
+    size = shape[-1]
+    matrices = torch.randn(shape, generator=generator, dtype=dtype)
+    if kind == "tied":
+        assume(size != 3 and p in (1.0, 2.0))  # otherwise rounding decides which column is the largest
+        matrices = torch.eye(size, dtype=dtype)[torch.randperm(size, generator=generator)].expand_as(matrices).clone()
+    weight = torch.randn(matrices.shape, generator=generator, dtype=dtype)
+    if kind == "zero":
+        matrices, weight = torch.stack([matrices, 0 * matrices]), torch.stack([weight, 0 * weight])
+    matrices.requires_grad_()
+    ours, slow = rescaled_blocks(matrices, p), rescaled_blocks_by_definition(matrices, p)
+    torch.testing.assert_close(ours, slow)
+    by_ours, by_slow = (torch.autograd.grad((x * weight).sum(), matrices)[0] for x in (ours, slow))
+    # What is left of a gradient after its means are gone is rounded as its largest number is.
+    largest = float(by_slow.detach().abs().max())
+    torch.testing.assert_close(by_ours, by_slow, rtol=1e-4, atol=64 * torch.finfo(dtype).eps * max(1.0, largest))
 
 
 @given(seeds, st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from([torch.float32, torch.float64]))
