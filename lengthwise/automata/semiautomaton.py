@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 State = TypeVar("State", bound=Hashable)
+
+FEW_STRINGS = 32
+"""Of so few strings a loop over their symbols finds the ends sooner than one step of numpy for each position."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +113,30 @@ class Semiautomaton:
 
     def final_states(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, " B"]:
         """State reached at the end of every string (`start` itself where T is 0); errors as in `run`."""
+        if len(strings) <= FEW_STRINGS:
+            return self._final_states_of_few(strings, start)
         rows, columns, row = self._prepare(strings, start)
         for symbols in columns:
             row = rows.take(row + symbols)
         return row // self.num_symbols
+
+    def _final_states_of_few(self, strings: Int64[np.ndarray, "B T"], start: int) -> Int64[np.ndarray, " B"]:
+        """What `final_states` gives, string by string."""
+        self.check_state(start)
+        self.check_strings(strings)
+        rows, states = self._rows, []
+        for string in strings.tolist():
+            state = start
+            for symbol in string:
+                state = rows[state][symbol]
+            states.append(state)
+        return np.array(states, dtype=np.int64)
+
+    @cached_property
+    def _rows(self) -> list[list[int]]:
+        """The table as numbers of Python."""
+        rows: list[list[int]] = self.table.tolist()
+        return rows
 
     def _prepare(
         self, strings: Int64[np.ndarray, "B T"], start: int

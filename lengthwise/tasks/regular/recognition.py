@@ -17,8 +17,13 @@ from lengthwise.automata.sampling import StringSampler
 from lengthwise.tasks.base import Batch, RegularTask
 from lengthwise.tasks.base_rates import ShallowTask
 
-Edit = Callable[[Int64[Tensor, "N T"], int, torch.Generator], Int64[Tensor, "N T"]]
-"""A random change of strings, of their number of symbols, that keeps their length."""
+Strings = Int64[np.ndarray, "N T"]
+
+Edit = Callable[[Strings, int, torch.Generator], Strings]
+"""A random change of strings, of their number of symbols, that keeps their length.
+
+Edits are numpy's: of a few strings they take a third of the time that torch's do.
+"""
 
 EDIT_ROUNDS = 8
 """How often an edit that leaves a string in the language is drawn again."""
@@ -175,7 +180,7 @@ class RecognitionTask(RegularTask, ShallowTask):
             swapped = swapped[:0]
         inputs = self._draw(self._varied(origin, length, generator), length, generator)
         for rows, edit in ((substituted, substitute), (transplanted, transplant), (swapped, swap)):
-            inputs[rows] = self._edit_outside(inputs[rows], edit, generator)
+            inputs[rows] = torch.from_numpy(self._edit_outside(inputs[rows].numpy(), edit, generator))
         return inputs[torch.randperm(batch_size, generator=generator)]
 
     def _varied(self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator) -> Int64[Tensor, " B"]:
@@ -195,19 +200,17 @@ class RecognitionTask(RegularTask, ShallowTask):
         uniforms = torch.rand(len(origin), length, generator=generator, dtype=torch.float64)
         return torch.from_numpy(self._sampler.sample(uniforms.numpy(), origin.numpy())).contiguous()
 
-    def _edit_outside(
-        self, strings: Int64[Tensor, "N T"], edit: Edit, generator: torch.Generator
-    ) -> Int64[Tensor, "N T"]:
+    def _edit_outside(self, strings: Strings, edit: Edit, generator: torch.Generator) -> Strings:
         """Edit strings of the language so that they leave it; substitute, then draw uniformly, where no edit does."""
-        edited = strings.clone()
-        inside = torch.arange(len(strings))
+        edited, inside = strings.copy(), np.arange(len(strings))
         for attempt in [edit] * EDIT_ROUNDS + [substitute] * EDIT_ROUNDS:
-            edited[inside] = attempt(strings[inside], len(self.symbols), generator)
-            accepted = torch.from_numpy(self.language.accepts(edited[inside].numpy()))
-            inside = inside[accepted]
+            changed = attempt(strings[inside], len(self.symbols), generator)
+            edited[inside] = changed
+            inside = inside[self.language.accepts(changed)]
             if not len(inside):
                 return edited
-        edited[inside] = self._draw(torch.full((len(inside),), OUT), strings.shape[1], generator)
+        outside = torch.full((len(inside),), OUT)
+        edited[inside] = self._draw(outside, strings.shape[1], generator).numpy()
         return edited
 
 
@@ -236,39 +239,38 @@ def _sampler_of(language: DFA, profiles: tuple[DFA, ...], neighbor: DFA | None) 
     return joint_sampler(languages, (1.0, REPEAT_WEIGHT))
 
 
-def substitute(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
+def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
     """Replace the symbols at one or at two positions (a fair choice; one where T is 1) by other symbols, uniformly."""
     num_rows, length = strings.shape
-    rows = torch.arange(num_rows)
-    first = torch.randint(length, (num_rows,), generator=generator)
-    shift = torch.randint(1, num_symbols, (2, num_rows), generator=generator)
-    edited = strings.clone()
+    edited, rows = strings.copy(), np.arange(num_rows)
+    first = torch.randint(length, (num_rows,), generator=generator).numpy()
+    shift = torch.randint(1, num_symbols, (2, num_rows), generator=generator).numpy()
     edited[rows, first] = (edited[rows, first] + shift[0]) % num_symbols
     if length > 1:
-        second = (first + torch.randint(1, length, (num_rows,), generator=generator)) % length
-        again = shift[1] * torch.randint(2, (num_rows,), generator=generator)
+        second = (first + torch.randint(1, length, (num_rows,), generator=generator).numpy()) % length
+        again = shift[1] * torch.randint(2, (num_rows,), generator=generator).numpy()
         edited[rows, second] = (edited[rows, second] + again) % num_symbols
     return edited
 
 
-def transplant(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
+def transplant(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
     """Replace a window of every string, uniform among all, by the same window of another string of the batch."""
     num_rows, length = strings.shape
-    cuts = torch.rand(num_rows, length + 1, generator=generator).topk(2).indices.sort().values
-    position = torch.arange(length)
+    cuts = torch.rand(num_rows, length + 1, generator=generator).topk(2).indices.sort().values.numpy()
+    position = np.arange(length)
     inside = (position >= cuts[:, :1]) & (position < cuts[:, 1:])
-    return torch.where(inside, strings[torch.randperm(num_rows, generator=generator)], strings)
+    return np.where(inside, strings[torch.randperm(num_rows, generator=generator).numpy()], strings)
 
 
-def swap(strings: Int64[Tensor, "N T"], num_symbols: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
+def swap(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
     """Exchange the symbols of a uniformly drawn position and of a position that holds another symbol, if any does."""
     num_rows, length = strings.shape
-    rows = torch.arange(num_rows)
-    first = torch.randint(length, (num_rows,), generator=generator)
+    rows = np.arange(num_rows)
+    first = torch.randint(length, (num_rows,), generator=generator).numpy()
     differs = strings != strings[rows, first][:, None]
     # Where no symbol differs, every priority is 0 and the first position, which holds the same symbol, is taken.
-    second = (torch.rand(num_rows, length, generator=generator) * differs).argmax(dim=1)
-    edited = strings.clone()
+    second = (torch.rand(num_rows, length, generator=generator).numpy() * differs).argmax(1)
+    edited = strings.copy()
     edited[rows, first], edited[rows, second] = strings[rows, second], strings[rows, first]
     return edited
 
