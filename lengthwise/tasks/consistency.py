@@ -11,8 +11,8 @@ from lengthwise.randomness import generator_for
 from lengthwise.registry import is_of_package
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask
 
-NUM_STRINGS, MAX_LENGTH = 4, 40
-"""Strings that are drawn, of the first legal lengths up to a limit."""
+NUM_STRINGS, NUM_LENGTHS, MAX_LENGTH = 4, 5, 10_000
+"""Strings that are drawn, of the first and the last of a few legal lengths; the first is at most a limit."""
 
 ANSWERED, ANSWERED_LENGTH = 256, 4
 """Short strings whose answers by `solve` and by the machine are compared, at each length up to a limit."""
@@ -32,13 +32,13 @@ def check_task_consistent(task: SymbolTask) -> None:
         if not names or len(set(names)) < len(names):
             got = "none" if not names else "one twice"
             raise ValueError(f"{name}.{attribute}: expected different names, got {got}; list them all, in order")
-    lengths = [length for length in range(1, MAX_LENGTH + 1) if task.is_legal_length(length)]
+    lengths = list(islice(filter(task.is_legal_length, range(1, MAX_LENGTH + 1)), NUM_LENGTHS))
     if not lengths:
         raise ValueError(
-            f"{name}.is_legal_length: expected some length of up to {MAX_LENGTH}, got none; say for which there are "
+            f"{name}.is_legal_length: expected some length of up to {MAX_LENGTH:,}, got none; say for which there are "
             "strings"
         )
-    for length in {lengths[0], lengths[min(4, len(lengths) - 1)]}:
+    for length in {lengths[0], lengths[-1]}:
         batch = task.sample(NUM_STRINGS, length, generator_for(0, "consistency", length))
         _check_batch(task, batch, (NUM_STRINGS, length))
         if isinstance(task, OracleTask):

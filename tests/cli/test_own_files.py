@@ -274,7 +274,10 @@ def changed(name: str, does: object) -> type[Parity]:
     [
         (changed("Symbols", property(lambda self: ())), "Symbols.symbols: expected different names, got none"),
         (changed("Classes", property(lambda self: ("a", "a"))), "Classes.classes: expected different names, got one"),
-        (changed("Is_legal_length", lambda self, n: n > 99), "is_legal_length: expected some length of up to 40"),
+        (
+            changed("Is_legal_length", lambda self, n: n > 10_000),
+            "is_legal_length: expected some length of up to 10,000",
+        ),
         (changed("Sample", lambda self, *n: 1), "Sample.sample: expected a Batch of inputs and targets, got int"),
         (
             changed("Solve", lambda self, ids: ids + 1),
@@ -297,3 +300,4 @@ def test_a_task_that_contradicts_itself_is_refused(kind: type[Parity], sentence:
     with pytest.raises(ValueError, match=sentence):
         certify(make_model("rnn", make_task("parity")), kind())
     check_task_consistent(changed("Solve", Parity.solve)())
+    check_task_consistent(changed("Is_legal_length", lambda self, n: n > 99)())
