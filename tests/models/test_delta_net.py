@@ -30,22 +30,42 @@ def before_silu(vectors: torch.Tensor) -> torch.Tensor:
 
 
 def set_symbols(model: DeltaNet, keys: torch.Tensor, logits: torch.Tensor, query: torch.Tensor) -> None:
-    """One head whose keys [V, n, K'] and strengths [V, n] are those of symbols; values X^T k for X = the identity.
+    """One head whose keys [V, n, K'] and strengths [V, n] are those of symbols, with one query for all."""
+    queries = query.expand(len(keys), 1, -1)
+    set_layer(model.layers[0], tell_symbols_apart(model), keys[:, :, None], logits[:, :, None], queries)
 
-    Queries are the same for all symbols. The layer's outputs are added to the embeddings a hundred times enlarged.
-    """
-    layer, width = model.layers[0], model.config.d_model
-    padded = torch.nn.functional.pad(torch.nn.functional.normalize(keys, dim=-1), (0, width - keys.shape[-1]))
-    one_query = torch.nn.functional.pad(query, (0, width - len(query))).expand(len(keys), 1, -1)
-    scale = 0.1  # SiLU reaches all small numbers; keys and queries are normalized, and values may have any size
-    expected = before_silu(scale * torch.cat([one_query, padded, padded], 1).double()).flatten(1)
+
+def tell_symbols_apart(model: DeltaNet) -> torch.Tensor:
+    """Features of symbols: most of an embedding is what all have, so that an output of 0 is told from others."""
     with torch.no_grad():
-        # Most of an embedding is what all have, so that a layer's output of 0 is told from others whatever the symbol.
         model.embedding.weight.mul_(0.3)[:, -1] += 3
-        features = model.norms[0](model.embedding.weight).double()
-        layer.maps.weight.copy_((torch.linalg.pinv(features) @ expected).T)
-        layer.strength.weight.copy_((torch.linalg.pinv(features) @ logits.double()).T)
-        layer.output.weight.copy_(100 * torch.eye(width))
+        features: torch.Tensor = model.norms[0](model.embedding.weight)
+    return features
+
+
+def set_layer(
+    layer: DeltaNetLayer,
+    features: torch.Tensor,
+    keys: torch.Tensor,
+    logits: torch.Tensor,
+    queries: torch.Tensor,
+    enlarged: float = 100,
+) -> None:
+    """The keys [V, n, H, K'], strengths [V, n, H] and queries [V, H, K'] of features [V, D].
+
+    Values are X^T k for X = the identity; the layer's outputs are enlarged.
+    """
+    keys = torch.nn.functional.normalize(keys, dim=-1)
+    padded = [
+        torch.nn.functional.pad(each, (0, layer.d_key - each.shape[-1])).flatten(1) for each in (queries, keys, keys)
+    ]
+    scale = 0.1  # SiLU reaches all small numbers; keys and queries are normalized, and values may have any size
+    expected = before_silu(scale * torch.cat(padded, 1).double())
+    inverse = torch.linalg.pinv(features.double())
+    with torch.no_grad():
+        layer.maps.weight.copy_((inverse @ expected).T)
+        layer.strength.weight.copy_((inverse @ logits.flatten(1).double()).T)
+        layer.output.weight.copy_(enlarged * torch.eye(len(layer.output.weight)))
 
 
 def read_by_prototypes(model: DeltaNet, inputs: torch.Tensor, targets: torch.Tensor) -> None:
@@ -118,6 +138,58 @@ def test_two_reflections_hold_a_cycle() -> None:
     set_symbols(model, keys, torch.full((len(task.symbols), 2), ALWAYS), torch.tensor([0.3, 1.0]))
     read_by_prototypes(model, *short_strings(task, 512))
     assert errors(model, task) == 0
+
+
+def test_one_reflection_in_each_of_two_layers_holds_a_cycle() -> None:
+    """The first layer tells even steps from odd ones; the second reflects at angles of (1 - 2i) and (1 + 2i) pi / 5.
+
+    Grazzi et al., theorem 6: an even number of such reflections is a rotation by twice the sum of the steps i.
+    """
+    task = make_task("cycle-navigation")
+    count = len(task.symbols)
+    model = make(count, len(task.classes), d_model=12, num_heads=count, num_layers=2)
+    first, second = model.layers
+    # Each head of the first layer answers to one symbol, at odd steps, so that the second tells all pairs apart.
+    always, own = torch.full((count, 1, count), ALWAYS), torch.eye(count)
+    along_or_across = torch.stack([own, 1 - own], -1)
+    set_layer(first, tell_symbols_apart(model), torch.ones(count, 1, count, 1), always, along_or_across, enlarged=1)
+    with torch.no_grad():
+        twice = model.embedding(torch.arange(count)[:, None].expand(-1, 2))
+        outputs, _ = first(model.norms[0](twice), first.initial_state(twice[:, 0]))
+        features = model.norms[1](twice + outputs).transpose(0, 1).flatten(0, 1)  # of all at a first step, at a second
+    moves = task.solve(torch.arange(count)[:, None])[:, 0]
+    angles = torch.cat([1 - 2 * moves, 1 + 2 * moves]) * math.pi / 5
+    normals = torch.stack([-(angles / 2).sin(), (angles / 2).cos()], 1)
+    is_used = torch.tensor([ALWAYS] + [NEVER] * (count - 1))
+    set_layer(
+        second,
+        features,
+        normals[:, None, None].expand(-1, 1, count, -1),
+        is_used.expand(len(features), 1, -1),
+        torch.tensor([0.3, 1.0]).expand(len(features), count, -1),
+    )
+    inputs, targets = short_strings(task, 512)
+    read_by_units(model, inputs, 2 * targets + torch.arange(inputs.shape[1]) % 2)
+    assert errors(model, task) == 0
+
+
+def read_by_units(model: DeltaNet, inputs: torch.Tensor, kinds: torch.Tensor) -> None:
+    """Each kind of state, two to a class, has a hidden unit that no other kind turns on."""
+    with torch.no_grad():
+        norm, hidden, _, last = model.readout[1:]
+        norm.reset_parameters()
+        features = torch.cat(list(model.states(inputs)), 1)
+        normed = norm(features[..., -model.config.d_model :])
+        hidden.weight.zero_()
+        last.weight.zero_()
+        last.bias.zero_()
+        for kind in range(2 * len(last.weight)):
+            prototype = normed[kinds == kind].mean(0)
+            own, others = (normed[is_kind] @ prototype for is_kind in (kinds == kind, kinds != kind))
+            assert float(own.min()) > float(others.max())
+            hidden.weight[kind] = prototype
+            hidden.bias[kind] = -(own.min() + others.max()) / 2
+            last.weight[kind // 2, kind] = 1.0
 
 
 def test_four_reflections_hold_the_symmetric_group_of_five_points() -> None:
