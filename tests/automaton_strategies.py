@@ -74,10 +74,12 @@ def all_strings(num_symbols: int, length: int) -> np.ndarray:
 
 
 def long_string(machine: Transducer, length: int, seed: int) -> np.ndarray:
-    """Symbols at random, but only such as avoid a sink while others do."""
+    """Symbols at random, but only such as avoid a sink, and states that nothing else follows, while others do."""
     table = machine.semiautomaton.table
-    sink = (table == np.arange(machine.num_states)[:, None]).all(1)
-    ways = [np.flatnonzero(~sink[row]).tolist() or list(range(len(row))) for row in table]
+    over = (table == np.arange(machine.num_states)[:, None]).all(1)
+    for _ in range(machine.num_states):
+        over = over | over[table].all(1)
+    ways = [np.flatnonzero(~over[row]).tolist() or list(range(len(row))) for row in table]
     state, string = machine.start, []
     for draw in np.random.default_rng(seed).integers(1 << 30, size=length).tolist():
         string.append(ways[state][draw % len(ways[state])])

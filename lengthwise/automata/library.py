@@ -116,6 +116,25 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
 
 
 @cache
+def modular_arithmetic_equals(modulus: int, leading_plus: bool = False) -> Transducer:
+    """`modular_arithmetic` whose expressions may end with an =, which has the answer of the operand before it.
+
+    There is a state for each answer after an =; all that follows leads to the sink, as an = does anywhere else.
+
+    Raises:
+        ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
+    """
+    expression = modular_arithmetic(modulus, leading_plus)
+    table, (num_states, num_symbols) = expression.semiautomaton.table, expression.semiautomaton.table.shape
+    (sink,) = np.flatnonzero((table == np.arange(num_states)[:, None]).all(1))
+    ended = np.where(expression.outputs == IGNORE, sink, num_states + expression.outputs)
+    grown = np.full((num_states + modulus, num_symbols + 1), sink)
+    grown[:num_states] = np.column_stack([table, ended])
+    machine = Semiautomaton(grown, (*expression.semiautomaton.symbols, "="))
+    return Transducer(machine, expression.start, np.concatenate([expression.outputs, np.arange(modulus)]))
+
+
+@cache
 def left_to_right_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
     """Value modulo `modulus` of an expression of digits and the operators + - *, each applied to the value so far.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.experiments.languages import LANGUAGES, Language
-from lengthwise.experiments.leaderboard_published import LEADING_PLUS, NOTES, PUBLISHED
+from lengthwise.experiments.leaderboard_published import EQUALS, LEADING_PLUS, NOTES, PUBLISHED
 from lengthwise.models.base import MODELS
 from lengthwise.registry import is_of_package
 from lengthwise.runs.spec import RunSpec, Settings
@@ -69,6 +69,7 @@ NUM_RANDOM = 10
 ROWS = (
     *LANGUAGES,
     Language(LEADING_PLUS, "modular-arithmetic", {"leading_plus": True}),
+    Language(EQUALS, "modular-arithmetic-equals", {}),
     Language("Arithmetic, left to right", "left-to-right-arithmetic", {}),
     *(Language(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
     *(
@@ -122,9 +123,8 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "Published numbers of these models come from 200 to 2,000 times as many symbols, and are often the best of "
             "several checkpoints, rates or seeds.",
             "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
-            "Delétang et al., Fan et al.), with a + in front (Chi et al.), from left to right (Butoi et al., LDRU). "
-            "Others (Grazzi et al., PD-SSM, SLiCE) write an = at the end, which asks the same question a symbol later: "
-            "they stand in the first row, and say so.",
+            "Delétang et al., Fan et al.), with a + in front (Chi et al.), with an = at the end (Grazzi et al., "
+            "PD-SSM, SLiCE), from left to right (Butoi et al., LDRU).",
             *NOTES,
             *([f"Not of this package: {', '.join(others)}, last in all tables."] if others else []),
             "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",

@@ -10,11 +10,10 @@ _CHI_RECOGNITION = (
 )
 _GRAZZI = "Grazzi et al.: 1 is right and 0 is chance, best of 3 seeds (median), trained at 3-40, 40-256"
 _PERCENT = "%, mean of 5 seeds (deviation), best checkpoint on the strings of the test, trained at 3-40, 40-256"
-_EQUALS = "; expressions end in ="
 
-ARITHMETIC, LEADING_PLUS = "Modular Arithmetic", "Arithmetic, leading +"
+ARITHMETIC, LEADING_PLUS, EQUALS = "Modular Arithmetic", "Arithmetic, leading +", "Arithmetic, = at the end"
 
-_GRAZZI_ROWS = ("Parity", ARITHMETIC)
+_GRAZZI_ROWS = ("Parity", EQUALS)
 _GRAZZI_TABLE: Mapping[str, tuple[str, ...]] = {
     "sLSTM": ("1.000 (1.0)", ".787 (.124)"),
     "mLSTM": (".087 (.018)", ".040 (.027)"),
@@ -25,7 +24,7 @@ _GRAZZI_TABLE: Mapping[str, tuple[str, ...]] = {
     "DeltaNet [-1, 1]": ("1.000 (.999)", ".971 (.826)"),
 }
 
-_PERCENT_ROWS = ("Cycle Navigation", "Even Pairs", ARITHMETIC, "Parity")
+_PERCENT_ROWS = ("Cycle Navigation", "Even Pairs", EQUALS, "Parity")
 _PERCENT_TABLE: Mapping[str, tuple[str, ...]] = {
     "LSTM": ("100", "100", "99.9 (.1)", "100"),
     "sLSTM": ("32.5", "100", "27.7", "100"),
@@ -54,7 +53,7 @@ def _entries() -> Iterator[tuple[str, str, str]]:
     ):
         for column, entries in table.items():
             for row, entry in zip(rows, entries, strict=True):
-                yield row, column, f"{entry} ({paper}{protocol}{_EQUALS * (row == ARITHMETIC)})"
+                yield row, column, f"{entry} ({paper}{protocol})"
 
 
 def _joined() -> dict[tuple[str, str], str]:

@@ -17,8 +17,26 @@ def well_formed(modulus: int, length: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("leading_plus", [False, True])
 @pytest.mark.parametrize("modulus", [1, 2, 3])
-def test_formula_and_machine_agree_on_all_short_strings_malformed_ones_too(modulus: int, leading_plus: bool) -> None:
-    check_against_transducer(make_task("modular-arithmetic", modulus=modulus, leading_plus=leading_plus), longest=5)
+@pytest.mark.parametrize("name", ["modular-arithmetic", "modular-arithmetic-equals"])
+def test_formula_and_machine_agree_on_all_short_strings_malformed_ones_too(
+    name: str, modulus: int, leading_plus: bool
+) -> None:
+    check_against_transducer(make_task(name, modulus=modulus, leading_plus=leading_plus), longest=5)
+
+
+@pytest.mark.parametrize("leading_plus", [False, True])
+def test_an_equals_sign_has_the_value_of_what_is_before_it(leading_plus: bool) -> None:
+    plain, ended = (make_task(f"modular-arithmetic{end}", leading_plus=leading_plus) for end in ("", "-equals"))
+    length = 21 + leading_plus
+    inputs, targets = ended.sample(50, length + 1, seeded(0))
+    expected = plain.sample(50, length, seeded(0))
+    assert torch.equal(inputs[:, :-1], expected.inputs)
+    assert torch.equal(targets[:, :-1], expected.targets)
+    for string, answer in zip(inputs, targets[:, -1].tolist(), strict=True):
+        assert ended.decode(string)[-1] == "="
+        assert answer == eval(ended.decode(string)[:-1]) % 5
+    assert ended.baseline(length + 1) == plain.baseline(length)
+    assert ended.transducer.minimize().num_states == plain.transducer.minimize().num_states + 5
 
 
 def test_a_leading_plus_changes_no_answer() -> None:
