@@ -177,6 +177,7 @@ PAGES_WITHOUT_TRAINING = (
     "devices",
     "tracking",
     "export",
+    "random-languages",
 )
 """Their nets take a second or less to train, so that what they print is compared in every run of the tests."""
 
@@ -184,6 +185,12 @@ PAGES_WITHOUT_TRAINING = (
 @pytest.mark.parametrize("page", [*PAGES_WITHOUT_TRAINING, "memorization"])
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     output_of_page(DOCS / f"{page}.md", tmp_path, fewer_strings=page == "certificates")
+
+
+def test_the_python_of_every_page_runs_in_some_test() -> None:
+    with_tests_of_their_own = {"memorization", "index", "your-own-net", "language", "learn", "tutorial"}
+    pages = {path.stem for path in DOCS.glob("*.md") if blocks("python", path.read_text(encoding="utf-8"))}
+    assert pages == {*PAGES_WITHOUT_TRAINING, *with_tests_of_their_own}
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.experiments.languages import LANGUAGES, Language
 from lengthwise.experiments.leaderboard_published import EQUALS, LEADING_PLUS, NOTES, PUBLISHED
+from lengthwise.experiments.random_languages import NUM_STATES, NUM_SYMBOLS, about_monoids
 from lengthwise.models.base import MODELS
 from lengthwise.registry import is_of_package
 from lengthwise.runs.spec import RunSpec, Settings
@@ -64,7 +65,7 @@ ENTRANTS = (
 )
 
 NUM_RANDOM = 10
-"""Random languages of six states and two symbols."""
+"""Random languages, of the size of those in `linear-rnn/random-languages`."""
 
 ROWS = (
     *LANGUAGES,
@@ -73,7 +74,9 @@ ROWS = (
     Language("Arithmetic, left to right", "left-to-right-arithmetic", {}),
     *(Language(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
     *(
-        Language(f"random {seed}", "random-language", {"num_states": 6, "num_symbols": 2, "seed": seed})
+        Language(
+            f"random {seed}", "random-language", {"num_states": NUM_STATES, "num_symbols": NUM_SYMBOLS, "seed": seed}
+        )
         for seed in range(NUM_RANDOM)
     ),
 )
@@ -128,6 +131,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             *NOTES,
             *([f"Not of this package: {', '.join(others)}, last in all tables."] if others else []),
             "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",
+            f"Random languages have {NUM_STATES} states and {NUM_SYMBOLS} symbols. {about_monoids(NUM_RANDOM)}",
         ),
         cells=[
             entrant_cell(entrant, language, part, scale)

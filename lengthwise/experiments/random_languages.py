@@ -1,11 +1,38 @@
 """How a model does on regular languages on average: languages drawn at random, not chosen."""
 
+from lengthwise.automata.monoid import transition_monoid
+from lengthwise.automata.random_languages import random_language
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.runs.spec import Settings
 
 NUM_STATES, NUM_SYMBOLS, BLOCK = 6, 2, 64
 """The size of the languages, and the states of the net: 128 as in preset `machine` take several times as long."""
+
+MAX_ELEMENTS = 3_000
+"""Of transition monoids, beyond which they are not counted."""
+
+
+def about_monoids(count: int) -> str:
+    """How many elements the transition monoids of the first languages have: what a net that composes has to learn.
+
+    Example:
+        >>> about_monoids(10)
+        'Their transition monoids have 15 to 2,350 elements, half of them at most 62.'
+    """
+    sizes = sorted(map(_monoid_size, range(count)))
+    largest = f"{sizes[-1]:,}" if sizes[-1] <= MAX_ELEMENTS else f"more than {MAX_ELEMENTS:,}"
+    return (
+        f"Their transition monoids have {sizes[0]:,} to {largest} elements, half of them at most "
+        f"{sizes[(count - 1) // 2]:,}."
+    )
+
+
+def _monoid_size(seed: int) -> int:
+    try:
+        return transition_monoid(random_language(NUM_STATES, NUM_SYMBOLS, seed).semiautomaton, MAX_ELEMENTS).size
+    except ValueError:  # there are more
+        return MAX_ELEMENTS + 1
 
 
 @EXPERIMENTS.register("linear-rnn/random-languages")
@@ -36,7 +63,7 @@ def random_languages(scale: Scale = "small") -> Experiment:
         notes=(
             f"The languages: task `random-language` with {NUM_STATES} states, {NUM_SYMBOLS} symbols and the seeds 0 to "
             f"{count - 1}; minimal automata, uniform but for those that are trivial or forget (see the page on random "
-            "languages). One net a language, from seed 0.",
+            f"languages). {about_monoids(count)} One net a language, from seed 0.",
             "Intervals: of the mean Student's, which is approximate for scores that cannot exceed 1; of the share "
             "proved Wilson's. They hold for this family, of which each language is a fair draw, and for one seed of "
             "training.",
