@@ -51,6 +51,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         ("language", "drawing a batch takes at most"),
         pytest.param("other_recurrences", "x GRU", marks=pytest.mark.slow),
         ("gpu", "RegularGPT 64/6"),
+        ("column_norm", "step of three layers"),
     ],
 )
 def test_benchmarks_run(script: str, expected: str, tmp_path: Path) -> None:

@@ -1,0 +1,114 @@
+"""What the rescaled blocks of Fan et al. cost on one core: by their definition, and as they are computed.
+
+    python benchmarks/column_norm.py            prints the table
+    python benchmarks/column_norm.py --save     also writes the dated numbers
+    python benchmarks/column_norm.py --quick    takes seconds: a test that it runs, without meaningful numbers
+
+CPU milliseconds, one thread, everything in one process: of the blocks of one layer of Modular Arithmetic (128 strings
+of 39 symbols, 8 blocks of 8 x 8, p = 1.2) forward and backward, and of a training step of its three layers with
+either. Before anything is timed, values and gradients are compared.
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+from unittest.mock import patch
+
+import torch
+from speed_page import ROOT, environment, parse_options, write_files
+from torch import Tensor
+
+from lengthwise.layers.block_linear import NORMALIZED
+from lengthwise.ops.column_norm import rescaled_blocks, rescaled_blocks_by_definition
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.runs.spec import RunSpec, make_spec
+from lengthwise.training.loop import TrainingState, training_steps
+
+FORMS: dict[str, Callable[[Tensor, float], Tensor]] = {
+    "definition": rescaled_blocks_by_definition,
+    "as computed": rescaled_blocks,
+}
+
+
+class Measurement(NamedTuple):
+    """Median CPU milliseconds of one form."""
+
+    what: str
+    form: str
+    milliseconds: float
+
+
+def blocks(batch: int) -> tuple[Tensor, Tensor]:
+    """Matrices, and the gradient that comes back to them."""
+    generator = torch.Generator().manual_seed(0)
+    matrices, gradient = torch.randn(2, batch, 39, 8, 8, 8, generator=generator)
+    return matrices.requires_grad_(), gradient
+
+
+def check_forms(batch: int) -> None:
+    """Raise unless both forms agree in values and gradients."""
+    matrices, gradient = blocks(batch)
+    results = [form(matrices, 1.2) for form in FORMS.values()]
+    torch.testing.assert_close(*results)
+    torch.testing.assert_close(
+        *(torch.autograd.grad(result, matrices, gradient)[0] for result in results), rtol=1e-4, atol=1e-4
+    )
+
+
+def median_ms(once: Callable[[], object], repeats: int) -> float:
+    once()
+    seconds = []
+    for _ in range(repeats):
+        started = time.process_time()
+        once()
+        seconds.append(time.process_time() - started)
+    return 1e3 * statistics.median(seconds)
+
+
+def measure(batch: int, repeats: int) -> list[Measurement]:
+    matrices, gradient = blocks(batch)
+    spec = make_spec(
+        "modular-arithmetic",
+        "block-linear-rnn",
+        {"model": {"num_layers": 3}, "train": {"min_length": 39, "max_length": 39, "batch_size": batch}},
+        preset="fan2024",
+    )
+    measurements = []
+    for name, form in FORMS.items():
+        of_blocks = median_ms(lambda f=form: torch.autograd.grad(f(matrices, 1.2), matrices, gradient), repeats)  # type: ignore[misc]
+        with patch.dict(NORMALIZED, {"rescaled": form}):
+            of_steps = median_ms(steps_of(spec), repeats)
+        measurements += [Measurement("blocks", name, of_blocks), Measurement("step of three layers", name, of_steps)]
+    return measurements
+
+
+def steps_of(spec: RunSpec) -> Callable[[], object]:
+    """Each call takes a training step."""
+    steps = training_steps(TrainingState(spec.make_model(), spec.recipe, spec.task), spec.task, spec.recipe, seed=0)
+    return lambda: next(steps)
+
+
+def main() -> None:
+    options = parse_options(__doc__ or "")
+    torch.set_num_threads(1)
+    batch, repeats = (2, 3) if options.quick else (128, 15)
+    check_forms(batch)
+    measurements = measure(batch, repeats)
+    by_form = {(m.what, m.form): m.milliseconds for m in measurements}
+    rows = [
+        (what, *(f"{by_form[what, form]:.1f}" for form in FORMS), f"{by_form[what, 'definition'] / ours:.2f}")
+        for (what, form), ours in by_form.items()
+        if form == "as computed"
+    ]
+    print(markdown_table(("CPU ms", *FORMS, "ratio"), rows))
+    if options.save:
+        where = environment()
+        record = {"environment": where, "cpu_milliseconds": [m._asdict() for m in measurements]}
+        path = ROOT / "benchmarks" / "results" / f"column_norm-{where['date']}.json"
+        print(*write_files({path: json.dumps(record, indent=1) + "\n"}))
+
+
+if __name__ == "__main__":
+    main()
