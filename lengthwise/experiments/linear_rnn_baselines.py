@@ -47,8 +47,9 @@ def baselines_search(scale: Scale = "small") -> Experiment:
             + "; ".join(f"{rate:g} ({warmup} steps, {layers})" for rate, warmup, layers in GRID)
             + ". Otherwise preset `fan2024`, without weight decay.",
             "The final loss is that of the final weights on 128 new strings of 40 symbols.",
-            "No net of one constant or diagonal recurrence counts modulo 5 at every length; at 40 symbols it may. One "
-            "that does not fit by these recipes may fit by others, or with more steps.",
+            "No net of one recurrence that is constant, or diagonal and real, counts modulo 5 at every length (a "
+            "diagonal one of complex numbers that depend on the input does); at 40 symbols it may. One that does not "
+            "fit by these recipes may fit by others, or with more steps.",
             "Liquid-S4 has 8 numbers in a state of each channel instead of 64.",
         ),
         cells=cells,

@@ -55,7 +55,8 @@ def language(scale: Scale = "small") -> Experiment:
             f"The text: {about_text(task)}",
             f"Byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 windows, one seed, final weights, the "
             "same recipe for all. Width 192, the LSTM's 384; parameters differ (below). The diagonal recurrence and "
-            "the LSTM have a residual around their layer, the block-diagonal ones have none.",
+            "the LSTM have a residual around their layer, the block-diagonal ones have none; theirs is the published "
+            "code's layer with the column norm of eq. (6).",
             "The paper has no numbers for this; it believes that its model is at least as good as earlier linear RNNs, "
             "of which one kind stands here.",
         ),

@@ -102,7 +102,8 @@ def chunks(scale: Scale = "small") -> Experiment:
             "sizes were within a hundredth of one another on each of the four tasks, and a choice would be noise.",
             "Where chunks differ, the levels share one layer as everywhere; a shorter window takes the first of its "
             "biases. No machine can be read off such a net, so that it has no certificate.",
-            "The paper's column is max / mean over its three seeds, under its own protocol.",
+            "The paper's column is its max / mean, under its own protocol: of three seeds, and it seems of three "
+            "rates (see `regular-gpt/table-1`).",
         ),
         cells=cells,
         plan=plan,

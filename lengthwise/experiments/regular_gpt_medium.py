@@ -56,7 +56,7 @@ def medium(scale: Scale = "small") -> Experiment:
             "The first third of the 100,000 steps was taken over from runs of the same seed that were to take fewer "
             "and more: when they end is all in which they differ.",
             "Cost: a step at D=256 takes 36 ms (even pairs, parity), 50 ms (cycle navigation, modular arithmetic) on "
-            "one core. A net that is not solved takes 18 to 28 CPU minutes in 30,000 steps, and modular arithmetic 1.4 "
+            "one core. A net that is not solved takes 18 to 28 CPU minutes in 30,000 steps, and modular arithmetic 1.5 "
             "CPU hours in 100,000; the page takes 3 to 5 CPU hours.",
         ),
         cells=cells,

@@ -43,7 +43,7 @@ def variants(scale: Scale = "small") -> Experiment:
         notes=(
             "Scale `small`: D=64, 5,000 steps, one seed at each of three rates: 1e-4, 3e-4 and 5e-4.",
             "The paper's entries stand next to both layers that may be its own: GPT-2's, and its code's.",
-            "Ours was made for preset `fast`, with pads, noise and Muon; here it has neither, and Adam.",
+            "Ours was made for preset `fast`, with pads, noise and Muon; here it has none of these, but Adam.",
             "K=2 costs more than twice as much: a state then depends on more than its window, so that equal windows "
             "cannot share one merge, and the lower of two layers needs the states of all positions.",
         ),

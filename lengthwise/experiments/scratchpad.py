@@ -103,7 +103,7 @@ _HEADLINE = (
     "The remedy is reproduced: with a scratchpad and a recency bias together, ALiBi's or a window, all three nets of "
     "both tasks are right on every string, by their own answers up to 100 symbols, and 500 with the window, after "
     "training on 40. The bias alone stays at chance (means of 50.44 % at most on parity), and after 300 steps the "
-    "scratchpad alone does, too, beyond 40; so few steps do not decide that it cannot."
+    "scratchpad alone does, too, beyond 40 symbols by its own answers; so few steps do not decide that it cannot."
 )
 """What scale `small` gave; a test compares it with the page."""
 

@@ -31,11 +31,13 @@ def test_the_headline_has_the_scores_of_the_runs() -> None:
         return sum(map(is_right, runs["Sum(5)", column]))
 
     assert (num_right("the code's, 8,000 steps"), num_right("the code's, 2,000 steps")) == (2, 1)
-    assert f"(best test: {best_test(*LONG)}; the paper: 1.00)" in stated
+    last = [run.fresh_tests[-1] for run in runs[LONG]]
+    assert f"(best test: {best_test(*LONG)}; the paper: 1.00; with these weights one net errs on 1 of 128" in stated
+    assert sorted(last) == [127 / 128, 1.0]
     lowest = min(point.accuracy for run in runs[LONG] for point in run.structured.points)
     assert f"structured strings refute it ({int(1e4 * lowest + 1e-9) / 100:.2f} % at the lowest)" in stated
     assert f"in one of two after 2,000 ({best_test(*SHORT)})" in stated
-    assert f"8,000 steps do not help ({best_test('Sum(5)', '0.001, 8,000 steps')})" in stated
+    assert f"8,000 steps do not help at 500 symbols ({best_test('Sum(5)', '0.001, 8,000 steps')})" in stated
     assert f"falls from there ({best_test('Sum(5)', '0.001 falling, 2,000 steps')})" in stated
     of_pairs = [
         best_test("EvenPair(5)", column)

@@ -44,8 +44,12 @@ def test_states_and_gradients_inside_a_net() -> None:
     stated = headline("regular-gpt/inside")
     assert levels[0] == levels[1]
     assert f"at {levels[0]} levels, and 99 % of the gradient lie in {symbols[0]} and {symbols[1]} of 500" in stated
-    assert f"at {levels[2]} levels on parity, which that net has not solved ({symbols[2]} symbols)" in stated
-    assert f"at {levels[3]} on cycle navigation ({symbols[3]})" in stated
+    assert f"at {levels[2]} levels on parity ({symbols[2]} symbols) and at {levels[3]} on cycle navigation" in stated
+    assert f"navigation ({symbols[3]}). None of these four nets is without an error beyond 40 symbols" in stated
+    solved = [
+        row["solved"] for row in table("regular-gpt/inside", "solved") if row["column"] in ("the code's", "GPT-2's")
+    ]
+    assert solved == ["0 of 1"] * 4
     assert of_net["Parity", "GPT-2's"]["right at 500"] != "100 %"
 
 
@@ -78,7 +82,7 @@ def test_larger_chunks() -> None:
     erring = of_cell.pop(("Cycle Navigation", "C=4"))
     assert {row["solved"] for row in of_cell.values()} == {"5 of 5"}
     assert erring["solved"] == "4 of 5"
-    assert f"({erring['lowest']} at the lowest)" in stated
+    assert f"({erring['lowest']} at the lowest up to 500)" in stated
 
 
 @pytest.mark.parametrize(("name", "count"), [("linear-rnn/ours", 15), ("linear-rnn/random-languages", 50)])

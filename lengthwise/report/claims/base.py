@@ -13,12 +13,12 @@ RULES: Mapping[Verdict, str] = MappingProxyType(
     {
         "reproduced": (
             "a score: our mean is at least the paper's, to the digits that it prints, whatever our size (where the "
-            "paper says that a net fails: it is at most the paper's highest, by nets of the paper's size or by nets "
-            "that answer 99 % at the training length); a difference: it has the paper's sign and is decided after "
-            "Holm's correction, or, between two columns of one row, no run of one, of four or more each, is as good as "
-            "any of the other, or, over all rows of a table, the 95 % interval of the mean difference holds no 0, and "
-            "what is behind was not trained for fewer steps; a theorem, definition or construction: built as stated, "
-            "and tested against its statement"
+            "paper says that a net fails: it is at most the paper's highest, measured as that is, by nets of the "
+            "paper's size or by nets that answer 99 % at the training length); a difference: it has the paper's sign "
+            "and is decided after Holm's correction, or, between two columns of one row, no run of one, of four or "
+            "more each, is as good as any of the other, or, over all rows of a table, the 95 % interval of the mean "
+            "difference holds no 0, and what is behind was not trained for fewer steps; a theorem, definition or "
+            "construction: built as stated, and tested against its statement"
         ),
         "contradicted": (
             "the paper's own size and protocol, or a statement about all sizes, and the opposite comes out, with a "

@@ -101,11 +101,11 @@ _CLAIMS = (
         _SMALL,
         "In general d = 2 is the best to hope for.",
         Stated(
-            "contradicted",
+            "reproduced",
             "memorization.md",
             _DIMENSION,
             numbers=(TableNumber("memorization.md", "d_min: how many words", ("12",)),),
-            why="of period 12, d and how many words need it",
+            why="of period 12, d and how many words need it: a bound, from period 3 on, that few words reach",
         ),
     ),
 )
