@@ -58,9 +58,10 @@ class Study(NamedTuple):
 
 
 _HEADLINE = (
-    "Nets that have learned parity change far more than untrained ones: at a distance of 0.5 their contextual moduli "
-    "are 7.205 (plain loop) and 15.145 (timestep), 0.028 and 0.000 before training, where timestep's gates are closed. "
-    "Timestep encoding does not make them smaller. One net of each kind."
+    "Nets trained on parity, which answer 100 and 98.00 % of strings of the training length, change far more than "
+    "untrained ones: at a distance of 0.5 their contextual moduli are 7.205 (plain loop) and 15.145 (timestep), 0.028 "
+    "and 0.000 before training, where timestep's gates are closed. Timestep encoding does not make them smaller. One "
+    "net of each kind."
 )
 """What scale `small` gave; a test compares it with the page."""
 
