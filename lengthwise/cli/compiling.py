@@ -10,7 +10,9 @@ from lengthwise.cli.streams import Output
 
 
 def compile_machine(
-    pattern: Annotated[str | None, Parameter(help="Regular expression; or give --task.")] = None,
+    pattern: Annotated[
+        str | None, Parameter(help="Regular expression, or the file of a machine; or give --task.")
+    ] = None,
     /,
     *,
     to: Annotated[str, Parameter(help="Construction; see `lengthwise list constructions`.")],
@@ -24,15 +26,19 @@ def compile_machine(
     ] = None,
     out: Annotated[Path, Parameter(help="Folder for the model.")] = Path("compiled"),
 ) -> int:
-    """Write down weights that are right at every length, for a regular expression or for a task's machine."""
+    """Write down weights that are right at every length, for a regular expression, a machine's file or a task."""
+    from lengthwise.certification.certificate import certificate_file
     from lengthwise.constructions import construct
     from lengthwise.runs.compiled import DESCRIPTION, requested_machine, save_compiled
 
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
     console = Output()
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out: expected a folder, got the file {out}; name another")
     if (out / DESCRIPTION).exists():
-        console.print_line(f"{out}: replaces the net that was there before")
+        its = " and its certificate" if certificate_file(out).exists() else ""
+        console.print_line(f"{out}: replaces the net that was there before{its}")
     save_compiled(compiled, out)
     for line in (*compiled.about, f"wrote {out}"):
         console.print_line(line)

@@ -1,4 +1,4 @@
-"""Commands about finite machines: diff, convert."""
+"""Commands about finite machines: describe, diff, convert."""
 
 import sys
 from pathlib import Path
@@ -13,6 +13,16 @@ Source = Annotated[
         help="A machine's file, a certificate, a folder with one, or a regular expression (regex:... if it is a path).",
     ),
 ]
+
+
+def describe(machine: Source, /) -> int:
+    """Say what a machine is: states, symbols, answers, its transition monoid, and whether its language is star-free."""
+    from lengthwise.automata.description import described_machine
+    from lengthwise.runs.machines import given_machines
+
+    (given,) = given_machines([machine])
+    sys.stdout.writelines(f"{line}\n" for line in described_machine(given.labeled))
+    return 0
 
 
 def diff(first: Source, second: Source, /) -> int:
@@ -56,6 +66,7 @@ def convert(
     format_of(file)
     (given,) = given_machines([machine])
     check_writable(file)
+    wrote = "replaced" if file.exists() else "wrote"
     write_machine(given.labeled, file)
     labeled = given.labeled
     lines = [
@@ -64,8 +75,8 @@ def convert(
     ]
     if labeled.num_unanswered:
         lines.append(f"no answer: in {labeled.num_unanswered} states, which reject where a format has no other way")
-    sys.stdout.writelines(f"{line}\n" for line in [*lines, f"wrote: {file}"])
+    sys.stdout.writelines(f"{line}\n" for line in [*lines, f"{wrote}: {file}"])
     return 0
 
 
-COMMANDS = {"diff": diff, "convert": convert}
+COMMANDS = {"describe": describe, "diff": diff, "convert": convert}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from lengthwise.automata.description import described_monoid
 from lengthwise.automata.group_action import smallest_transitive_action
 from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
 from lengthwise.automata.representation import (
@@ -90,7 +91,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
     model = _assemble_weights(chosen.build(), target, chunk_size)
     about = (
         f"states: {target.machine.num_states} (of the smallest machine)",
-        f"transition monoid: {_described(monoid)}",
+        f"transition monoid: {described_monoid(monoid, MAX_ELEMENTS)}",
         f"representation: {chosen.what}, the fewest weights ({sizes})",
         f"model: D={model.config.d_model}, {model.config.hidden:,} hidden units, {chosen.num_weights:,} weights",
     )
@@ -149,13 +150,6 @@ def _monoid(target: Target) -> TransitionMonoid | None:
         return transition_monoid(target.machine.semiautomaton, MAX_ELEMENTS)
     except ValueError:
         return None
-
-
-def _described(monoid: TransitionMonoid | None) -> str:
-    if monoid is None:
-        return f"more than {MAX_ELEMENTS:,} elements"
-    traits = {"a group": monoid.is_group, "aperiodic": monoid.is_aperiodic, "commutative": monoid.is_commutative}
-    return ", ".join([f"{monoid.size} elements", *(trait for trait, holds in traits.items() if holds)])
 
 
 def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int, num_classes: int) -> int:

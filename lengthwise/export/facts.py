@@ -7,7 +7,7 @@ from typing import NamedTuple
 from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.files import digest_of
-from lengthwise.runs.certified import other_part
+from lengthwise.runs.certified import check_about
 from lengthwise.runs.machines import is_certificate
 from lengthwise.runs.stored import StoredModel
 from lengthwise.tasks.base import SymbolTask
@@ -38,15 +38,6 @@ def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
         return None
     certificate = Certificate.read(path)
     return CertificateFacts(certificate.level, digest_of(certificate.to_text())), certificate
-
-
-def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
-    """Raise a ValueError where the certificate next to a model is about another one, or, unless `of_any_task`, task."""
-    what = other_part(certificate, stored)
-    if what is None or (of_any_task and what not in ("weights", "model")):
-        return
-    another = "other weights" if what == "weights" else f"another {what}"
-    raise ValueError(f"{source}: its certificate is about {another}; certify {source} again")
 
 
 def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:

@@ -12,10 +12,9 @@ from lengthwise.automata.formats.base import FORMATS, Format
 from lengthwise.automata.formats.notes import notes_on
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.export.base import EXPORTS, Export, Options
-from lengthwise.export.facts import certificate_of, check_about
+from lengthwise.export.facts import certificate_of
 from lengthwise.files import write_by_rename
 from lengthwise.runs.machines import given_machines
-from lengthwise.runs.stored import load_stored
 
 NAMES = ("c", "js", "dot", "json", "regex", "mermaid")
 
@@ -38,9 +37,6 @@ class MachineText(Export):
         if cls.takes:
             machine = of_answer(machine, options.answer)
         certified = certificate_of(source)
-        if certified is not None and _has_weights(Path(source)):
-            # What is written is the certificate's own machine, whatever the task in the folder.
-            check_about(source, certified[1], load_stored(Path(source)), of_any_task=True)
         certificate = "none" if certified is None else str(certified[0])
         about = (f"written by lengthwise {__version__}", f"certificate: {certificate}")
         content = cls.kind.write_annotated(machine, notes_on(machine, out.stem, about))
@@ -53,11 +49,6 @@ class MachineText(Export):
             ("certificate", certificate),
             ("wrote", str(out)),
         ]
-
-
-def _has_weights(path: Path) -> bool:
-    """Whether a net lies at a path, and not a certificate or a machine alone."""
-    return any(path.glob("*.safetensors")) if path.is_dir() else path.suffix.lower() == ".toml"
 
 
 def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:

@@ -96,6 +96,15 @@ def other_part(certificate: Certificate, stored: StoredModel) -> str | None:
     return next((what for what, (expected, actual) in pairs.items() if expected != actual), None)
 
 
+def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
+    """Raise a ValueError where the certificate next to a model is about another one, or, unless `of_any_task`, task."""
+    what = other_part(certificate, stored)
+    if what is None or (of_any_task and what not in ("weights", "model")):
+        return
+    another = "other weights" if what == "weights" else f"another {what}"
+    raise ValueError(f"{source}: its certificate is about {another}; certify {source} again")
+
+
 def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:
     """Write the proof of the model in a folder, and what the checker says of it (`write_proof`)."""
     stored = load_stored(folder)

@@ -8,13 +8,15 @@ from typing import Any
 from safetensors.torch import load, save
 
 from lengthwise.automata import Transducer
-from lengthwise.certification.certificate import Part, PositiveCount, TransducerFields
+from lengthwise.certification.certificate import Part, PositiveCount, TransducerFields, certificate_file
 from lengthwise.constructions.base import Construction, Machine, Target
 from lengthwise.files import read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS, build_model, load_weights
+from lengthwise.runs.machines import machine_or_expression
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import RegularTask, make_task
+from lengthwise.tasks.regular.machine import machine_fields
 from lengthwise.validation import dump_named, split_named, validated
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
@@ -24,12 +26,16 @@ _WAY_OUT = "`lengthwise compile` makes it again"
 def requested_machine(
     pattern: str | None, alphabet: Sequence[str] | None, task: str | None, assignments: Sequence[str] = ()
 ) -> Machine:
-    """The task of a regular expression, or the task of that name with settings given as ``task.key=value``.
+    """The task of a regular expression or of a machine's file, or that of a name with settings as ``task.key=value``.
+
+    Which texts are expressions: see `lengthwise.runs.machines.given_machines`.
 
     Raises:
         ValueError: both or neither are given, or one gets what belongs to the other; the expression has an
-            error or matches nothing; there is no such task or setting.
+            error or matches nothing; the file holds no machine; there is no such task or setting.
     """
+    if not pattern and pattern is not None:
+        raise ValueError("pattern: expected a regular expression or a machine's file, got an empty text; give one")
     if (pattern is None) == (task is None):
         raise ValueError(
             f"pattern: expected a regular expression or a task, got {'neither' if task is None else 'both'}; give one"
@@ -47,7 +53,15 @@ def requested_machine(
         raise ValueError(
             f"assignments: expected none next to an expression, got {assignments[0]}; only a task has settings"
         )
-    return make_task("regex", pattern=pattern, **({} if alphabet is None else {"alphabet": alphabet}))
+    assert pattern is not None
+    source = machine_or_expression(pattern)
+    if isinstance(source, str):
+        return make_task("regex", pattern=source, **({} if alphabet is None else {"alphabet": alphabet}))
+    if alphabet is not None:
+        raise ValueError(f"alphabet: expected none next to {pattern}, which names its symbols, got {alphabet!r}")
+    if source.labeled.is_automaton:
+        return make_task("dfa", **source.labeled.dfa().to_json())
+    return make_task("machine", **machine_fields(source.labeled))
 
 
 def save_compiled(construction: Construction, folder: str | Path) -> None:
@@ -55,6 +69,7 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     model, (machine, classes, task) = construction.model, construction.target
+    certificate_file(path).unlink(missing_ok=True)  # it is about a net that was there before
     weights = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     write_by_rename(path / WEIGHTS, weights)
     description = {

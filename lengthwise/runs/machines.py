@@ -53,7 +53,7 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
         >>> second.labeled.symbols
         ('a', 'b')
     """
-    loaded = [_load(source) for source in sources]
+    loaded = [machine_or_expression(source) for source in sources]
     known = [*symbols, *(symbol for one in loaded if isinstance(one, Given) for symbol in one.labeled.symbols)]
     patterns = [one for one in loaded if isinstance(one, str)]
     if patterns and (words := [symbol for symbol in known if len(symbol) != 1]):
@@ -66,8 +66,16 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     return [Given(labeled_dfa(dfa_from_regex(one, alphabet)), True) if isinstance(one, str) else one for one in loaded]
 
 
-def _load(source: str) -> Given | str:
-    """The machine at a path, or the pattern of a regular expression whose symbols are yet to be known."""
+def machine_or_expression(source: str) -> Given | str:
+    """The machine at a path, or the pattern of a regular expression whose symbols are yet to be known.
+
+    Which of the two a text is: see `given_machines`, and for errors, too.
+    """
+    if not source:
+        raise ValueError(
+            f"machine: expected a file, a folder or a regular expression, got an empty text; write {EXPRESSION} for "
+            "the language of the empty string alone"
+        )
     path = Path(source)
     if not os.path.exists(source):
         if source.startswith(EXPRESSION):
@@ -86,7 +94,7 @@ def _load(source: str) -> Given | str:
     if path.is_dir():
         return _of_folder(path)
     if path.suffix.lower() == ".toml":
-        return _of_certificate(certificate_file(path))
+        return _of_certified_net(path)
     if path.suffix.lower() == ".json" and is_certificate(path):
         return _of_certificate(path)
     if path.suffix.lower() == ".regex" and (pattern := _pattern_alone(path)) is not None:
@@ -98,7 +106,7 @@ def _of_folder(folder: Path) -> Given:
     if (folder / LEARNED).exists():
         return Given(read_machine(folder / LEARNED), False)
     if certificate_file(folder).exists():
-        return _of_certificate(certificate_file(folder))
+        return _of_certified_net(folder)
     from lengthwise.runs.compiled import DESCRIPTION, load_compiled  # with torch, which machines in files do without
 
     if (folder / DESCRIPTION).exists():
@@ -108,6 +116,18 @@ def _of_folder(folder: Path) -> Given:
         f"{folder}: expected {LEARNED} or {CERTIFICATE} in it, got neither; `lengthwise certify {folder}` writes a "
         "certificate, `lengthwise learn` a machine"
     )
+
+
+def _of_certified_net(path: Path) -> Given:
+    """The machine of the certificate in a folder or next to a TOML file, which is about the net that lies there."""
+    given = _of_certificate(certificate_file(path))
+    if path.is_file() or any(path.glob("*.safetensors")):
+        from lengthwise.runs.certified import check_about  # with torch, as above
+        from lengthwise.runs.stored import load_stored
+
+        # The machine is the certificate's own, whatever the task in the folder.
+        check_about(str(path), Certificate.read(certificate_file(path)), load_stored(path), of_any_task=True)
+    return given
 
 
 def _of_certificate(path: Path) -> Given:

@@ -1,4 +1,4 @@
-"""`lengthwise diff`, `convert` and `certify --machine`: what they print, and their exit codes."""
+"""`lengthwise describe`, `diff`, `convert` and `certify --machine`: what they print, and their exit codes."""
 
 from pathlib import Path
 
@@ -25,6 +25,60 @@ def test_diff_says_equal_or_gives_the_shortest_string(capsys) -> None:
     assert printed(capsys, "diff", "(a|b)*abb", "(a|b)*bb") == (1, expected, "")
     expected = "different\nstring: the empty one\n-*: accept\n-+: reject\n"
     assert printed(capsys, "diff", "-*", "-+") == (1, expected, "")
+
+
+def test_describe_says_what_a_language_is_and_what_a_machine_with_other_answers(capsys) -> None:
+    code, out, _ = printed(capsys, "describe", "(a|b)*a(a|b){7}")
+    assert (code, out.splitlines()[0]) == (0, "states: 256, the fewest")
+    assert "transition monoid: 511 elements, aperiodic\nstar-free: yes, as the monoid is aperiodic\n" in out
+    Path("even.dot").write_text(
+        "digraph { __start0 -> e; e [shape=doublecircle]; o; x [shape=doublecircle];"
+        " e -> o [label=a]; o -> x [label=a]; x -> o [label=a] }"
+    )
+    _, out, _ = printed(capsys, "describe", "even.dot")
+    assert out.splitlines()[0] == "states: 3, 2 in the smallest machine"
+    assert "transition monoid: 2 elements, a group, commutative\nstar-free: no, as the monoid is not aperiodic\n" in out
+    assert out.endswith("accepted of length 10: 1 of 1\n")
+    Path("words.txt").write_text("0 1 push yes\n1 0 push no\n0 0 pop yes\n1 1 pop <eps>\n0\n1\n")
+    _, out, _ = printed(capsys, "describe", "words.txt")
+    assert "symbols: push pop\nanswers: no, yes\nno answer: in 2 states\n" in out
+    assert "shortest strings: no push push, yes push\n" in out
+    assert "star-free" not in out
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_a_certificate_speaks_for_no_other_net_than_its_own(capsys) -> None:
+    assert exit_code("compile", "(a|b)*abb", "--to", "rnn", "--out", "net") == 0
+    assert exit_code("certify", "net") == 0
+    old = Path("net/certificate.json").read_bytes()
+    _, out, _ = printed(capsys, "compile", "ab", "--to", "rnn", "--out", "net")
+    assert "net: replaces the net that was there before and its certificate" in out
+    assert printed(capsys, "diff", "net", "ab")[0] == 0
+    Path("net/certificate.json").write_bytes(old)
+    for arguments in (("diff", "net", "(a|b)*abb"), ("convert", "net", "net.regex"), ("describe", "net")):
+        code, out, err = printed(capsys, *arguments)
+        assert (code, out) == (2, "")
+        assert "net: its certificate is about other weights; certify net again" in err
+    assert printed(capsys, "diff", "net/certificate.json", "(a|b)*abb")[0] == 0, "the certificate itself is asked for"
+
+
+def test_compile_takes_the_file_of_a_machine(capsys) -> None:
+    assert printed(capsys, "convert", "(a|b)*abb", "ends.dot")[1].endswith("wrote: ends.dot\n")
+    assert exit_code("compile", "ends.dot", "--to", "rnn", "--out", "net") == 0
+    assert printed(capsys, "diff", "net", "ends.dot")[0] == 0
+    assert printed(capsys, "convert", "a*b", "ends.dot")[1].endswith("replaced: ends.dot\n")
+    for arguments, sentence in (
+        (("nofile.dot",), "nofile.dot: expected a file, a folder or a regular expression, got no such path"),
+        (("",), "pattern: expected a regular expression or a machine's file, got an empty text"),
+        (
+            ("ends.dot", "--alphabet", "ab"),
+            "alphabet: expected none next to ends.dot, which names its symbols, got 'ab'",
+        ),
+        (("a", "--out", "ends.dot"), "--out: expected a folder, got the file ends.dot; name another"),
+    ):
+        code, _, err = printed(capsys, "compile", "--to", "rnn", *arguments)
+        assert (code, sentence in err) == (2, True), err
+    assert printed(capsys, "diff", "", "a")[2].startswith("lengthwise: machine: expected a file, a folder or a regular")
 
 
 def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:

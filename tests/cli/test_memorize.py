@@ -116,7 +116,9 @@ def test_a_matrix_fits_a_terminal(columns: int, tmp_path: Path, monkeypatch: pyt
     assert all(len(line) <= columns for line in matrices)
 
 
-@pytest.mark.parametrize("arguments", [["memorize", "abac"], ["diff", "(a|b)*", "[ab]*"], ["convert", "ab*", "m.dot"]])
+@pytest.mark.parametrize(
+    "arguments", [["memorize", "abac"], ["diff", "(a|b)*", "[ab]*"], ["convert", "ab*", "m.dot"], ["describe", "a*"]]
+)
 def test_what_has_no_weights_needs_no_torch(arguments: list[str], tmp_path: Path) -> None:
     code = (
         f"import sys\nfrom lengthwise.cli.app import main\ntry:\n    main({arguments})\n"
