@@ -172,8 +172,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
     def __getitem__(self, name: str) -> Member:
         members = self._discover()
         if name not in members:
-            known = ", ".join(sorted(members))
-            raise UnknownName(f"unknown {self.kind} {name!r}{nearest(name, members)} (known: {known})")
+            known = f" (known: {', '.join(sorted(members))})"
+            raise UnknownName(f"unknown {self.kind} {name!r}{nearest(name, members) or known}")
         return members[name]
 
     def __contains__(self, name: object) -> bool:

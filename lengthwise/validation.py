@@ -44,6 +44,8 @@ def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
     expected = problem["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if problem["type"] == "value_error":  # ours: they begin with the setting's own name
         return f"{full}.{expected}" if full else expected
+    if problem["type"] == "int_parsing_size":  # pydantic's sentence is about its own limits
+        expected = "a smaller whole number"
     if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
         expected = f"a section of settings such as {full}.key"
     expected = expected.partition(", got ")[0]  # pydantic's word for it; what came is said below

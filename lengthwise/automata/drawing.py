@@ -75,10 +75,7 @@ def why_not_drawn(machine: Transducer) -> str | None:
     """A sentence where a machine has too many states for a drawing, None where it has not."""
     if machine.num_states <= MAX_DRAWN:
         return None
-    return (
-        f"expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; minimize it first, or write it as DOT "
-        "for Graphviz"
-    )
+    return f"expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; write it as DOT for Graphviz"
 
 
 def transitions(machine: Transducer) -> Mapping[tuple[int, int], list[str]]:

@@ -302,8 +302,10 @@ class Certificate(Part):
         """Read a certificate's file; one that is missing, damaged or edited is a ValueError."""
         try:
             return cls.from_text(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise ValueError(f"{path}: there is no such file; `lengthwise certify RUN` writes certificates") from None
+        except (FileNotFoundError, IsADirectoryError):
+            raise ValueError(
+                f"{path}: expected a certificate, got no file; `lengthwise certify RUN` writes one"
+            ) from None
         except (UnicodeDecodeError, OSError) as error:
             raise ValueError(f"{path}: cannot be read ({error})") from None
         except ValueError as error:

@@ -50,8 +50,8 @@ def learn(
             0,
         )
 
-    if file.exists():
-        say(f"{file}: reading, then training small nets for up to {budget:.0f} CPU s", 0)
+    if file.is_file() and budget > 0:
+        say(f"{file}: reading, then training small nets for up to {budget:g} CPU s", 0)
 
     learned = learn_machine(
         file,

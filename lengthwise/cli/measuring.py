@@ -173,7 +173,7 @@ def predict(
         )
         sys.stdout.write(f"{text}\n")
         return 0
-    code = 0
+    code = number = 0
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:
             prediction = predict_text(stored.model, stored.task, text)
@@ -182,7 +182,7 @@ def predict(
             continue
         quoted = text if len(text) <= MAX_QUOTED else f"{text[:40]}... ({len(text)} symbols)"
         sys.stdout.write(f"{quoted}\t{prediction.answer}\t{prediction.probability:.4f}\t{prediction.verdict}\n")
-    return code
+    return code if number else say("texts: expected strings, one in a line, got a blank input; write some", 2)
 
 
 def _input_lines() -> Iterable[tuple[int, str]]:

@@ -30,6 +30,8 @@ def folder(kind: Any, tokens: Sequence[Any]) -> Path:
         raise ValueError(
             f"{tokens[0].keyword or 'argument'}: expected a folder, got an empty name; write . for this one"
         )
+    if Path(text).is_file():
+        raise ValueError(f"{tokens[0].keyword or 'argument'}: expected a folder, got the file {text}; name another")
     return Path(text)
 
 
@@ -42,7 +44,7 @@ Seed = Annotated[
 ]
 StringSeed = Annotated[int, Parameter(converter=whole_number, help="Seed of the strings.")]
 Longest = Annotated[int, Parameter(converter=whole_number, help="Measure up to this length.")]
-Workers = Annotated[int, Parameter(converter=whole_number, help="Runs run at a time, one core each.")]
+Workers = Annotated[int, Parameter(converter=count, help="Runs run at a time, one core each.")]
 Device = Annotated[
     str,
     Parameter(

@@ -258,11 +258,15 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> Settings:
 
 
 def read_settings(path: Path) -> Settings:
-    """Settings from a TOML file; a file that is missing or is no TOML is a ValueError that says where."""
+    """Settings from a TOML file; a file that is missing, blank or no TOML is a ValueError that says where."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"{path}: expected a TOML file, but there is none") from None
+        text = path.read_text(encoding="utf-8")
+        if not text.strip():
+            raise ValueError(f"{path}: expected a TOML file with settings, got a blank one")
+        return tomllib.loads(text)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        got = "a folder" if isinstance(error, IsADirectoryError) else "no such file"
+        raise ValueError(f"{path}: expected a TOML file with settings, got {got}; name one") from None
     except RecursionError:
         raise ValueError(f"{path}: cannot be read as TOML: it is nested too deeply") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

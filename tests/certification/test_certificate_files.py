@@ -152,8 +152,8 @@ def test_what_is_no_certificate_is_refused(text: str, sentence: str, tmp_path: P
 
 
 def test_missing_files_folders_and_other_encodings_are_named(tmp_path: Path, capsys) -> None:
-    assert "there is no such file" in verdict(tmp_path / "none.json", capsys)[1]
-    assert "cannot be read" in verdict(tmp_path, capsys)[1]
+    assert "expected a certificate, got no file" in verdict(tmp_path / "none.json", capsys)[1]
+    assert "expected a certificate, got no file" in verdict(tmp_path, capsys)[1]
     (tmp_path / "latin.json").write_bytes("{'é'}".encode("latin-1"))
     assert "cannot be read" in verdict(tmp_path / "latin.json", capsys)[1]
 

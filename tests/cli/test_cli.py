@@ -281,7 +281,18 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             "train.optimizer: expected a section of settings",
         ),
         (["train", "parity", "regular-gpt", "--longest", "5"], "--longest: expected at least 41"),
-        (["demo", "--scale", "smoke", "--workers", "0"], "--workers: expected at least 1, got 0"),
+        (["demo", "--scale", "smoke", "--workers", "0"], "--workers: expected a whole number of at least 1, got 0"),
+        (["train", "parity", "gru", "--workers", "0"], "--workers: expected a whole number of at least 1, got 0"),
+        (
+            ["train", "parity", "gru", "--set", "train.steps=1e99"],
+            "train.steps: expected a smaller whole number, got 1e",
+        ),
+        (["train", "parity", "gru", "--runs", __file__], f"--runs: expected a folder, got the file {__file__}; name"),
+        (["train", "parity", "gru", "--config", "."], ".: expected a TOML file with settings, got a folder; name one"),
+        (
+            ["export", "a*", "--to", "jff", "--out", "m.jff"],
+            "--to: 'jff' is written by `lengthwise convert a* FILE.jff`",
+        ),
     ],
 )
 def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_path, monkeypatch) -> None:

@@ -414,8 +414,10 @@ def test_bad_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.toml").write_bytes(content)
     with pytest.raises(ValueError, match=r"run.toml: cannot be read as TOML"):
         read_settings(tmp_path / "run.toml")
-    with pytest.raises(ValueError, match=r"none.toml: expected a TOML file, but there is none"):
-        read_settings(tmp_path / "none.toml")
+    (tmp_path / "blank.toml").write_text("\n")
+    for name, got in (("none.toml", "no such file"), ("blank.toml", "a blank one"), ("", "a folder")):
+        with pytest.raises(ValueError, match=rf"{name}: expected a TOML file with settings, got {got}"):
+            read_settings(tmp_path / name)
 
 
 def test_a_checkpoint_of_another_version_of_the_model_is_refused(tmp_path: Path) -> None:

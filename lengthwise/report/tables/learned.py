@@ -37,9 +37,11 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
         yield f"right, {PARTS[part]}", "; ".join(shares)
     if learned.num_contradictions:
         named = ", ".join(
-            f"{one.string!r} is {one.answer}, not {one.label}" for one in learned.contradictions[:MAX_NAMED]
+            f"{one.string!r} is labeled {one.label}, the machine says {one.answer}"
+            for one in learned.contradictions[:MAX_NAMED]
         )
-        yield "contradicted", f"{learned.num_contradictions:,} labels, for example {named}"
+        count = learned.num_contradictions
+        yield "contradicted", f"{count:,} label{'s' * (count > 1)}{', for example' * (count > MAX_NAMED)}: {named}"
     yield learned.certificate.level, claim(learned)
     yield from (("note", note) for note in learned.notes)
 
