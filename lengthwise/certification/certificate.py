@@ -303,9 +303,7 @@ class Certificate(Part):
         try:
             return cls.from_text(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, IsADirectoryError):
-            raise ValueError(
-                f"{path}: expected a certificate, got no file; `lengthwise certify RUN` writes one"
-            ) from None
+            raise ValueError(f"{path}: expected a certificate, got no file; `lengthwise certify` writes it") from None
         except (UnicodeDecodeError, OSError) as error:
             raise ValueError(f"{path}: cannot be read ({error})") from None
         except ValueError as error:
