@@ -6,6 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
+from lengthwise.automata.answers import accepting_index
 from lengthwise.automata.layout import LINE_HEIGHT, RADIUS, Layout, Point, Route, lay_out
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
@@ -24,10 +25,11 @@ TINTS = ("#f2f2f2", "#cfe3fa", "#fbdfc3", "#cdeadc", "#f3d3e4", "#e3daf6")
 def machine_svg(machine: Transducer, classes: Sequence[str]) -> str:
     """A machine as an SVG: circles are states with their answers and numbers, arrows are transitions.
 
-    An arrow without a state behind it points at the start. Symbols that lead from one state to the same other one stand
-    at one arrow; where they are too many, all of them are in its title, which appears under the pointer. States are
-    groups of class `state` with their number as `data-state`, transitions of class `transition` with `data-from` and
-    `data-to`, so that pages can light them; colors are attributes, which any style sheet replaces.
+    States that accept, where answers are to accept and to reject, have two circles. An arrow without a state behind it
+    points at the start. Symbols that lead from one state to the same other one stand at one arrow; where they are too
+    many, all of them are in its title, which appears under the pointer. States are groups of class `state` with their
+    number as `data-state`, transitions of class `transition` with `data-from` and `data-to`, so that pages can light
+    them; colors are attributes, which any style sheet replaces.
 
     Raises:
         ValueError: more than 40 states, or an answer that has no name in `classes`.
@@ -51,6 +53,7 @@ def machine_svg(machine: Transducer, classes: Sequence[str]) -> str:
     lines = {pair: label_lines(read) for pair, read in symbols.items()}
     layout = lay_out(machine.num_states, machine.start, lines)
     answers = ["" if output == IGNORE else classes[output] for output in outputs]
+    accepting = accepting_index(classes)
     left, top, right, bottom = layout.bounds
     size = f'width="{right - left + 2 * MARGIN:.0f}" height="{bottom - top + 2 * MARGIN:.0f}"'
     corner = f'x="{left - MARGIN:.0f}" y="{top - MARGIN:.0f}"'
@@ -65,7 +68,10 @@ def machine_svg(machine: Transducer, classes: Sequence[str]) -> str:
             _arrow_svg("start", _path_of_start(layout), layout.start[1] - layout.start[0], layout.start[-1]),
             *(_transition_svg(pair, route, ", ".join(symbols[pair])) for pair, route in routes),
             *(_label_svg(pair, route, lines[pair]) for pair, route in routes),
-            *(_state_svg(state, layout, answers[state], outputs[state]) for state in range(machine.num_states)),
+            *(
+                _state_svg(state, layout, answers[state], outputs[state], accepts=outputs[state] == accepting)
+                for state in range(machine.num_states)
+            ),
             "</svg>\n",
         ]
     )
@@ -143,15 +149,18 @@ def _label_svg(pair: tuple[int, int], route: Route, lines: Sequence[str]) -> str
     return f'<g class="label" {ends}>{patch}<text xml:space="preserve" fill="#222">{spans}</text></g>'
 
 
-def _state_svg(state: int, layout: Layout, answer: str, output: int) -> str:
+def _state_svg(state: int, layout: Layout, answer: str, output: int, *, accepts: bool) -> str:
     x, y = layout.centers[state].tolist()
     size = min(13.0, 1.7 * (2 * RADIUS - 8) / max(1, len(answer)))  # the width of a letter is about 0.6 of its height
     fill = "white" if output == IGNORE else TINTS[output % len(TINTS)]
     tint = "tint-none" if output == IGNORE else f"tint-{output % len(TINTS)}"
     title = f"<title>{escape(f'state {state}: {answer}' if answer else f'state {state}, without an answer')}</title>"
+    inner = (
+        f'<circle class="inner" cx="{x:g}" cy="{y:g}" r="{RADIUS - 3.5}" fill="none" stroke="#333"/>' if accepts else ""
+    )
     return (
         f'<g class="state" data-state="{state}">{title}<circle class="{tint}" cx="{x:g}" cy="{y:g}" r="{RADIUS}" '
-        f'fill="{fill}" stroke="#333" stroke-width="1.5"/><text class="answer" x="{x:g}" y="{y + 2:g}" '
+        f'fill="{fill}" stroke="#333" stroke-width="1.5"/>{inner}<text class="answer" x="{x:g}" y="{y + 2:g}" '
         f'font-size="{size:g}" fill="#222">{escape(answer)}</text><text class="number" x="{x:g}" y="{y + 15:g}" '
         f'font-size="9" fill="#666">{state}</text></g>'
     )

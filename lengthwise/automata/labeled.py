@@ -6,29 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lengthwise.automata.answers import REJECT_ACCEPT, accepting_index
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
-
-REJECT_ACCEPT = ("reject", "accept")
-"""The answers of an automaton."""
-
-REJECT_ACCEPT_PAIRS = frozenset(
-    {
-        REJECT_ACCEPT,
-        ("rejected", "accepted"),
-        ("out", "in"),
-        ("no", "yes"),
-        ("false", "true"),
-        ("0", "1"),
-        ("-", "+"),
-        ("invalid", "valid"),
-        ("negative", "positive"),
-    }
-)
-"""Names of two answers that say whether a string is accepted, in any case and order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,14 +105,6 @@ class LabeledMachine:
         outputs = np.array([IGNORE if output == IGNORE else order[output] for output in self.machine.outputs])
         machine = Semiautomaton(self.machine.semiautomaton.table[:, columns], tuple(symbols))
         return LabeledMachine(Transducer(machine, self.machine.start, outputs), tuple(classes))
-
-
-def accepting_index(classes: Sequence[str]) -> int | None:
-    """Which of the names says "accepted"; None where they are others than those of `REJECT_ACCEPT_PAIRS`."""
-    lower = tuple(name.lower() for name in classes)
-    if lower in REJECT_ACCEPT_PAIRS:
-        return 1
-    return 0 if lower[::-1] in REJECT_ACCEPT_PAIRS else None
 
 
 def labeled_dfa(dfa: DFA) -> LabeledMachine:

@@ -88,6 +88,13 @@ def test_a_state_without_an_answer_is_white_and_empty() -> None:
     assert first.find(f"{SVG}circle").get("fill") == "white"
 
 
+def test_states_that_accept_have_two_circles() -> None:
+    machine = Transducer(Semiautomaton(np.array([[1], [0]]), ("x",)), 0, np.array([0, 1]))
+    for classes, expected in ((("reject", "accept"), [1, 2]), (("yes", "no"), [2, 1]), (("even", "odd"), [1, 1])):
+        states = groups(machine_svg(machine, classes), "state")
+        assert [len(state.findall(f"{SVG}circle")) for state in states] == expected
+
+
 def test_large_machines_and_missing_names_are_refused_in_one_sentence() -> None:
     size = MAX_DRAWN + 1
     chain = Transducer(Semiautomaton(np.arange(size)[:, None], ("x",)), 0, np.zeros(size, dtype=int))

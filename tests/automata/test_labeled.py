@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer
-from lengthwise.automata.labeled import REJECT_ACCEPT, LabeledMachine, difference, labeled_dfa
+from lengthwise.automata.answers import REJECT_ACCEPT
+from lengthwise.automata.labeled import LabeledMachine, difference, labeled_dfa
 from lengthwise.conventions import IGNORE
 
 pytestmark = [checked_strategies, pytest.mark.unchecked]

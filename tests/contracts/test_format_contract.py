@@ -9,9 +9,10 @@ from automaton_strategies import all_strings, checked_strategies, dfas, labeled_
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengthwise.automata.answers import accepting_index
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
 from lengthwise.automata.formats.files import format_of, read_machine, suffixes, write_machine
-from lengthwise.automata.labeled import LabeledMachine, accepting_index, labeled_dfa
+from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 
 pytestmark = [checked_strategies, pytest.mark.unchecked]
 

@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from lengthwise.automata.labeled import REJECT_ACCEPT, LabeledMachine
+from lengthwise.automata.answers import REJECT_ACCEPT
+from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.semiautomaton import Semiautomaton, explore
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE

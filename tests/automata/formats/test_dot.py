@@ -9,9 +9,10 @@ from automaton_strategies import all_strings, checked_strategies, labeled_machin
 from hypothesis import given, settings
 
 from lengthwise.automata import Semiautomaton, Transducer
+from lengthwise.automata.answers import REJECT_ACCEPT
 from lengthwise.automata.formats.dot import DOT
 from lengthwise.automata.formats.files import write_machine
-from lengthwise.automata.labeled import REJECT_ACCEPT, LabeledMachine
+from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.conventions import IGNORE
 
 pytestmark = [checked_strategies, pytest.mark.unchecked]
