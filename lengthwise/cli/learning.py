@@ -1,6 +1,7 @@
 """The command learn."""
 
 import os
+import re
 import sys
 from itertools import count
 from pathlib import Path
@@ -53,16 +54,19 @@ def learn(
     if file.is_file() and budget > 0:
         say(f"{file}: reading, then training small nets for up to {budget:g} CPU s", 0)
 
-    learned = learn_machine(
-        file,
-        separator=separator,
-        string=string,
-        label=label,
-        supervision=supervision,
-        budget=budget,
-        seed=seed,
-        report=report,
-    )
+    try:
+        learned = learn_machine(
+            file,
+            separator=separator,
+            string=string,
+            label=label,
+            supervision=supervision,
+            budget=budget,
+            seed=seed,
+            report=report,
+        )
+    except ValueError as error:
+        raise ValueError(re.sub("^examples: ", f"{file}: ", str(error))) from None
     if (out / "learned.json").exists():
         say(f"{out}: replaces the machine that was learned there before", 0)
     learned.save(out)

@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from inspect import Parameter
 from typing import Any
 
-from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
+from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
 from lengthwise.registry import innermost_frame, loaded_extensions
 
@@ -27,8 +27,11 @@ OTHER_NAMES = {
 }
 """What arguments of the library are called on the command line, where a command has such an option."""
 
-SETTINGS = {"task.files": "text"}
+SETTINGS = {"task.files": "text", "task.alphabet": "alphabet"}
 """Settings that some commands have an option for."""
+
+
+_MISSING = r'^Command "(.+)" parameter (\S+) requires an argument\.$'
 
 
 def with_flag(message: str, command: Callable[..., Any]) -> str:
@@ -76,6 +79,8 @@ def refusal(error: CycloptsError) -> str:
         extra = " ".join(error.unused_tokens or ())
         way_out = f"`lengthwise {command} --help` says what it takes, and a text with blanks needs quotes"
         return f"{command}: expected no further words, got {extra}; {way_out}"
+    if isinstance(error, MissingArgumentError):
+        return re.sub(_MISSING, r"\1: expected \2, got none; `lengthwise \1 --help` says what it is", str(error))
     if not isinstance(error, UnknownOptionError):
         return re.sub(r"^Invalid value for [^ ]+: (?=--)", "", str(error))  # our converters name the option themselves
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]

@@ -73,5 +73,12 @@ def _load(path: Path) -> StoredModel:
     if is_hub_folder(path):
         model, task, config = load_hub(path)
         return StoredModel(model, task, "hub folder", " ".join(config.source), longest=config.trained_to)
+    if not (path / "run.json").exists():
+        inside = sorted(child.parent for child in path.glob("*/run.json"))
+        way_out = f"name a run in it, {inside[0]} for one" if inside else "`lengthwise train` makes one"
+        raise ValueError(
+            f"{path}: expected the folder of a run, or of a compiled or learned model, got one without run.json; "
+            f"{way_out}"
+        )
     run = load_run(path)
     return StoredModel(run.model, run.spec.task, "run", run.spec.id, run)

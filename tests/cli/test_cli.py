@@ -68,6 +68,8 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     monkeypatch.setattr(sys, "stdin", io.StringIO("ab\r\nba\n"))
     assert exit_code("predict", str(trained), "-") == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
+    assert exit_code("predict", str(trained.parent), "ab") == 2
+    assert f"name a run in it, {trained} for one" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
     assert exit_code("predict", str(trained), "-") == 2
     assert "texts: expected strings, one in a line, got a blank input; write some" in capsys.readouterr().err
@@ -255,7 +257,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             ["train", "word-problem", "regular-gpt", "--set", "task.generators=[[1, 0], [0, 0]]"],
             "task.generators: expected each of 0..1 once, got [0, 0] as generator 1; list the images of the points",
         ),
-        (["train", "parity"], "parameter MODEL requires an argument"),
+        (["train", "parity"], "expected MODEL, got none; `lengthwise"),
         (["trian", "parity"], "trian"),
         (["train", "parity", "regular-gpt", "--sed", "5"], "Unknown option: --sed. Did you mean --seed?"),
         (
@@ -285,6 +287,9 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (["train", "parity", "regular-gpt", "--longest", "5"], "--longest: expected at least 41"),
         (["demo", "--scale", "smoke", "--workers", "0"], "--workers: expected a whole number of at least 1, got 0"),
+        (["learn"], "learn: expected FILE, got none; `lengthwise learn --help` says what it is"),
+        (["certify", "."], ".: expected the folder of a run, or of a compiled or learned model, got one without run."),
+        (["compile", "ab", "--alphabet", "b", "--to", "rnn"], "--alphabet: 'ab' names 'a', which 'b' lacks; add them"),
         (["train", "parity", "gru", "--workers", "0"], "--workers: expected a whole number of at least 1, got 0"),
         (
             ["train", "parity", "gru", "--set", "train.steps=1e99"],
