@@ -96,7 +96,7 @@ def machine_or_expression(source: str) -> Given | str:
     if path.suffix.lower() == ".toml":
         return _of_certified_net(path)
     if path.suffix.lower() == ".json" and is_certificate(path):
-        return _of_certificate(path)
+        return _of_certificate(Certificate.read(path), path)
     if path.suffix.lower() == ".regex" and (pattern := _pattern_alone(path)) is not None:
         return pattern
     return Given(read_machine(path), True)
@@ -120,18 +120,18 @@ def _of_folder(folder: Path) -> Given:
 
 def _of_certified_net(path: Path) -> Given:
     """The machine of the certificate in a folder or next to a TOML file, which is about the net that lies there."""
-    given = _of_certificate(certificate_file(path))
+    file = certificate_file(path)
+    certificate = Certificate.read(file)
     if path.is_file() or any(path.glob("*.safetensors")):
         from lengthwise.runs.certified import check_about  # with torch, as above
         from lengthwise.runs.stored import load_stored
 
         # The machine is the certificate's own, whatever the task in the folder.
-        check_about(str(path), Certificate.read(certificate_file(path)), load_stored(path), of_any_task=True)
-    return given
+        check_about(str(path), certificate, load_stored(path), of_any_task=True)
+    return _of_certificate(certificate, file)
 
 
-def _of_certificate(path: Path) -> Given:
-    certificate = Certificate.read(path)
+def _of_certificate(certificate: Certificate, path: Path) -> Given:
     content = certificate.transducer if certificate.reaches("extracted") else certificate.machine
     machine = None if content is None else machine_from_json(content)
     if not isinstance(machine, Transducer):
