@@ -103,8 +103,11 @@ _PAPER_HEADLINE = (
     "Both entries of *Ours* are reproduced at the paper's size and by its rule: the best test of each of the ten nets "
     "is free of errors (the paper: 1.00 and 0.99). Final weights say less: on Sum(5) they have a mean of 91.61 % at "
     "41-500, three of five nets without an error and one with 0 % at 500; on EvenPair(5) 99.94 %, three of five. "
-    "Certificates refute all ten, by strings of 285 to 499 symbols on Sum(5) and of 118 to 164 on EvenPair(5). "
-    "ModArith(5), eight CPU hours, and eq. (5)-(6) have no run of this size yet."
+    "Certificates refute all ten, by strings of 285 to 499 symbols on Sum(5) and of 118 to 164 on EvenPair(5). The "
+    "paper's text literally, eq. (5)-(6), reproduces Sum(5) by best tests alone: all five nets have one of 100 % and "
+    "lose it again, after a jump of the loss (see the notes), with 60.28 % at 41-500 and less than chance at 500 in "
+    "the end. It does not reproduce EvenPair(5): best tests of 88.59 %, where guesses get 87.29, and a mean of 91.80 "
+    "%. ModArith(5) has no run of this size yet."
 )
 """What scale `paper` gave."""
 _SMALL = (
@@ -116,20 +119,24 @@ _PAPER = (
     "0.0002 for EvenPair and ModArith, that with a weight decay of 0.0001 and three layers), five seeds, one for "
     "ModArith. *Best test* is the paper's rule, *mean* and *fits* are of final weights."
 )
+_ENTRIES = (
+    "The paper's entries are means over five seeds of the best of 40 tests at 500 symbols: compare with *best test*, "
+    "not with *mean*."
+)
 _COLUMNS = (
     "*Ours* is the code's parametrization, *clamped columns* has the column norm of the paper's eq. (6), and *eq. "
-    "(5)-(6)* is the paper's text literally. The paper's entries are means over five seeds of the best of 40 tests at "
-    "500 symbols: compare with *best test*, not with *mean*."
+    f"(5)-(6)* is the paper's text literally. {_ENTRIES}"
 )
+_PAPER_COLUMNS = f"*Ours* is the code's parametrization, and *eq. (5)-(6)* the paper's text literally. {_ENTRIES}"
 _NOTES = (
     "*Fits*: at least 99 % of 256 strings of the training length, by every run; other rows are not ranked.",
     "What the paper's entries mean: of 40 tests of 128 strings, the best of a net that guesses one of five digits is "
     "0.28 on average, and the best of one that always says that the ends differ is 0.87. The paper's 0.27 is chance; "
     "its 0.72 to 0.82 are less than that constant answer gets.",
     "Training: strings of 40 symbols, 39 for ModArith, with the answers to all prefixes.",
-    "*Ours* and *clamped columns* are the code's layer: v_t is made by two linear maps with a ReLU between them and "
-    "the first state is learned. *Eq. (5)-(6)* has B u_t without a bias and starts at 0; its embedding, norms and "
-    "read-out are the code's, as the paper names none.",
+    "*Ours* (and *clamped columns*, at scale `small`) is the code's layer: v_t is made by two linear maps with a ReLU "
+    "between them and the first state is learned. *Eq. (5)-(6)* has B u_t without a bias and starts at 0; its "
+    "embedding, norms and read-out are the code's, as the paper names none.",
     "Propositions 1 and 2 of the paper are about subtraction, which Sum and EvenPair do not have: they do not explain "
     "scores there.",
 )
@@ -152,6 +159,11 @@ _SMALL_NOTES = (
     "few correlations of inputs to S4's convolution instead: its scores may be others.",
 )
 _PAPER_NOTES = (
+    "Sum(5), why final weights say less: in all ten nets the loss, below 1e-6 by then, jumps once to 1.4 to 4.7 within "
+    "a few steps, between steps 17,215 and 27,416 (at a constant rate and without clipping, as in the code; by the "
+    "runs' metrics, which are not among the records). All fit 40 symbols again; three of the five nets of *Ours* are "
+    "right at 500 again, and none of eq. (5)-(6), whose last tests without an error are of steps 22,000 to 27,000. On "
+    "EvenPair(5) no loss jumps.",
     "The code stops a run once a test is free of errors; here all steps are taken, which changes no best test and may "
     "change final weights. Its matrices are multiplied in a lower precision on GPUs that have it.",
     "Other rows of the table are at scale `small`: their recipes are not in the paper, and by the one of *Ours* they "
@@ -174,7 +186,7 @@ def table_2(scale: Scale = "small") -> Experiment:
         title="Fan et al. (2024), Table 2: linear recurrent networks on regular languages",
         headline=_PAPER_HEADLINE if scale == "paper" else _HEADLINE,
         headline_scale=scale,
-        about=f"{about} {_COLUMNS}",
+        about=f"{about} {_PAPER_COLUMNS if scale == 'paper' else _COLUMNS}",
         notes=(*(_PAPER_NOTES if scale == "paper" else _SMALL_NOTES), *_NOTES),
         cells=cells,
         plan=_plan(scale),

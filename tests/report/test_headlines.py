@@ -137,11 +137,11 @@ def test_table_2_of_linear_rnns_at_the_papers_size() -> None:
     stated = EXPERIMENTS[name]("paper").headline
     assert text.split("\n\n")[1].startswith(stated)
 
-    def figures(column: str) -> list[str]:
+    def figures(column: str, model: str = "Ours") -> list[str]:
         lines = [block.splitlines() for block in text.split("\n\n") if block.startswith("| row | column |")]
         header, rows = next((lines[0], lines[2:]) for lines in lines if f"| {column} |" in lines[0])
         index = [cell.strip() for cell in header.strip("|").split("|")].index(column)
-        return [row.strip("|").split("|")[index].strip() for row in rows if "| Ours |" in row][:2]
+        return [row.strip("|").split("|")[index].strip() for row in rows if f"| {model} |" in row][:2]
 
     assert figures("best test") == ["100 %"] * 2
     (of_sum, of_pairs) = figures("mean")
@@ -153,3 +153,11 @@ def test_table_2_of_linear_rnns_at_the_papers_size() -> None:
     assert figures("refuted") == ["5"] * 2
     long, short = (span.replace("-", " to ") for span in figures("length of counterexample"))
     assert f"by strings of {long} symbols on Sum(5) and of {short} on EvenPair(5)" in stated
+    best, mean, guesses, lowest = (
+        figures(column, "Ours, eq. (5)-(6)") for column in ("best test", "mean", "guesses", "500")
+    )
+    assert (best[0], float(lowest[0].removesuffix(" %")) < 20) == ("100 %", True)
+    assert f"with {mean[0]} at 41-500 and less than chance at 500" in stated
+    assert (
+        f"best tests of {best[1]}, where guesses get {guesses[1].removesuffix(' %')}, and a mean of {mean[1]}" in stated
+    )
