@@ -1,10 +1,7 @@
 """What there is to say of a machine: its size, its symbols and answers, and what its transition monoid tells of it."""
 
 from lengthwise.automata.labeled import LabeledMachine
-from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
-
-MAX_ELEMENTS = 20_000
-"""Of a transition monoid; of larger ones it is said that they are larger."""
+from lengthwise.automata.monoid import MAX_ELEMENTS, TransitionMonoid, monoid_up_to
 
 COUNTED_LENGTH = 10
 """The length of the strings of which those accepted are counted."""
@@ -38,19 +35,15 @@ def described_machine(labeled: LabeledMachine) -> list[str]:
     smallest = labeled.machine.minimize()
     num_states = labeled.machine.num_states
     fewest = "the fewest" if smallest.num_states == num_states else f"{smallest.num_states} in the smallest machine"
-    try:
-        monoid = transition_monoid(smallest.semiautomaton, MAX_ELEMENTS)
-    except ValueError:  # it has more elements
-        monoid = None
+    monoid = monoid_up_to(smallest.semiautomaton)
     lines = [
         f"states: {num_states}, {fewest}",
         f"symbols: {' '.join(labeled.symbols)}",
         f"answers: {', '.join(labeled.classes)}",
+        *([f"no answer: in {labeled.num_unanswered} states"] if labeled.num_unanswered else []),
         f"shortest strings: {_shortest(labeled)}",
         f"transition monoid: {described_monoid(monoid)}",
     ]
-    if labeled.num_unanswered:
-        lines.insert(3, f"no answer: in {labeled.num_unanswered} states")
     if labeled.is_automaton:
         if monoid is not None:
             yes, is_or_not = ("yes", "is") if monoid.is_aperiodic else ("no", "is not")
@@ -62,10 +55,10 @@ def described_machine(labeled: LabeledMachine) -> list[str]:
 
 def _shortest(labeled: LabeledMachine) -> str:
     """A shortest string to each answer that there is one to."""
-    machine, separator = labeled.machine, "" if all(len(symbol) == 1 for symbol in labeled.symbols) else " "
+    machine = labeled.machine
     strings = []
     for index, name in enumerate(labeled.classes):
         string = machine.semiautomaton.shortest_string(machine.start, machine.outputs == index)
         if string is not None:
-            strings.append(f"{name} {separator.join(string) or '(the empty one)'}")
+            strings.append(f"{name} {labeled.separator.join(string) or '(the empty one)'}")
     return ", ".join(strings)

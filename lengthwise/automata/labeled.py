@@ -49,6 +49,11 @@ class LabeledMachine:
         return self.machine.symbols
 
     @property
+    def separator(self) -> str:
+        """What stands between the symbols of a string in a text: nothing where each is one character."""
+        return "" if all(len(symbol) == 1 for symbol in self.symbols) else " "
+
+    @property
     def accepting_class(self) -> int | None:
         """The answer that says "accepted"; None where the answers are others than accepted and rejected."""
         return accepting_index(self.classes)

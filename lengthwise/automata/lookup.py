@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Int64, Integer
 
-from lengthwise.automata.monoid import transition_monoid
+from lengthwise.automata.monoid import monoid_up_to
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import PAD
@@ -180,9 +180,8 @@ class StateLookup:
     @cached_property
     def _composition(self) -> TreeLookup | None:
         """The tree machine of the transition monoid, whose answers are states; None where the monoid is large."""
-        try:
-            monoid = transition_monoid(self.machine, maximum=MAX_ELEMENTS)
-        except ValueError:
+        monoid = monoid_up_to(self.machine, MAX_ELEMENTS)
+        if monoid is None:
             return None
         leaves = np.concatenate([[0], monoid.generators])
         return TreeLookup(TreeMachine(self.machine.symbols, leaves, monoid.table, monoid.maps[:, self.start]))

@@ -140,3 +140,11 @@ def transition_monoid(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> Tr
             row.append(number[key])
         graph.append(row)
     return TransitionMonoid(machine.symbols, np.array(maps), np.array(graph))
+
+
+def monoid_up_to(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> TransitionMonoid | None:
+    """The `transition_monoid`, or None where there are more than `maximum` elements."""
+    try:
+        return transition_monoid(machine, maximum)
+    except ValueError:
+        return None

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from lengthwise.cli.options import count, whole_number
+from lengthwise.cli.options import count, folder, whole_number
 from lengthwise.cli.streams import Output
 
 
@@ -24,7 +24,7 @@ def compile_machine(
     chunk_size: Annotated[
         int | None, Parameter(converter=whole_number, help="States merged into one (regular-gpt; 2 if not given).")
     ] = None,
-    out: Annotated[Path, Parameter(help="Folder for the model.")] = Path("compiled"),
+    out: Annotated[Path, Parameter(converter=folder, help="Folder for the model.")] = Path("compiled"),
 ) -> int:
     """Write down weights that are right at every length, for a regular expression, a machine's file or a task."""
     from lengthwise.certification.certificate import certificate_file
@@ -34,8 +34,6 @@ def compile_machine(
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
     console = Output()
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out: expected a folder, got the file {out}; name another")
     if (out / DESCRIPTION).exists():
         its = " and its certificate" if certificate_file(out).exists() else ""
         console.print_line(f"{out}: replaces the net that was there before{its}")

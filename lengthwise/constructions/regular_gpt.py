@@ -9,7 +9,7 @@ from torch import nn
 
 from lengthwise.automata.description import described_monoid
 from lengthwise.automata.group_action import smallest_transitive_action
-from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
+from lengthwise.automata.monoid import TransitionMonoid, monoid_up_to
 from lengthwise.automata.representation import (
     Products,
     Representation,
@@ -79,7 +79,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
             f"{MAX_WEIGHTS:,} weights"
         )
     target = target_of(machine)
-    monoid = _monoid(target)
+    monoid = monoid_up_to(target.machine.semiautomaton, MAX_ELEMENTS)
     options = _options(target, monoid, chunk_size)
     chosen = min(options, key=lambda option: option.num_weights)
     check_size(
@@ -142,14 +142,6 @@ def _options(target: Target, monoid: TransitionMonoid | None, chunk_size: int) -
         lambda: point_matrices(monoid, action, read_out, chunk_size),
     )
     return [states, elements, points]
-
-
-def _monoid(target: Target) -> TransitionMonoid | None:
-    """The transition monoid of the minimal machine, or None if it is too large to be of use."""
-    try:
-        return transition_monoid(target.machine.semiautomaton, MAX_ELEMENTS)
-    except ValueError:
-        return None
 
 
 def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int, num_classes: int) -> int:

@@ -1,6 +1,6 @@
 """How a model does on regular languages on average: languages drawn at random, not chosen."""
 
-from lengthwise.automata.monoid import transition_monoid
+from lengthwise.automata.monoid import monoid_up_to
 from lengthwise.automata.random_languages import random_language
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
@@ -29,10 +29,8 @@ def about_monoids(count: int) -> str:
 
 
 def _monoid_size(seed: int) -> int:
-    try:
-        return transition_monoid(random_language(NUM_STATES, NUM_SYMBOLS, seed).semiautomaton, MAX_ELEMENTS).size
-    except ValueError:  # there are more
-        return MAX_ELEMENTS + 1
+    monoid = monoid_up_to(random_language(NUM_STATES, NUM_SYMBOLS, seed).semiautomaton, MAX_ELEMENTS)
+    return MAX_ELEMENTS + 1 if monoid is None else monoid.size
 
 
 @EXPERIMENTS.register("linear-rnn/random-languages")

@@ -34,7 +34,7 @@ def requested_machine(
         ValueError: both or neither are given, or one gets what belongs to the other; the expression has an
             error or matches nothing; the file holds no machine; there is no such task or setting.
     """
-    if not pattern and pattern is not None:
+    if pattern == "":
         raise ValueError("pattern: expected a regular expression or a machine's file, got an empty text; give one")
     if (pattern is None) == (task is None):
         raise ValueError(
