@@ -1,5 +1,6 @@
 """DeltaNet and its kin: its equations, weights that are set by hand and stay right, spectra, sizes, settings."""
 
+import copy
 import math
 
 import pytest
@@ -53,11 +54,13 @@ def set_layer(
 ) -> None:
     """The keys [V, n, H, K'], strengths [V, n, H] and queries [V, H, K'] of features [V, D].
 
-    Values are X^T k for X = the identity; the layer's outputs are enlarged.
+    Values are X^T k for X = a thirtieth of the identity; the layer's outputs are enlarged. Of so small a memory the
+    RMSNorm's epsilon is the larger part, so that rounding errors in a memory of 0 stay small.
     """
     keys = torch.nn.functional.normalize(keys, dim=-1)
     padded = [
-        torch.nn.functional.pad(each, (0, layer.d_key - each.shape[-1])).flatten(1) for each in (queries, keys, keys)
+        torch.nn.functional.pad(each, (0, layer.d_key - each.shape[-1])).flatten(1)
+        for each in (queries, keys, keys / 30)
     ]
     scale = 0.1  # SiLU reaches all small numbers; keys and queries are normalized, and values may have any size
     expected = before_silu(scale * torch.cat(padded, 1).double())
@@ -83,10 +86,11 @@ def read_by_prototypes(model: DeltaNet, inputs: torch.Tensor, targets: torch.Ten
 
 
 def errors(model: DeltaNet, task, length: int = LONG) -> int:
-    """Wrong answers to prefixes of four random strings."""
+    """Wrong answers to prefixes of four random strings, in float32 and in float64: what rounding decides is wrong."""
     inputs = torch.randint(len(task.symbols), (4, length), generator=torch.Generator().manual_seed(7))
+    targets = task.solve(inputs)
     with torch.no_grad():
-        return int((model(inputs).argmax(-1) != task.solve(inputs)).sum())
+        return sum(int((net(inputs).argmax(-1) != targets).sum()) for net in (model, copy.deepcopy(model).double()))
 
 
 def short_strings(task, count: int = 64, length: int = 12) -> tuple[torch.Tensor, torch.Tensor]:
@@ -109,7 +113,7 @@ def test_positive_eigenvalues_forget_the_same_parity() -> None:
     model = make(2, len(task.classes), d_model=8, num_heads=1, eigenvalues="positive")
     set_symbols(model, torch.ones(2, 1, 1), torch.tensor([[NEVER], [ALWAYS]]), torch.ones(1))
     read_by_prototypes(model, *short_strings(task))
-    assert errors(model, task) > LONG
+    assert errors(model, task) > 2 * LONG
 
 
 def test_two_reflections_hold_the_symmetric_group_of_three_points() -> None:
