@@ -92,9 +92,7 @@ class LabeledMachine:
 
     def without_empty_string(self) -> "LabeledMachine":
         """The machine that leaves the empty string unanswered and answers all others as this one does."""
-        table = self.machine.semiautomaton.table
-        first = Semiautomaton(np.vstack([table[self.machine.start], table]) + 1, self.symbols)
-        return LabeledMachine(Transducer(first, 0, np.append(IGNORE, self.machine.outputs)), self.classes)
+        return LabeledMachine(self.machine.with_empty_answer(IGNORE), self.classes)
 
     def aligned(self, symbols: Sequence[str], classes: Sequence[str]) -> "LabeledMachine":
         """The machine with these symbols and answers, in this order; both are matched as `difference` does.

@@ -100,6 +100,17 @@ class Transducer:
         start = min(alike, key=lambda state: int(outputs[state]), default=0)
         return Transducer(apart.semiautomaton, start, outputs).minimize()
 
+    def with_empty_answer(self, output: int) -> "Transducer":
+        """The smallest transducer that answers the empty string with `output`, and all others as this one does.
+
+        Example:
+            >>> always = Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([1]))
+            >>> always.with_empty_answer(0).outputs.tolist()
+            [0, 1]
+        """
+        table = np.vstack([self.semiautomaton.table[self.start], self.semiautomaton.table]) + 1
+        return Transducer(Semiautomaton(table, self.symbols), 0, np.append(output, self.outputs)).minimize()
+
     def difference_string(self, other: "Transducer") -> tuple[str, ...] | None:
         """Shortest string (of several, the first in symbol order) after which the two answer differently, or None.
 

@@ -10,7 +10,7 @@ from lengthwise.certification.examination import weights_digest
 from lengthwise.models.base import MODELS, SequenceModel, build_model
 from lengthwise.models.consistency import check_consistent, some_strings
 from lengthwise.models.wrapped import WrappedRNN
-from lengthwise.tasks.base import MachineTask
+from lengthwise.tasks.base import MachineTask, SymbolTask
 from lengthwise.tasks.consistency import check_task_consistent
 
 
@@ -39,12 +39,18 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
     num_symbols = len(task.symbols)
     check_task_consistent(task)
     check_consistent(model, task)
-    if isinstance(model, WrappedRNN) and model.num_symbols != num_symbols:
+    if isinstance(model, WrappedRNN) and model.num_symbols > num_symbols:
         raise ValueError(
             f"model: expected one of the {num_symbols} symbols of {task.name}, got an embedding of {model.num_symbols} "
             "rows; ids of symbols begin at 0, so leave out rows for pads and other symbols: "
             "nn.Embedding.from_pretrained(embedding.weight[ids])"
         )
+    check_sizes(model, task)
+
+
+def check_sizes(model: SequenceModel, task: SymbolTask) -> None:
+    """Raise a ValueError unless a model reads all symbols of a task and has a logit for each of its answers."""
+    num_symbols = len(task.symbols)
     try:
         num_answers = model.last(torch.arange(num_symbols)[:, None]).shape[1]
     except (ValueError, IndexError) as problem:

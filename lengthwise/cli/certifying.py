@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.cli.machines import Source
-from lengthwise.cli.measuring import check_writable
+from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import say
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def certify(
         Path | None, Parameter(help="File for the certificate; by default in that folder, with --machine none.")
     ] = None,
     check: Annotated[
-        Path | None, Parameter(help="A certificate to verify; with a run, also that it is this one's.")
+        Path | None, Parameter(help="A certificate, or its folder, to verify; with a run, also that it is that one's.")
     ] = None,
     proof: Annotated[
         bool, Parameter(help="Write the proof too, next to the certificate; with --check, check the one there.")
@@ -45,7 +45,7 @@ def certify(
     every length, and its states stay in the machine's classes on all strings followed), bounded (they cannot leave up
     to a length that is named), proved (they cannot leave).
     """
-    from lengthwise.certification.certificate import Certificate, parse_level
+    from lengthwise.certification.certificate import certificate_file, parse_level
 
     minimum = parse_level(min_level)
     if machine is not None and (check is not None or proof):
@@ -55,11 +55,11 @@ def certify(
         )
     if draw is not None and draw.suffix != ".svg":
         raise ValueError(f"draw: expected a name that ends in .svg, got {draw.name!r}")
-    if draw is not None:
-        check_writable(draw)
+    for file in (draw, out):
+        if file is not None:
+            check_writable(file)
     if check is not None:
-        certificate = Certificate.read(check)
-        _verify(certificate, check, run, proof)
+        certificate = _verified(certificate_file(check) if check.is_dir() else check, run, proof)
     elif run is not None and machine is not None:
         certificate = _certify_by(machine, run, out)
     elif run is not None:
@@ -73,6 +73,20 @@ def certify(
     if certificate.reaches(minimum):
         return 0
     return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
+
+
+def _verified(path: Path, run: Path | None, proof: bool) -> "Certificate":
+    """The certificate in a file; that it is not so, where there is one, is no wrong request, but the answer."""
+    from lengthwise.certification.certificate import Certificate
+
+    try:
+        certificate = Certificate.read(path)
+        _verify(certificate, path, run, proof)
+    except ValueError as error:
+        if not path.is_file() or (run is not None and not run.exists()):
+            raise
+        raise RuntimeError(str(error)) from None
+    return certificate
 
 
 def _verify(certificate: "Certificate", path: Path, run: Path | None, proof: bool) -> None:

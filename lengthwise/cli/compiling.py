@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from lengthwise.cli.options import count, folder, whole_number
+from lengthwise.cli.outputs import check_folder
 from lengthwise.cli.streams import Output
 
 
@@ -30,14 +31,19 @@ def compile_machine(
     from lengthwise.certification.certificate import certificate_file
     from lengthwise.constructions import construct
     from lengthwise.runs.compiled import DESCRIPTION, requested_machine, save_compiled
+    from lengthwise.runs.machines import LEARNED
 
+    check_folder(out, "compile", (out / DESCRIPTION).exists() and not (out / LEARNED).exists())
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
     console = Output()
-    if (out / DESCRIPTION).exists():
-        its = " and its certificate" if certificate_file(out).exists() else ""
-        console.print_line(f"{out}: replaces the net that was there before{its}")
+    before = (out / DESCRIPTION).exists(), certificate_file(out).exists()
     save_compiled(compiled, out)
+    if all(before) and certificate_file(out).exists():
+        console.print_line(f"{out}: had this net before, and keeps its certificate")
+    elif before[0]:
+        its = " and its certificate" if before[1] else ""
+        console.print_line(f"{out}: replaces the net that was there before{its}")
     for line in (*compiled.about, f"wrote {out}"):
         console.print_line(line)
     return 0

@@ -40,7 +40,7 @@ def export(
         raise ValueError(f"--to: {to!r} is written by `lengthwise convert {run} FILE.{to}`, not by export; use that")
     EXPORTS[to]
     if to != "hub-folder":
-        from lengthwise.cli.measuring import check_writable
+        from lengthwise.cli.outputs import check_writable
 
         check_writable(out)
     lines = export_model(run, to, out, Options(form, max_length, answer))

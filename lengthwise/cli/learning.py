@@ -1,6 +1,5 @@
 """The command learn."""
 
-import os
 import re
 import sys
 from itertools import count
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from lengthwise.cli.options import whole_number
+from lengthwise.cli.outputs import check_folder
 from lengthwise.cli.streams import say
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def learn(
     The longest fifth and a tenth of the others are held out. What is proved is that the net answers as the machine
     does; whether the machine is right about the world, strings that were held out can only suggest.
     """
-    _check_folder(out)
+    check_folder(out, "learn", (out / "learned.json").exists())
     from lengthwise.learning.learned import learn as learn_machine
     from lengthwise.report.pages.learned import write_learned_page
     from lengthwise.report.tables.learned import learned_lines
@@ -74,20 +74,6 @@ def learn(
     lines = [*learned_lines(learned), ("wrote", f"{out}: report.html, machine.dot and others")]
     sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
     return 0
-
-
-def _check_folder(folder: Path) -> None:
-    """Raise a ValueError where nothing can be written, or something else would be overwritten, before the work."""
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not existing.is_dir():
-        raise ValueError(f"{existing}: expected a folder, got a file; name another")
-    if not os.access(existing, os.W_OK):
-        raise ValueError(f"{existing}: expected a folder to write in, got one that is protected; name another")
-    if existing == folder and any(folder.iterdir()) and not (folder / "learned.json").exists():
-        raise ValueError(
-            f"{folder}: expected a new or empty folder, or one that `learn` wrote, got one with other files; name "
-            "another"
-        )
 
 
 COMMANDS = {"learn": learn}

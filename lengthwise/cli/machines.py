@@ -59,7 +59,7 @@ def convert(
 ) -> int:
     """Write a machine in another format."""
     from lengthwise.automata.formats.files import format_of, write_machine
-    from lengthwise.cli.measuring import check_writable
+    from lengthwise.cli.outputs import check_writable
     from lengthwise.runs.machines import given_machines
 
     format_of(file)

@@ -1,5 +1,6 @@
 """Commands that look at a trained model: evaluate, predict, analyze."""
 
+import io
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.cli.options import Device, StoredPath, StringSeed, TrainedRun, whole_number
+from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import Output, say
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ def evaluate(
         return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, protocol, seed, csv)
     if split != "test":
         raise ValueError(f"split: expected test for {stored.task.name}, which is no text, got {split}; leave it out")
+    name = str(model) if stored.run is None else stored.name
     task, requested, run = stored.task, parse_lengths("41-500" if lengths is None else lengths), stored.run
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
     console = Output()
@@ -66,10 +69,10 @@ def evaluate(
             set_progress=set_progress,
         )
     if csv is not None:
-        write_by_rename(csv, curves_as_csv([(stored.name, stored.settings, curve)]).encode())
+        write_by_rename(csv, curves_as_csv([(name, stored.settings, curve)]).encode())
     print_curve(console, curve, trained_to=stored.trained_to)
     steps = "" if run is None else f", weights {run.steps_text}"
-    console.print_line(f"{stored.name}{steps}, strings of seed {seed}")
+    console.print_line(f"{name}{steps}, strings of seed {seed}")
     if len(legal) < len(requested):
         console.print_line(f"{len(requested) - len(legal)} lengths left out: {task.name} has no strings of them")
     if csv is not None:
@@ -114,15 +117,6 @@ def _evaluate_text(
         write_by_rename(csv, perplexity_csv([(stored.name, stored.settings, curve)]).encode())
         console.print_line(f"wrote {csv}")
     return 0
-
-
-def check_writable(file: Path) -> None:
-    """Raise a ValueError where a file cannot be written, before the work whose result it is to hold."""
-    if file.is_dir():
-        raise ValueError(f"{file}: expected a file to write, got a folder; name a file in it")
-    if (taken := next((path for path in file.parents if path.exists()), file.parent)).is_file():
-        raise ValueError(f"{file}: expected a file in a folder, but {taken} is a file; name a folder")
-    file.parent.mkdir(parents=True, exist_ok=True)
 
 
 def predict(
@@ -189,6 +183,8 @@ def _input_lines() -> Iterable[tuple[int, str]]:
     """The lines of standard input that are not blank, with their numbers."""
     if sys.stdin is None:
         raise ValueError("standard input: expected an open stream, got a closed one; give strings instead of -")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text are no symbols, of one line
     lines = enumerate((line.rstrip("\r\n") for line in sys.stdin), start=1)
     return ((number, line) for number, line in lines if line.strip())
 

@@ -2,7 +2,8 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -173,16 +174,36 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    with _sentence():
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     first = np.array(json.loads(session.get_modelmeta().custom_metadata_map.get("initial_state", "[]")))
+
+    def run(values: dict[str, Any]) -> Any:
+        with _sentence():
+            return session.run(None, values)
 
     def by_step(inputs: Any) -> Any:
         dtype = next(iter(model.state_dict().values())).numpy().dtype
         state, answers = np.tile(first.astype(dtype), (len(inputs), 1)), []
         for token in inputs.T:
-            logits, state = session.run(None, {"token": np.ascontiguousarray(token), "state": state})
+            logits, state = run({"token": np.ascontiguousarray(token), "state": state})
             answers.append(logits)
         return np.stack(answers, 1)
 
-    return by_step if form == "step" else lambda inputs: session.run(None, {"inputs": inputs})[0]
+    return by_step if form == "step" else lambda inputs: run({"inputs": inputs})[0]
+
+
+@contextmanager
+def _sentence() -> Iterator[None]:
+    """An error of onnxruntime, whose classes have no base of their own, as one sentence."""
+    try:
+        yield
+    except Exception as problem:
+        if not type(problem).__module__.startswith("onnxruntime"):
+            raise
+        lines = str(problem).strip().splitlines() or [type(problem).__name__]
+        raise ValueError(
+            f"model: expected a graph that onnxruntime runs, got one that it refuses ({lines[0][-200:]}); where its "
+            "weights are float64, give model.float()"
+        ) from None

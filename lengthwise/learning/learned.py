@@ -58,6 +58,8 @@ class Contradiction(NamedTuple):
 class Learned(NamedTuple):
     """A machine learned from examples.
 
+    No net answers the empty string: the machine gives it the label that it has in the examples. Where it has none, the
+    answer is that of a state from which all strings lead on alike, or, where there is no such state, none.
     `accuracies` is by part ("trained on", "longest", "at random") and by who answers ("machine", "majority answer",
     "last 3 symbols", "RPNI"); nothing was chosen by the two parts that were held out. The certificate is about the net
     and this machine: what it proves is that the net answers as the machine does, and nothing about the world.
@@ -74,6 +76,7 @@ class Learned(NamedTuple):
     attempts: tuple[Attempt, ...]
     num_alike: int
     notes: tuple[str, ...]
+    answers_empty: bool
 
     @property
     def task(self) -> RegularTask:
@@ -135,6 +138,7 @@ class Learned(NamedTuple):
             "attempts": [attempt._asdict() for attempt in self.attempts],
             "num_alike": self.num_alike,
             "notes": list(self.notes),
+            "answers_empty": self.answers_empty,
         }
 
 
@@ -178,19 +182,23 @@ def learn(
     if len(trained_on) < MIN_TRAINED:
         raise ValueError(f"examples: expected at least {MIN_TRAINED} to train on, got {len(trained_on)}; give more")
     result = search(trained_on, budget=budget, seed=seed, report=report)
-    wrong = _contradictions(result.machine, examples, separator or ("" if _are_characters(examples) else " "))
+    machine, answers_empty = result.machine, examples.empty_label in examples.classes
+    if answers_empty:
+        machine = machine.with_empty_answer(examples.classes.index(examples.empty_label))
+    wrong = _contradictions(machine, examples, separator or ("" if _are_characters(examples) else " "))
     return Learned(
-        result.machine,
+        machine,
         examples.classes,
         result.model,
-        certify(result.model, _task_of(result.machine, examples.classes)),
+        certify(result.model, _task_of(machine, examples.classes)),
         examples.counts,
-        _accuracies(result.machine, parts),
+        _accuracies(machine, parts),
         tuple(wrong[:MAX_CONTRADICTING]),
         len(wrong),
         result.attempts,
         result.num_alike,
         _notes(parts, result, separator),
+        answers_empty,
     )
 
 
@@ -258,6 +266,8 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str) ->
         notes.append("symbols are characters, spaces among them; where they are words, give a separator")
     if separator and all((examples.lengths == 1).all() for examples in parts.values()):
         notes.append(f"the separator {separator!r} is in no string, so that each is one symbol: leave it out")
+    if trained_on.empty_label and trained_on.empty_label not in trained_on.classes:
+        notes.append(f"the empty string alone has the label {trained_on.empty_label}, which the machine leaves out")
     if result.best.num_bits >= constant_message_length(trained_on):
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 1:

@@ -78,8 +78,9 @@ def search(
 ) -> SearchResult:
     """Train models of 8, 16, ... states until several that started apart became the same machine, the best.
 
-    The best has the shortest message; that of a machine without errors is almost always shorter than any other. Only
-    these examples are looked at. The first model is trained whatever the `budget`, which is in CPU seconds.
+    The best has the shortest message, of which errors are a part: a small machine with few errors may be preferred to a
+    larger one without any. Only these examples are looked at. The first model is trained whatever the `budget`, which
+    is in CPU seconds.
 
     Raises:
         ValueError: no model became a machine; a string is longer than training can be.

@@ -172,6 +172,11 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
     """
     if torch.compiler.is_exporting():
         return
+    if inputs.ndim != 2 or inputs.is_floating_point():
+        raise ValueError(
+            f"inputs: expected ids of symbols [B, T], whole numbers, got {list(inputs.shape)} of {inputs.dtype}; "
+            "ids[None] is a batch of one string"
+        )
     if not inputs.shape[1]:
         raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
     lowest = PAD if accepts_pads else 0

@@ -142,10 +142,14 @@ class TransducerModel(MachineModel):
         """Read one symbol of each string: the logits that `forward` has at this position, and the next state.
 
         Raises:
-            ValueError: a symbol is foreign.
+            ValueError: a symbol is foreign, or there is no such state.
         """
         self._strings(token[:, None])
         table = self.machine.semiautomaton.table
+        if state.numel() and not 0 <= int(state.min()) <= int(state.max()) < len(table):
+            raise ValueError(
+                f"state: expected states in 0..{len(table) - 1}, got {state.tolist()[:8]}; begin at the start"
+            )
         successors = torch.from_numpy(table[state.numpy(force=True), token.numpy(force=True)]).to(state.device)
         return self.readout.scores[successors], successors
 

@@ -228,6 +228,8 @@ def _check_core(core: nn.Module) -> None:
 @torch.no_grad()
 def _check_parts(model: WrappedRNN) -> None:
     """Raise a ValueError unless each part takes what the one before it gives."""
+    if len(dtypes := {weight.dtype for weight in model.parameters()}) > 1:
+        raise ValueError(f"model: expected parts of one kind of numbers, got {', '.join(sorted(map(str, dtypes)))}")
     tokens = torch.arange(model.num_symbols)
     was_training = model.training
     model.eval()

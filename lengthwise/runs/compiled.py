@@ -1,6 +1,7 @@
 """What is to be compiled, and a compiled machine on disk: ``model.safetensors`` and ``compiled.json``."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from safetensors.torch import load, save
 
 from lengthwise.automata import Transducer
 from lengthwise.certification.certificate import Part, PositiveCount, TransducerFields, certificate_file
+from lengthwise.certification.verify import proof_path
 from lengthwise.constructions.base import Construction, Machine, Target
 from lengthwise.files import read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS, build_model, load_weights
@@ -69,9 +71,7 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     model, (machine, classes, task) = construction.model, construction.target
-    certificate_file(path).unlink(missing_ok=True)  # it is about a net that was there before
     weights = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
-    write_by_rename(path / WEIGHTS, weights)
     description = {
         "model": dump_named(model.name, model.config),
         "machine": machine.to_json(),
@@ -83,7 +83,22 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
         "weights": _digest(weights),
         "versions": versions(),
     }
+    if not _is_there(path, description):
+        certificate = certificate_file(path)  # it is about a net that was there before, and so is its proof
+        for file in (certificate, proof_path(certificate)):
+            file.unlink(missing_ok=True)
+    write_by_rename(path / WEIGHTS, weights)
     write_json(path / DESCRIPTION, description)
+
+
+def _is_there(folder: Path, description: Mapping[str, Any]) -> bool:
+    """Whether a folder has this net already, of the same task; versions may be others."""
+    try:
+        there = read_json(folder / DESCRIPTION, _WAY_OUT)
+    except (ValueError, FileNotFoundError):
+        return False
+    plain = json.loads(json.dumps(description))
+    return {**there, "versions": None} == {**plain, "versions": None}
 
 
 def load_compiled(folder: str | Path) -> Construction:

@@ -9,9 +9,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
+from lengthwise.certification.preconditions import check_sizes
 from lengthwise.models.wrapped import WrappedRNN, wrap
 from lengthwise.runs.spec import read_settings
-from lengthwise.tasks.base import Task, make_task
+from lengthwise.tasks.base import SymbolTask, Task, make_task
 from lengthwise.validation import validated
 
 Part = TypeVar("Part", bound=nn.Module)
@@ -46,7 +47,7 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
 
     Raises:
         ValueError: the file, or that of the weights, is missing, damaged or of another kind; weights have other names
-            or shapes.
+            or shapes; the net does not read the symbols of its task, or has more or fewer logits than that has answers.
 
     Example of such a file::
 
@@ -81,7 +82,13 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
     except (KeyError, RuntimeError, ValueError) as problem:
         sentence = f"no weight {problem}" if isinstance(problem, KeyError) else str(problem).splitlines()[0]
         raise ValueError(f"{path}: the weights in {description.weights} do not fit: {sentence}") from None
-    return net.eval(), make_task(name, **settings)
+    task = make_task(name, **settings)
+    if isinstance(task, SymbolTask):
+        try:
+            check_sizes(net.eval(), task)
+        except ValueError as problem:
+            raise ValueError(f"{path}: {problem}") from None
+    return net.eval(), task
 
 
 def parts_of(net: WrappedRNN) -> dict[str, Tensor]:

@@ -1,5 +1,6 @@
 """A model in the layout of model hubs: ``config.json`` and ``model.safetensors``, next to its certificate."""
 
+import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,6 +47,15 @@ class HubConfig(BaseModel):
 def is_hub_folder(path: Path) -> bool:
     """Whether a folder was written by `save_hub`, by its files alone."""
     return (path / CONFIG).exists() and (path / WEIGHTS).exists()
+
+
+def is_of_library(path: Path) -> bool:
+    """Whether the configuration in a folder is one that `save_hub` wrote, by its library's name."""
+    try:
+        content = json.loads((path / CONFIG).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and content.get("library_name") == LIBRARY
 
 
 def save_hub(

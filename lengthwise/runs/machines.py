@@ -24,7 +24,7 @@ MAX_NAME, ALIKE = 255, 0.8
 
 
 class Given(NamedTuple):
-    """A machine, and whether it answers the empty string: nets do not, nor what was learned for them."""
+    """A machine, and whether it answers the empty string: nets do not, nor what was learned without a label of it."""
 
     labeled: LabeledMachine
     answers_empty: bool
@@ -104,7 +104,7 @@ def machine_or_expression(source: str) -> Given | str:
 
 def _of_folder(folder: Path) -> Given:
     if (folder / LEARNED).exists():
-        return Given(read_machine(folder / LEARNED), False)
+        return Given(read_machine(folder / LEARNED), _learned_the_empty_string(folder))
     if certificate_file(folder).exists():
         return _of_certified_net(folder)
     from lengthwise.runs.compiled import DESCRIPTION, load_compiled  # with torch, which machines in files do without
@@ -116,6 +116,14 @@ def _of_folder(folder: Path) -> Given:
         f"{folder}: expected {LEARNED} or {CERTIFICATE} in it, got neither; `lengthwise certify {folder}` writes a "
         "certificate, `lengthwise learn` a machine"
     )
+
+
+def _learned_the_empty_string(folder: Path) -> bool:
+    """Whether the examples of a folder that `learn` wrote had a label of the empty string."""
+    try:
+        return bool(json.loads((folder / "learned.json").read_bytes())["answers_empty"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _of_certified_net(path: Path) -> Given:

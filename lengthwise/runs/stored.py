@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lengthwise.automata.formats.files import suffixes
 from lengthwise.devices import find_device
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
@@ -63,6 +64,11 @@ def _load(path: Path) -> StoredModel:
             raise ValueError(
                 f"{path}: expected a TOML file that says what these weights are, got the weights; write one with the "
                 f'lines weights = "{path.name}" and task = "parity", say, and give that'
+            )
+        if path.suffix.lower() in suffixes():
+            raise ValueError(
+                f"{path}: expected a model, got the file of a machine or a certificate; `lengthwise compile` writes "
+                "down a net for a machine"
             )
         return StoredModel(*load_described(path), "described", path.name)
     if (path / DESCRIPTION).exists():

@@ -103,8 +103,12 @@ class SymbolTask(Task):
         """The answers, in the order of their ids."""
 
     def encode(self, text: str) -> Int64[Tensor, " T"]:
-        """Turn a text of `symbols` into ids; a symbol outside the alphabet is a ValueError that says where."""
-        read, known = text.split() if self.separator else list(text), truncate(" ".join(self.symbols))
+        """Turn a text of `symbols` into ids; a symbol outside the alphabet is a ValueError that says where.
+
+        Spaces between symbols that are characters are skipped, unless the space is a symbol.
+        """
+        known = truncate(" ".join(self.symbols))
+        read = text.split() if self.separator else list(text if " " in self.symbols else text.replace(" ", ""))
         if not read:
             raise ValueError(f"text: {self.name} expected at least one of the symbols {known}, got {text!r}")
         ids = {symbol: index for index, symbol in enumerate(self.symbols)}

@@ -1,11 +1,13 @@
 """`lengthwise describe`, `diff`, `convert` and `certify --machine`: what they print, and their exit codes."""
 
+import os
 from pathlib import Path
 
 import pytest
 from command import exit_code
 
 from lengthwise.automata.formats.files import suffixes
+from lengthwise.files import write_by_rename
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +83,59 @@ def test_compile_takes_the_file_of_a_machine(capsys) -> None:
     assert printed(capsys, "diff", "", "a")[2].startswith("lengthwise: machine: expected a file, a folder or a regular")
 
 
+def test_source_code_is_named_as_its_file_so_that_two_machines_stand_side_by_side(capsys) -> None:
+    for name, pattern in (("first", "(a|b)*abb"), ("second", "(a|b)*b")):
+        for suffix, words in (("h", (f"{name}_classify", f"{name.upper()}_H")), ("js", (f"root.{name} =",))):
+            assert printed(capsys, "convert", pattern, f"{name}.{suffix}")[0] == 0
+            text = Path(f"{name}.{suffix}").read_text()
+            assert all(word in text for word in words), text[-300:]
+            assert "machine_" not in text
+
+
+def test_links_stay_and_pipes_are_left_alone(capsys) -> None:
+    Path("link.dot").symlink_to("real.dot")
+    Path("real.dot").write_text("old")
+    assert printed(capsys, "convert", "a*", "link.dot")[0] == 0
+    assert Path("link.dot").is_symlink()
+    assert Path("real.dot").read_text().startswith("digraph")
+    os.mkfifo("pipe.dot")
+    code, _, err = printed(capsys, "convert", "a*", "pipe.dot")
+    assert (code, err) == (2, "lengthwise: pipe.dot: expected a file to write, got a pipe or a device; name a file\n")
+    with pytest.raises(OSError, match="expected a file, got a pipe or a device"):
+        write_by_rename(Path("pipe.dot"), b"")
+    assert Path("pipe.dot").is_fifo()
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_compile_keeps_a_proof_of_the_same_net_and_no_other(capsys) -> None:
+    compiled = ("compile", "(a|b)*abb", "--to", "rnn", "--out", "net")
+    assert exit_code(*compiled) == 0
+    assert exit_code("certify", "net", "--proof") == 0
+    assert "net: had this net before, and keeps its certificate\n" in printed(capsys, *compiled)[1]
+    assert exit_code("certify", "net", "--check", "net") == 0
+    other = printed(capsys, "compile", "a*b", "--to", "rnn", "--out", "net")[1]
+    assert "net: replaces the net that was there before and its certificate\n" in other
+    assert sorted(path.name for path in Path("net").iterdir()) == ["compiled.json", "model.safetensors"]
+
+
+def test_compile_writes_into_no_folder_of_others(capsys) -> None:
+    for name in ("run.json", "config.json", "notes.txt", "machine.json"):
+        Path("other").mkdir(exist_ok=True)
+        Path("other", name).write_text("{}")
+        code, _, err = printed(capsys, "compile", "a*b", "--to", "rnn", "--out", "other")
+        assert (code, "other: expected a new or empty folder, or one that `compile` wrote" in err) == (2, True)
+        assert [path.name for path in Path("other").iterdir()] == [name]
+        Path("other", name).unlink()
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "certify"])
+def test_a_machine_is_no_model(command: str, capsys) -> None:
+    Path("m.dot").write_text("digraph { __start0 -> s; s; s -> s [label=a] }")
+    code, _, err = printed(capsys, command, "m.dot", *(["a"] if command == "predict" else []))
+    assert code == 2
+    assert "m.dot: expected a model, got the file of a machine or a certificate; `lengthwise compile` writes" in err
+
+
 def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
     Path("words.txt").write_text("0 1 push yes\n1 0 push no\n0 0 pop yes\n1 1 pop <eps>\n0\n1\n")
     Path("other.txt").write_text("0 1 push yes\n1 0 push yes\n0 0 pop yes\n1 1 pop <eps>\n0\n1\n")
@@ -106,6 +161,7 @@ def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
         (("convert", "a*", "m.docx"), "m.docx: expected a machine's file (.att, .txt, "),
         (("convert", "a*", "folder.dot"), "folder.dot: expected a file to write, got a folder; name a file in it"),
         (("certify", "none", "--machine", "a*"), "none: "),
+        (("certify", "none", "--out", "bad.dot/c.json"), "bad.dot/c.json: expected a file in a folder, but bad.dot is"),
         (("certify", "none", "--machine", "a*", "--min-level", "prove"), "--min-level: unknown level 'prove'; did you"),
         (("certify", "none", "--machine", "a*", "--proof"), "--machine: expected neither --check nor --proof next to"),
     ],

@@ -141,6 +141,27 @@ def test_folders_with_other_files_are_left_alone(net: Path, capsys) -> None:
     assert "expected a folder, got a file" in capsys.readouterr().err
 
 
+def test_a_configuration_of_others_is_left_alone(net: Path, capsys) -> None:
+    for config in ('{"my": 1}', "no JSON", '{"library_name": "transformers"}'):
+        Path("project").mkdir(exist_ok=True)
+        Path("project/config.json").write_text(config)
+        assert exit_code("export", "net", "--to", "hub-folder", "--out", "project") == 2
+        assert "expected a new or empty folder, or one written before, got others" in capsys.readouterr().err
+        assert Path("project/config.json").read_text() == config
+
+
+def test_a_net_that_onnxruntime_does_not_run_is_named(net: Path, tmp_path: Path, capsys) -> None:
+    """It has no LSTM in double precision."""
+    path = tmp_path / "net.safetensors"
+    model = nn.ModuleDict({"embedding": nn.Embedding(2, 4), "core": nn.LSTM(4, 6), "head": nn.Linear(6, 2)}).double()
+    save_model(model, str(path))
+    path.with_suffix(".toml").write_text('weights = "net.safetensors"\ntask = "parity"\n')
+    assert exit_code("export", str(path.with_suffix(".toml")), "--to", "onnx", "--out", "net.onnx") == 2
+    err = capsys.readouterr().err
+    assert "model: expected a graph that onnxruntime runs, got one that it refuses" in err
+    assert err.endswith("where its weights are float64, give model.float()\n")
+
+
 def test_a_folder_for_hubs_keeps_double_precision(tmp_path: Path) -> None:
     task = make_task("parity")
     model = make_model("gru", task, d_model=8, seed=0).double()

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from lengthwise import construct, learn, load_compiled
 from lengthwise.automata import library
 from lengthwise.automata.formats.files import read_machine
-from lengthwise.automata.labeled import difference
+from lengthwise.automata.labeled import difference, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
@@ -99,6 +99,47 @@ def as_if_searched(machine: Transducer, examples: Examples) -> SearchResult:
     model = construct("block-linear-rnn", machine).model
     num_errors = count_errors(machine, examples)
     return SearchResult(model, machine, (Attempt(8, 0, machine.num_states, num_errors, 1.0, 0.0),), 1)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "label", "expected"),
+    [
+        ("(a|b)*a", "yes", "([ab]*a)?"),
+        ("(a|b)*a", "no", "[ab]*a"),
+        ("a(a|b)*b", "no", "a[ab]*b"),
+        ("a(a|b)*b", "yes", "(a[ab]*b)?"),
+    ],
+)
+def test_the_empty_string_is_answered_as_it_is_labeled(
+    pattern: str, label: str, expected: str, tmp_path: Path, monkeypatch
+) -> None:
+    """By the machine, its files and its folder, although no net reads that string; the certificate holds as before."""
+    language = dfa_from_regex(pattern, "ab")
+    machine = language.transducer.for_strings_that_are_not_empty()
+    monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
+    strings = [string for length in range(1, 8) for string in all_strings(2, length)]
+    rows = [("".join("ab"[v] for v in s), "yes" if language.accepts(s[None])[0] else "no") for s in strings]
+    learned = learn([*rows, ("", label)])
+    assert learned.certificate.level == "proved"
+    assert not learned.num_contradictions
+    truth = labeled_dfa(dfa_from_regex(expected, "ab"))
+    learned.save(tmp_path)
+    (folder,) = given_machines([str(tmp_path)])
+    assert folder.answers_empty
+    for read in (folder.labeled, read_machine(tmp_path / "machine.dot")):
+        assert read.is_automaton
+        assert difference(read, truth) is None
+    assert difference(labeled_dfa(dfa_from_regex(learned.expression("yes"), "ab")), truth) is None
+    check(Certificate.read(tmp_path / "certificate.json"))
+
+
+def test_a_label_that_only_the_empty_string_has_is_left_out(monkeypatch) -> None:
+    machine = random_machine(5, 1).for_strings_that_are_not_empty()
+    monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
+    learned = learn([*pairs_of(machine, 200, 9), ("", "none yet")])
+    assert learned.classes == CLASSES
+    assert not learned.answers_empty
+    assert learned.notes[0] == "the empty string alone has the label none yet, which the machine leaves out"
 
 
 def test_wrong_labels_are_contradicted(monkeypatch) -> None:

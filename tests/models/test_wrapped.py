@@ -200,6 +200,19 @@ def test_heads_read_one_state_each(head: str) -> None:
     assert certify(net, make_task("parity")).level == "refuted"
 
 
+@pytest.mark.unchecked
+def test_inputs_that_are_no_batch_of_ids_are_named() -> None:
+    net = wrap(nn.Embedding(2, 4), nn.GRU(4, 6), nn.Linear(6, 2))
+    for inputs in (torch.tensor([0, 1]), torch.zeros(1, 3), torch.zeros(1, 3, 1, dtype=torch.int64)):
+        with pytest.raises(ValueError, match=r"^inputs: expected ids of symbols \[B, T\], whole numbers, got "):
+            net(inputs)
+
+
+def test_parts_of_two_kinds_of_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"parts of one kind of numbers, got torch.float32, torch.float64"):
+        wrap(nn.Embedding(2, 4).double(), nn.GRU(4, 6), nn.Linear(6, 2))
+
+
 def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
     """Its first row is that of a pad, which would be read as the first symbol."""
     net = wrap(nn.Embedding(3, 4, padding_idx=0), nn.GRU(4, 6), nn.Linear(6, 2))

@@ -51,6 +51,26 @@ def test_a_net_is_what_it_was(name: str, tmp_path: Path) -> None:
     assert task.name == "parity"
 
 
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        (
+            (2, 1),
+            "expected one for the 2 answers of parity, got 1; make it for this task (one logit z is two, 0 and z)",
+        ),
+        ((2, 5), "expected one for the 2 answers of parity, got 5; make it for this task"),
+        ((1, 2), "expected one that reads the 2 symbols of parity, got another"),
+    ],
+)
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_a_net_of_another_size_is_refused(sizes: tuple[int, int], message: str, command: str, tmp_path: Path, capsys):
+    net = net_of()
+    net.symbols, net.answers = nn.Embedding(sizes[0], 4), nn.Linear(6, sizes[1])
+    path = save(net, tmp_path)
+    assert exit_code(command, str(path), *(["ab"] if command == "predict" else [])) == 2
+    assert f"{path}: model: {message}" in capsys.readouterr().err
+
+
 def test_the_command_certifies_it(tmp_path: Path, capsys) -> None:
     path = save(net_of(), tmp_path)
     assert exit_code("certify", str(path)) == 0
@@ -61,7 +81,7 @@ def test_the_command_certifies_it(tmp_path: Path, capsys) -> None:
         net = net_of()
         net.answers.bias += 1
     save(net, tmp_path)
-    assert exit_code("certify", str(path), "--check", str(certificate)) == 2
+    assert exit_code("certify", str(path), "--check", str(certificate)) == 1
     assert "expected the weights of the certificate, got another" in capsys.readouterr().err
 
 

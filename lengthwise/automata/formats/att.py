@@ -14,8 +14,9 @@ class ATT(ReadableFormat):
 
     The first line begins with the initial state. Edges of an automaton are ``source target symbol``. Those of any other
     machine are ``source target symbol output``: its answer to a string is the last output, and none where that is
-    ``<eps>`` or the state is not final. So the empty string has no answer. Symbols stand for themselves, without a
-    table of numbers.
+    ``<eps>`` or the state is not final. So the empty string has no answer. Where every edge repeats its symbol, also
+    one that leads to a state that is not final, it is an automaton, as ``fstprint`` prints one by default.
+    Symbols stand for themselves, without a table of numbers.
 
     Example:
         >>> ATT.read("0 1 a\n1 0 a\n1\n").machine.outputs.tolist()
@@ -60,7 +61,13 @@ class ATT(ReadableFormat):
         for number, words in rows:
             if len(words) in (2, 5) and not _is_zero(words[-1]):
                 raise ValueError(f"line {number}: expected no weight but 0, got {words[-1]}; leave weights out")
+        edges = [words for _, words in rows if len(words) > 2]
+        if widths == {4} and all(_is_fraction(words[3]) for words in edges):
+            raise ValueError(f"expected outputs, got numbers such as {edges[0][3]}, which are weights; leave these out")
         final = {words[0] for _, words in rows if len(words) < 3}
+        is_automaton = widths == {3} or (
+            all(words[2] == words[3] for words in edges) and any(words[1] not in final for words in edges)
+        )
         draft = Draft()
         draft.set_start(rows[0][1][0])
         for number, words in rows:
@@ -70,9 +77,14 @@ class ATT(ReadableFormat):
             source, target, symbol, *rest = words
             if symbol == EPSILON:
                 raise ValueError(f"line {number}: expected a symbol, got {EPSILON}; remove edges that read nothing")
-            output = rest[0] if rest and rest[0] != EPSILON and target in final else ""
-            draft.add_edge(source, symbol, target, output)
-        return draft.automaton(final) if widths == {3} else draft.mealy()
+            has_output = not is_automaton and rest[0] != EPSILON and target in final
+            draft.add_edge(source, symbol, target, rest[0] if has_output else "")
+        return draft.automaton(final) if is_automaton else draft.mealy()
+
+
+def _is_fraction(word: str) -> bool:
+    """Whether it is a number that is written with a point."""
+    return "." in word and word.replace(".", "", 1).lstrip("-").isdecimal()
 
 
 def _is_zero(word: str) -> bool:

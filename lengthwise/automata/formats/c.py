@@ -104,6 +104,7 @@ class C(Format):
     """
 
     suffixes = (".h",)
+    has_names = True
     comment = "// "
 
     @staticmethod

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
-from lengthwise.automata.formats.dot_syntax import Graph, label_fields, parse_dot
+from lengthwise.automata.formats.dot_syntax import Graph, label_fields, label_items, parse_dot
 from lengthwise.automata.formats.draft import Draft
 from lengthwise.automata.labeled import LabeledMachine
 
@@ -15,10 +15,12 @@ _INVISIBLE = ("none", "point", "plaintext", "plain")
 class DOT(ReadableFormat):
     r"""DOT: ``__start0 -> s0`` marks the initial state.
 
-    An automaton has ``shape=doublecircle`` where it accepts. A Moore machine has labels ``{s0|answer}`` of shape
-    record. A Mealy machine, which is read only, has edges ``symbol/output``; its answer to a string is the last output,
-    so that the empty string has none. ``\`` before a character of a label that would mean something else, ``/`` of an
-    automaton's symbol for one, makes it a character.
+    An automaton has ``shape=doublecircle``, or two peripheries, where it accepts. A Moore machine has labels
+    ``{s0|answer}`` of shape record; LearnLib's ``s0 / answer`` of all states, where none accepts, are read, too. A
+    Mealy machine, which is read only, has edges ``symbol/output``; its answer to a string is the last output, so that
+    the empty string has none. An edge of several symbols has commas or line breaks between them, outside of brackets:
+    ``a, b`` are two symbols, ``ACK(V,V)`` is one. ``\`` before a character of a label that would mean something else,
+    ``/`` of an automaton's symbol for one, makes it a character.
 
     Example:
         >>> mealy = DOT.read('digraph { __start0 -> q; q -> q [label="a/x"]; q -> q [label="b/y"] }')
@@ -56,17 +58,23 @@ class DOT(ReadableFormat):
         for name in [name for name in graph.declared if name in states] or states:
             draft.add_state(name)
         edges = _edges_of_states(graph, states, draft)
-        is_moore = any("record" in attributes.get("shape", "").lower() for attributes in states.values())
-        accepting = [name for name, attributes in states.items() if attributes.get("shape") == "doublecircle"]
-        if not is_moore and not accepting and all(len(label_fields(label, "/")) == 2 for _, _, label in edges):
+        is_record = any("record" in attributes.get("shape", "").lower() for attributes in states.values())
+        accepting = [name for name, attributes in states.items() if _accepts(attributes)]
+        is_other = not is_record and not accepting
+        if is_other and edges and all(_has_output(label) for _, _, label in edges):
             for source, target, label in edges:
-                symbol, output = label_fields(label, "/")
-                draft.add_edge(source, symbol, target, output)
+                items = label_items(label)
+                for item in items if all(map(_has_output, items)) else [label]:
+                    symbol, output = label_fields(item, "/")
+                    draft.add_edge(source, symbol, target, output)
             return draft.mealy()
         for source, target, label in edges:
-            draft.add_edge(source, "".join(label_fields(label, None)), target)
-        if is_moore:
+            for item in label_items(label):
+                draft.add_edge(source, "".join(label_fields(item, None)), target)
+        if is_record:
             return draft.moore({name: _moore_answer(name, attributes) for name, attributes in states.items()})
+        if is_other and states and all(_has_output(attributes.get("label", "")) for attributes in states.values()):
+            return draft.moore({name: label_fields(states[name]["label"], "/")[1] for name in states})
         return draft.automaton(accepting)
 
 
@@ -98,6 +106,15 @@ def _marks_start(name: str, attributes: Mapping[str, str]) -> bool:
     )
 
 
+def _accepts(attributes: Mapping[str, str]) -> bool:
+    """Whether a state is drawn with two lines around it."""
+    return attributes.get("shape") in ("doublecircle", "doubleoctagon") or attributes.get("peripheries") == "2"
+
+
+def _has_output(label: str) -> bool:
+    return len(label_fields(label, "/")) == 2
+
+
 def _moore_answer(name: str, attributes: Mapping[str, str]) -> str:
     fields = label_fields(attributes.get("label", ""), "|")
     if len(fields) != 2:
@@ -113,5 +130,5 @@ def _escaped(text: str) -> str:
     """
     if not text.isprintable():
         raise ValueError(f"expected symbols and answers that can be printed, got {text!r}; rename it")
-    special = '"\\{}|<>/' + " " * (text.strip() != text)
+    special = '"\\{}|<>/,' + " " * (text.strip() != text)
     return "".join(f"\\{character}" if character in special else character for character in text)

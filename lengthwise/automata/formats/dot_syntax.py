@@ -64,6 +64,32 @@ def label_fields(label: str, separator: str | None) -> list[str]:
     return ["".join(character for character, _ in _stripped(part)) for part in parts]
 
 
+def label_items(label: str) -> list[str]:
+    r"""The parts of a label between commas and line breaks (``\n``, ``\l``, ``\r``) that stand outside of brackets.
+
+    A label of marks alone is one part. Spaces and escapes are those of the label.
+
+    Example:
+        >>> label_items(r"a,b\nACK(V,V)"), label_items(r"\,"), label_items(",")
+        (['a', 'b', 'ACK(V,V)'], ['\\,'], [','])
+    """
+    parts, depth, escapes = [""], 0, iter(label)
+    for character in escapes:
+        if character == "\\":
+            escaped = next(escapes, "\\")
+            if escaped in "nlr":
+                parts.append("")
+            else:
+                parts[-1] += character + escaped
+            continue
+        depth = max(0, depth + (character in "([{") - (character in ")]}"))
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part for part in parts if part.strip()] or [label]
+
+
 def _stripped(characters: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
     kept = [index for index, (character, is_escaped) in enumerate(characters) if is_escaped or not character.isspace()]
     return characters[kept[0] : kept[-1] + 1] if kept else []

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lengthwise.automata.formats.base import FORMATS, Format, ReadableFormat
+from lengthwise.automata.formats.notes import notes_on
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.files import write_by_rename
 
@@ -60,7 +61,7 @@ def write_machine(machine: LabeledMachine, path: str | Path) -> None:
     path = Path(path)
     kind = format_of(path)
     try:
-        content = kind.write(machine)
+        content = kind.write_annotated(machine, notes_on(machine, path.stem)) if kind.has_names else kind.write(machine)
     except ValueError as problem:
         raise ValueError(f"{_named(path)}: {problem}") from None
     write_by_rename(path, content.encode())

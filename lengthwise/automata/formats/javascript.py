@@ -66,6 +66,7 @@ class JavaScript(Format):
     """
 
     suffixes = (".js", ".cjs")
+    has_names = True
     comment = "// "
 
     @staticmethod

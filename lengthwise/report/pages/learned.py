@@ -14,6 +14,7 @@ from lengthwise.report.tables.learned import (
     claim,
     contradiction_table,
     expressions,
+    left_out,
     transition_table,
 )
 
@@ -40,9 +41,8 @@ def write_learned_page(learned: Learned, page: Path) -> None:
         sections["Labels that it contradicts"] = f"<p>{sentence}</p>{html_table(contradiction_table(learned))}"
     sections["Certificate"] = html_definitions(certificate_lines(learned.certificate))
     sections["Search"] = html_table(attempt_table(learned)) + html_note(
-        f"{learned.num_alike} of these models became the machine, the one of the shortest message. Rows left out: "
-        f"{counts.num_duplicates:,} duplicates, {counts.num_contradictory:,} that contradict others, "
-        f"{counts.num_empty:,} empty. " + " ".join(escape(f"{note}.") for note in learned.notes)
+        f"{learned.num_alike} of these models became the machine, the one of the shortest message. Of the rows, "
+        f"{left_out(learned)}. " + " ".join(escape(f"{note}.") for note in learned.notes)
     )
     page.parent.mkdir(parents=True, exist_ok=True)
     write_by_rename(page, html_page("A machine from examples", summary, sections, {}).encode())

@@ -20,11 +20,7 @@ PARTS = {"trained on": "trained on", "longest": "held out, the longest", "at ran
 def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
     """Name and sentence of each thing to say, the machine first."""
     counts = learned.counts
-    yield (
-        "examples",
-        f"{counts.num_rows:,} rows; left out: {counts.num_duplicates:,} duplicates, {counts.num_contradictory:,} that "
-        f"contradict others, {counts.num_empty:,} empty",
-    )
+    yield "examples", f"{counts.num_rows:,} rows; {left_out(learned)}"
     alike = f"{learned.num_alike} of {len(learned.attempts)} models became it"
     yield "machine", f"{learned.machine.num_states} states, {len(learned.machine.symbols)} symbols; {alike}"
     yield from (("expression", f"{answer} where the string matches {text}") for answer, text in expressions(learned))
@@ -44,6 +40,18 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
         yield "contradicted", f"{count:,} label{'s' * (count > 1)}{', for example' * (count > MAX_NAMED)}: {named}"
     yield learned.certificate.level, claim(learned)
     yield from (("note", note) for note in learned.notes)
+
+
+def left_out(learned: Learned) -> str:
+    """What became of rows that no net was trained on."""
+    counts = learned.counts
+    of_empty = f"{counts.num_empty:,} of the empty string" + (
+        ", which no net reads and the machine answers so" if learned.answers_empty else ""
+    )
+    return (
+        f"left out: {counts.num_duplicates:,} duplicates, {counts.num_contradictory:,} that contradict others, "
+        f"{of_empty}"
+    )
 
 
 def claim(learned: Learned) -> str:

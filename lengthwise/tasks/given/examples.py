@@ -33,7 +33,7 @@ class Counts(NamedTuple):
 
     Of a string with several labels the most frequent one is kept, and so is that of each prefix where prefixes have
     labels; where two are as frequent, the string is left out. `num_contradictory` are the rows with another label, or
-    with none that is kept. The answer to the empty string cannot be learned.
+    with none that is kept. No net answers the empty string: its label is kept apart (`Examples.empty_label`).
     """
 
     num_rows: int
@@ -46,6 +46,8 @@ class Counts(NamedTuple):
 class Examples:
     """Strings one after another in `ids`, from `starts[n]` to `starts[n + 1]`; `targets` are `IGNORE` where unlabeled.
 
+    `empty_label` is that of the empty string, and empty where it has none.
+
     Raises:
         ValueError: there is one class, or no string.
     """
@@ -57,6 +59,7 @@ class Examples:
     starts: Int64[np.ndarray, " N1"]
     supervision: Supervision
     counts: Counts
+    empty_label: str = ""
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -90,7 +93,14 @@ class Examples:
         kept = np.repeat(is_kept, self.lengths)
         starts = np.concatenate([[0], self.lengths[is_kept].cumsum()])
         return Examples(
-            self.symbols, self.classes, self.ids[kept], self.targets[kept], starts, self.supervision, self.counts
+            self.symbols,
+            self.classes,
+            self.ids[kept],
+            self.targets[kept],
+            starts,
+            self.supervision,
+            self.counts,
+            self.empty_label,
         )
 
     def text(self, index: int, separator: str) -> str:
@@ -109,7 +119,7 @@ def examples_from(rows: Iterable[Row], supervision: Supervision) -> Examples:
         >>> examples.symbols, examples.classes, examples.counts.num_duplicates
         (('a', 'b'), ('in', 'out'), 1)
     """
-    strings, chosen, counts = _without_repetitions(rows, supervision)
+    strings, chosen, empty_label, counts = _without_repetitions(rows, supervision)
     names = sorted({symbol for string in strings for symbol in string}, key=_natural)
     classes = sorted({label for labels in chosen for label in labels}, key=_natural)
     for what, of_kind in (("symbols", names), ("classes", classes)):
@@ -124,18 +134,19 @@ def examples_from(rows: Iterable[Row], supervision: Supervision) -> Examples:
     labeled = np.fromiter((class_ids[label] for labels in chosen for label in labels), np.int64)
     targets = np.full(len(ids), IGNORE)
     targets[starts[1:] - 1 if supervision == "last" else slice(None)] = labeled
-    return Examples(tuple(names), tuple(classes), ids, targets, starts, supervision, counts)
+    return Examples(tuple(names), tuple(classes), ids, targets, starts, supervision, counts, empty_label)
 
 
 def _without_repetitions(
     rows: Iterable[Row], supervision: Supervision
-) -> tuple[list[Sequence[str]], list[list[str]], Counts]:
-    """Each string once, its labels, each of them the most frequent one, and what was left out.
+) -> tuple[list[Sequence[str]], list[list[str]], str, Counts]:
+    """Each string once, its labels, each of them the most frequent one, the empty string's, and what was left out.
 
     Prefixes are numbered as nodes of their tree; those that have labels get a vote of each row.
     """
     nodes: dict[tuple[int, str], int] = {}
     votes: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    empty_votes: Counter[str] = Counter()
     strings: dict[int, tuple[Sequence[str], list[int]]] = {}
     labeled: list[tuple[list[int], Sequence[str]]] = []
     num_rows = 0
@@ -151,6 +162,8 @@ def _without_repetitions(
             labeled.append((nodes_of, labels))
             for node, label in zip(nodes_of, labels, strict=True):
                 votes[node][label] += 1
+        elif labels:
+            empty_votes[labels[0]] += 1
     if not strings:
         raise ValueError(f"examples: expected strings of one symbol or more, got {num_rows:,} rows and none of these")
     majority = {node: max(counter, key=counter.__getitem__) for node, counter in votes.items() if not _is_tied(counter)}
@@ -167,7 +180,9 @@ def _without_repetitions(
         )
     num_duplicates = len(agreeing) - len(set(agreeing))
     counts = Counts(num_rows, num_rows - len(labeled), num_duplicates, len(labeled) - len(agreeing))
-    return [symbols for symbols, _ in kept], [[majority[node] for node in nodes_of] for _, nodes_of in kept], counts
+    chosen = [[majority[node] for node in nodes_of] for _, nodes_of in kept]
+    empty_label = "" if _is_tied(empty_votes) else max(empty_votes, key=empty_votes.__getitem__, default="")
+    return [symbols for symbols, _ in kept], chosen, empty_label, counts
 
 
 def _is_tied(votes: Counter[str]) -> bool:

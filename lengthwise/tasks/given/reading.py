@@ -171,27 +171,39 @@ def _rows_of_lines(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
                     string, label = (names[index] for index in _column_numbers(names, columns))
                 except ValueError as problem:
                     raise ValueError(f"examples: row {number:,}: {problem}") from None
+                if content[string] is None:
+                    raise ValueError(
+                        f'examples: row {number:,}: expected a string, got null; write "" for the empty string'
+                    )
                 content = [content[string], content[label]]
             yield number, content
 
 
 def _rows_of_abbadingo(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
     """A line with the numbers of strings and of symbols, then for each string: label, length, symbols."""
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         header = file.readline().split()
-        if len(header) != 2 or not all(word.isdigit() for word in header):
+        if len(header) != 2 or not all(word.isascii() and word.isdigit() for word in header):
             raise ValueError(f"{path}: expected a first line with the numbers of strings and of symbols, got {header}")
-        count = 0
+        count, symbols = 0, set[str]()
         for number, line in enumerate(file, 2):
             words = line.split()
             if not words:
                 continue
-            if len(words) < 2 or not words[1].isdigit() or len(words) != 2 + int(words[1]):
+            if len(words) < 2 or not words[1].isdecimal() or len(words) != 2 + int(words[1]):
                 raise ValueError(f"examples: row {number:,}: expected label, length and symbols, got {line[:80]!r}")
+            if words[0] == "-1":
+                raise ValueError(
+                    f"examples: row {number:,}: expected a label, got -1, which marks strings without one; leave them "
+                    "out, and count again in the first line"
+                )
             count += 1
+            symbols.update(words[2:])
             yield number, (words[2:], words[0])
     if count != int(header[0]):
         raise ValueError(f"{path}: expected {int(header[0]):,} strings, as its first line says, got {count:,}")
+    if len(symbols) > int(header[1]):
+        raise ValueError(f"{path}: expected {int(header[1]):,} symbols, as its first line says, got {len(symbols):,}")
 
 
 def _rows_of_parquet(path: Path, columns: tuple[str | None, str | None]) -> Pairs:

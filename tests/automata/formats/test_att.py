@@ -24,6 +24,15 @@ def test_a_transducer_answers_with_its_last_output() -> None:
     assert machine.num_unanswered == 2, "the start, which is also where an output is empty; and the last state"
 
 
+def test_an_acceptor_that_repeats_its_symbols_is_one() -> None:
+    """As `fstprint` prints it without --acceptor; where all states are final, the answers are the last symbols."""
+    machine = ATT.read("0 1 a a\n1 1 a a\n1 0 b b\n1\n")
+    assert machine.is_automaton
+    assert machine.dfa().accepts(np.array([[0, 0], [0, 1], [1, 0]])).tolist() == [True, False, False]
+    last = ATT.read("0 0 a a\n0 0 b b\n0\n")
+    assert last.classes == ("a", "b")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -34,6 +43,7 @@ def test_a_transducer_answers_with_its_last_output() -> None:
         ("0 1 a b c d\n", r"^expected lines of 3 words each, or of 4, but for final states, got \[6\]; write source"),
         ("0\n", r"^expected lines of 3 words each, or of 4, but for final states, got none; write source"),
         ("0 0 a x 0.5\n0\n", r"^line 1: expected no weight but 0, got 0\.5; leave weights out$"),
+        ("0 1 a 0.5\n1 0 a 2.5\n1\n", r"^expected outputs, got numbers such as 0\.5, which are weights; leave these"),
         ("0 0 a\n0 inf\n", r"^line 2: expected no weight but 0, got inf; leave weights out$"),
         ("0 0 a\n0 0 <eps>\n0\n", r"^line 2: expected a symbol, got <eps>; remove edges that read nothing$"),
         (

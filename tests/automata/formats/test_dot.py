@@ -122,6 +122,42 @@ def test_mealy_machines_of_learnlib_are_read() -> None:
     assert machine.machine.outputs[machine.machine.start] == IGNORE
 
 
+def test_moore_machines_of_learnlib_are_read() -> None:
+    """AutomataLib's DEFAULT_MOORE_NODE_PARSER takes what stands behind the slash of a node's label for its output."""
+    machine = DOT.read(
+        """digraph g {
+        s0 [shape="circle" label="0 / closed"];
+        s1 [shape="circle" label="1 / open"];
+        s0 -> s1 [label="turn"]; s1 -> s0 [label="turn"];
+        __start0 [label="" shape="none"]; __start0 -> s0; }"""
+    )
+    assert machine.classes == ("closed", "open")
+    assert machine.machine.outputs.tolist() == [0, 1]
+
+
+def test_an_edge_may_have_several_symbols() -> None:
+    """Commas outside of brackets separate, and line breaks; an escaped comma, and one in brackets, is a character."""
+    machine = DOT.read(
+        r"""digraph { __start0 -> s; s; t [shape=box, peripheries=2];
+        s -> t [label="a, b\nACK(V,V)"]; s -> s [label="c\,d"]; t -> t [label="a,b,ACK(V,V),c\,d"] }"""
+    )
+    assert machine.symbols == ("a", "b", "ACK(V,V)", "c,d")
+    assert machine.machine.semiautomaton.table.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+    assert machine.answer_names() == ["reject", "accept"]
+
+
+def test_an_edge_of_a_mealy_machine_may_have_several_pairs() -> None:
+    machine = DOT.read('digraph { __start0 -> s; s; s -> s [label="a/x, b/y"]; s -> s [label="FIN(1,2),c/z"] }')
+    assert machine.symbols == ("a", "b", "FIN(1,2),c")
+    assert machine.classes == ("x", "y", "z")
+
+
+@pytest.mark.parametrize("symbols", [(",", "a"), ("a,b", "c"), ("a, ", "(,"), (r"\n", "n")])
+def test_symbols_with_commas_come_back(symbols: tuple[str, str]) -> None:
+    flip = Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), symbols), 0, np.array([0, 1]))
+    assert DOT.read(DOT.write(LabeledMachine(flip, REJECT_ACCEPT))).symbols == symbols
+
+
 def test_missing_edges_of_automata_lead_to_a_sink() -> None:
     machine = DOT.read('digraph { __start0 -> a; b [shape=doublecircle] a a -> b [label="x"]; a -> a [label="y"] }')
     assert machine.machine.num_states == 3

@@ -100,6 +100,10 @@ OURS: dict[str, Any] = {
             r"^expected one edge of each symbol, got two of '5c' from state 's0'; make the machine deterministic$",
         ),
         ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got alphabet, "),
+        (
+            {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [True, False], "start": 0},
+            r"^accepting: expected numbers of states, got True; a mask is no list of states$",
+        ),
         ({"alphabet": "ab", "transitions": [[0]], "accepting": [], "start": 0}, r"^transitions: expected a next state"),
     ],
 )

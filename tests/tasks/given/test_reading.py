@@ -85,6 +85,13 @@ def test_what_is_there_twice_is_counted() -> None:
     assert [examples.classes[target] for target in examples.final_targets] == ["x", "y"]
 
 
+@pytest.mark.parametrize(("labels", "kept"), [("", ""), ("x", "x"), ("xyy", "y"), ("xy", ""), ("zzx", "z")])
+def test_the_most_frequent_label_of_the_empty_string_is_kept_apart(labels: str, kept: str) -> None:
+    examples = read_examples([("a", "x"), ("b", "y"), *(("", label) for label in labels)])
+    assert (examples.empty_label, examples.classes) == (kept, ("x", "y"))
+    assert examples.part(examples.lengths > 0).empty_label == kept
+
+
 def test_the_most_frequent_label_of_each_prefix_is_kept() -> None:
     """Prefix a is x four times and y twice, so that the row of ac has another label somewhere."""
     rows = [("ab", "xy"), ("ab", "xy"), ("ac", "yx"), ("aa", "xx"), ("abb", "xyx"), ("ab", "yy")]
@@ -142,6 +149,14 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         ("file.jsonl", b'"ab"\n', "row 1: expected a string and its label, got 'ab'"),
         ("file.dat", b"a b\n", "expected a first line with the numbers of strings and of symbols, got ['a', 'b']"),
         ("file.dat", b"2 2\n1 2 a\n", "row 2: expected label, length and symbols, got '1 2 a"),
+        (
+            "file.dat",
+            "\u00b2 2\n".encode(),
+            "expected a first line with the numbers of strings and of symbols, got ['\u00b2'",
+        ),
+        ("file.dat", b"2 1\n1 1 a\n0 1 b\n", "expected 1 symbols, as its first line says, got 2"),
+        ("file.dat", b"2 2\n1 1 a\n-1 1 b\n", "row 3: expected a label, got -1, which marks strings without one"),
+        ("file.jsonl", b'{"string": null, "label": "x"}\n', "row 1: expected a string, got null; write"),
         ("file.dat", b"2 2\n1 1 a\n", "expected 2 strings, as its first line says, got 1"),
         ("file.parquet", b"", "expected the package pyarrow for Parquet, got none; pip install pyarrow"),
     ],
