@@ -23,6 +23,7 @@ _HOME = {
     "length_curve": "lengthwise.evaluation.length_curve",
     "error_curve": "lengthwise.evaluation.error_curve",
     "certify": "lengthwise.certification.certify",
+    "extract": "lengthwise.certification.unknown",
     "machine_model": "lengthwise.certification.machine_model",
     "streamed_machine_model": "lengthwise.certification.machine_model",
     "make_spec": "lengthwise.runs.spec",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from lengthwise.certification.certify import certify as certify
     from lengthwise.certification.machine_model import machine_model as machine_model
     from lengthwise.certification.machine_model import streamed_machine_model as streamed_machine_model
+    from lengthwise.certification.unknown import extract as extract
     from lengthwise.constructions import CONSTRUCTIONS as CONSTRUCTIONS
     from lengthwise.constructions import construct as construct
     from lengthwise.evaluation.error_curve import error_curve as error_curve

@@ -31,6 +31,7 @@ LONG = {
     "tests/test_examples.py::test_commands_run": "trains and certifies a net for each command of a page",
     "tests/test_examples.py::test_python_of_the_tutorial_runs_from_top_to_bottom": "trains and certifies several nets",
     "tests/test_examples.py::test_python_of_a_page_runs_from_top_to_bottom": "trains and certifies several nets",
+    "tests/test_examples.py::test_python_about_nets_of_ones_own_runs": "trains a net and certifies three",
     "tests/test_examples.py::test_benchmarks_run": "compares forms at the lengths where they differ in speed",
     "tests/training/test_training.py::test_consistency_brings_the_states_of_one_string_together": "trains four nets",
     "tests/cli/test_proofs.py::test_what_was_written_is_checked": "certifies a net, and proves it twice",

@@ -1,4 +1,4 @@
-"""The command certify."""
+"""The commands certify and extract."""
 
 import sys
 from collections.abc import Iterable
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.cli.machines import Source
+from lengthwise.cli.options import StoredPath, StringSeed
 from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import say
 
@@ -143,4 +144,44 @@ def _print(lines: Iterable[tuple[str, str]]) -> None:
     sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
 
 
-COMMANDS = {"certify": certify}
+def extract(
+    model: StoredPath,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="File for the machine; its suffix, .dot for one, says in which format.")],
+    seed: StringSeed = 0,
+) -> int:
+    """Read the machine off a recurrent net, whatever its task says, and prove, if it can be, that the net is it.
+
+    Of its task only the names of symbols and answers are taken.
+    """
+    from lengthwise.automata.formats.files import format_of, write_machine
+    from lengthwise.certification.unknown import extract as extract_machine
+    from lengthwise.extraction.prototypes import NotFinite
+    from lengthwise.models.base import RecurrentModel
+    from lengthwise.runs.stored import load_stored
+    from lengthwise.tasks.base import SymbolTask
+
+    format_of(out)
+    check_writable(out)
+    stored = load_stored(model)
+    if not isinstance(stored.task, SymbolTask) or not isinstance(stored.model, RecurrentModel):
+        raise ValueError(f"{model}: expected a recurrent model that reads symbols, got another; name another")
+    try:
+        extracted = extract_machine(stored.model, stored.task.symbols, stored.task.classes, seed=seed)
+    except NotFinite as problem:  # the request was right, the net is not
+        raise RuntimeError(f"{model}: {problem}") from None
+    write_machine(extracted.machine, out)
+    machine, certificate = extracted.machine.machine, extracted.certificate
+    sentence = (
+        "the net is this machine at every length"
+        if certificate.level == "proved"
+        else f"{certificate.claim} Not more, because {certificate.reason}"
+    )
+    answers = ", ".join(extracted.machine.classes)
+    _print([("machine", f"{machine.num_states} states, {len(machine.symbols)} symbols, answers {answers}")])
+    _print([(certificate.level, sentence), ("wrote", str(out))])
+    return 0
+
+
+COMMANDS = {"certify": certify, "extract": extract}

@@ -27,7 +27,8 @@ def learn_by_queries(
 
     Membership queries are answered by the model. An equivalence query compares the answers to all prefixes of random
     strings, uniform over the symbols, the same in every round; so, unlike with `certify`, a machine that comes out
-    agrees with the model on a sample only. The empty string is not supervised.
+    agrees with the model on a sample only. The empty string is not supervised; of machines that answer all others
+    alike the smallest is returned.
 
     Raises:
         ValueError: AALpy is not installed, or no machine agrees after `max_rounds` rounds.
@@ -56,7 +57,7 @@ def learn_by_queries(
                 f"model: no machine agrees with it on {num_strings:,} strings of {length} symbols after {max_rounds} "
                 f"rounds, the last has {machine.num_states} states; it may not be finite-state"
             )
-        return machine
+        return machine.for_strings_that_are_not_empty()
 
 
 def _learn(
