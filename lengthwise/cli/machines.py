@@ -15,17 +15,22 @@ Source = Annotated[
 ]
 
 
-def describe(machine: Source, /) -> int:
+Alphabet = Annotated[
+    str, Parameter(help="Symbols of an expression, besides those that it names and those of the other machine.")
+]
+
+
+def describe(machine: Source, /, *, alphabet: Alphabet = "") -> int:
     """Say what a machine is: states, symbols, answers, its transition monoid, and whether its language is star-free."""
     from lengthwise.automata.description import described_machine
     from lengthwise.runs.machines import given_machines
 
-    (given,) = given_machines([machine])
+    (given,) = given_machines([machine], alphabet)
     sys.stdout.writelines(f"{line}\n" for line in described_machine(given.labeled))
     return 0
 
 
-def diff(first: Source, second: Source, /) -> int:
+def diff(first: Source, second: Source, /, *, alphabet: Alphabet = "") -> int:
     """Say whether two machines answer every string alike, or give the shortest string on which they differ.
 
     Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name, accept and reject by
@@ -35,7 +40,7 @@ def diff(first: Source, second: Source, /) -> int:
     from lengthwise.runs.machines import given_machines
 
     sources = (first, second)
-    given = given_machines(sources)
+    given = given_machines(sources, alphabet)
     shortest = difference(*(one.compared for one in given))
     lines = ["equal" if shortest is None else "different"]
     if shortest is not None:
@@ -56,6 +61,8 @@ def convert(
     machine: Source,
     file: Annotated[Path, Parameter(help="File to write; its suffix, .dot for one, says in which format.")],
     /,
+    *,
+    alphabet: Alphabet = "",
 ) -> int:
     """Write a machine in another format."""
     from lengthwise.automata.formats.files import format_of, write_machine
@@ -63,7 +70,7 @@ def convert(
     from lengthwise.runs.machines import given_machines
 
     format_of(file)
-    (given,) = given_machines([machine])
+    (given,) = given_machines([machine], alphabet)
     check_writable(file)
     wrote = "replaced" if file.exists() else "wrote"
     write_machine(given.labeled, file)

@@ -32,18 +32,17 @@ def evaluate(
     protocol: Annotated[str, Parameter(help="independent, one-pass or structured.")] = "independent",
     seed: StringSeed = 1,
     split: Annotated[str, Parameter(help="Of a language model's text: test, valid or train.")] = "test",
+    labeled: Annotated[Path | None, Parameter(help="Strings with labels to measure it by, as `learn` reads.")] = None,
+    separator: Annotated[str, Parameter(help="With --labeled: what stands between symbols.")] = "",
     csv: Annotated[Path | None, Parameter(help="File for all points.")] = None,
     device: Device = "cpu",
 ) -> int:
     """Measure a model at lengths of your choice, on strings drawn again; a language model by its perplexity.
 
+    With --labeled the strings and the right answers are those of a file, whatever the task says.
+
     Of a text the lengths are those of chunks, in tokens, and --strings counts chunks.
     """
-    from lengthwise.evaluation.length_curve import length_curve, parse_protocol
-    from lengthwise.evaluation.plan import parse_lengths
-    from lengthwise.files import write_by_rename
-    from lengthwise.report.pages.terminal import MAX_ROWS, measuring_display, print_curve
-    from lengthwise.report.tables.runs import curves_as_csv
     from lengthwise.runs.stored import load_stored
     from lengthwise.tasks.text.language import LanguageTask, parse_split
 
@@ -55,6 +54,21 @@ def evaluate(
     if split != "test":
         raise ValueError(f"split: expected test for {stored.task.name}, which is no text, got {split}; leave it out")
     name = str(model) if stored.run is None else stored.name
+    if labeled is not None:
+        return _evaluate_labeled(stored, name, labeled, separator, csv)
+    return _evaluate_drawn(stored, name, lengths, strings, protocol, seed, csv)
+
+
+def _evaluate_drawn(
+    stored: "StoredModel", name: str, lengths: str | None, strings: int, protocol: str, seed: int, csv: Path | None
+) -> int:
+    """The accuracy on strings that the task draws."""
+    from lengthwise.evaluation.length_curve import length_curve, parse_protocol
+    from lengthwise.evaluation.plan import parse_lengths
+    from lengthwise.files import write_by_rename
+    from lengthwise.report.pages.terminal import MAX_ROWS, measuring_display, print_curve
+    from lengthwise.report.tables.runs import curves_as_csv
+
     task, requested, run = stored.task, parse_lengths("41-500" if lengths is None else lengths), stored.run
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
     console = Output()
@@ -79,6 +93,34 @@ def evaluate(
         console.print_line(f"wrote {csv}")
     elif len(curve.points) > MAX_ROWS:
         console.print_line("--csv FILE writes all points")
+    return 0
+
+
+def _evaluate_labeled(stored: "StoredModel", name: str, file: Path, separator: str, csv: Path | None) -> int:
+    """The accuracy on labeled strings of a file."""
+    from lengthwise.evaluation.labeled import labeled_curve
+    from lengthwise.files import write_by_rename
+    from lengthwise.report.pages.terminal import print_curve
+    from lengthwise.report.tables.runs import curves_as_csv
+    from lengthwise.tasks.base import SymbolTask
+    from lengthwise.tasks.given.reading import read_examples
+
+    if not isinstance(stored.task, SymbolTask):
+        raise ValueError(f"labeled: expected a model that reads symbols, got one of {stored.task.name}; leave it out")
+    examples = read_examples(file, separator=separator)
+    curve = labeled_curve(stored.model, stored.task, examples)
+    console = Output()
+    print_curve(console, curve, trained_to=stored.trained_to)
+    right, count = (sum(getattr(p, field) for p in curve.points) for field in ("num_correct", "num_strings"))
+    rows = examples.counts
+    console.print_line(
+        f"{name}: {right:,} of {count:,} labels of {file} ({right / count:.2%}); {rows.num_rows:,} rows, of which left "
+        f"out: {rows.num_duplicates:,} duplicates, {rows.num_contradictory:,} that contradict others, "
+        f"{rows.num_empty:,} of the empty string"
+    )
+    if csv is not None:
+        write_by_rename(csv, curves_as_csv([(name, stored.settings, curve)]).encode())
+        console.print_line(f"wrote {csv}")
     return 0
 
 

@@ -22,12 +22,13 @@ from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task, check_is_task
 from lengthwise.threads import one_thread
 
-Protocol = Literal["independent", "one-pass", "structured"]
+Protocol = Literal["independent", "one-pass", "structured", "labeled"]
 """How the strings of a length were drawn.
 
 `independent`: again for every length. `one-pass`: the prefixes of one set of long strings, each as good as a sample of
 its length (only for tasks that are `prefix_exchangeable`); lengths share strings. `structured`: families of regular
-strings (constant, alternating, periodic, few runs, sparse). Always the final answer, of the weights as given.
+strings (constant, alternating, periodic, few runs, sparse). `labeled`: not drawn, but given with labels
+(`labeled_curve`). Always the final answer, of the weights as given.
 """
 
 SetProgress = Callable[[float], None]
@@ -159,8 +160,8 @@ def _repr_line(point: LengthPoint) -> str:
 
 
 def parse_protocol(name: str) -> Protocol:
-    """The protocol of that name; an unknown one is a ValueError with the nearest name."""
-    known = get_args(Protocol)
+    """The protocol of that name, by which strings are drawn; an unknown one is a ValueError with the nearest name."""
+    known = [protocol for protocol in get_args(Protocol) if protocol != "labeled"]
     if name not in known:
         raise ValueError(f"protocol: unknown {name!r}{nearest(name, known)} (known: {', '.join(known)})")
     return cast(Protocol, name)

@@ -1,5 +1,7 @@
 """What was learned from examples: a machine, a net that is proved to be it, and how it compares on strings held out."""
 
+import csv
+import io
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +46,10 @@ MIN_TRAINED = 8
 """Examples to train on, at least."""
 
 MAX_CONTRADICTING = 20
-"""Of the examples that the machine contradicts, the shortest are named."""
+"""The shortest contradicted examples, up to this number, stand in `learned.json` and on the page."""
+
+
+CONTRADICTED = "contradicted.csv"
 
 
 class Contradiction(NamedTuple):
@@ -72,7 +77,6 @@ class Learned(NamedTuple):
     counts: Counts
     accuracies: dict[str, dict[str, Accuracy]]
     contradictions: tuple[Contradiction, ...]
-    num_contradictions: int
     attempts: tuple[Attempt, ...]
     num_alike: int
     notes: tuple[str, ...]
@@ -106,7 +110,7 @@ class Learned(NamedTuple):
         return regex_from_dfa(DFA(self.machine.semiautomaton, self.machine.start, accepting))
 
     def save(self, folder: Path) -> None:
-        """Write the machine (JSON, DOT and, if it is small, a picture), net, certificate and numbers.
+        """Write the machine (JSON, DOT and, if it is small, a picture), net, certificate, numbers, contradicted labels.
 
         Files appear by rename. `load_compiled` reads the net back; commands take the folder as that of a compiled one.
         """
@@ -115,7 +119,16 @@ class Learned(NamedTuple):
             write_machine(self.labeled, folder / f"machine.{kind}")
         save_compiled(self._as_construction(), folder)
         write_by_rename(folder / "certificate.json", self.certificate.to_text().encode())
+        (folder / CONTRADICTED).unlink(missing_ok=True)
+        if self.contradictions:
+            write_by_rename(folder / CONTRADICTED, self._contradicted_csv().encode())
         write_json(folder / "learned.json", self.to_json())
+
+    def _contradicted_csv(self) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([Contradiction._fields, *self.contradictions])
+        return text.getvalue()
 
     def _as_construction(self) -> Construction:
         """The net and the task that it solves at every length."""
@@ -133,8 +146,8 @@ class Learned(NamedTuple):
             "accuracies": {
                 part: {who: list(score) for who, score in scores.items()} for part, scores in self.accuracies.items()
             },
-            "contradictions": [list(one) for one in self.contradictions],
-            "num_contradictions": self.num_contradictions,
+            "contradictions": [list(one) for one in self.contradictions[:MAX_CONTRADICTING]],
+            "num_contradictions": len(self.contradictions),
             "attempts": [attempt._asdict() for attempt in self.attempts],
             "num_alike": self.num_alike,
             "notes": list(self.notes),
@@ -193,8 +206,7 @@ def learn(
         certify(result.model, _task_of(machine, examples.classes)),
         examples.counts,
         _accuracies(machine, parts),
-        tuple(wrong[:MAX_CONTRADICTING]),
-        len(wrong),
+        tuple(wrong),
         result.attempts,
         result.num_alike,
         _notes(parts, result, separator),

@@ -92,6 +92,16 @@ def test_source_code_is_named_as_its_file_so_that_two_machines_stand_side_by_sid
             assert "machine_" not in text
 
 
+def test_expressions_have_more_symbols_where_these_are_given(capsys) -> None:
+    assert "symbols: c b a\n" in printed(capsys, "describe", "a.b", "--alphabet", "cb")[1]
+    assert "2 symbols" in printed(capsys, "convert", ".*", "any.dot", "--alphabet", "xy")[1]
+    assert printed(capsys, "diff", "[^a]*", "b*", "--alphabet", "a")[0] == 0
+    assert printed(capsys, "diff", "[^a]*", "b*", "--alphabet", "ac")[:2] == (
+        1,
+        "different\nstring: c\n[^a]*: accept\nb*: reject\n",
+    )
+
+
 def test_links_stay_and_pipes_are_left_alone(capsys) -> None:
     Path("link.dot").symlink_to("real.dot")
     Path("real.dot").write_text("old")

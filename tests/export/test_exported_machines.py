@@ -12,8 +12,10 @@ from command import exit_code
 import lengthwise.certification.strings as strings_module
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
+from lengthwise.automata.formats.files import write_machine
 from lengthwise.automata.formats.notes import NUM_TESTS, notes_on
-from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
+from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.constructions import construct
@@ -94,6 +96,28 @@ def test_c_reports_foreign_symbols_and_streams(tmp_path: Path) -> None:
     )
     subprocess.run(["cc", "-Wall", "-Werror", "-O2", "host.c", "-o", "host"], cwd=tmp_path, check=True)
     subprocess.run([str(tmp_path / "host")], check=True)
+
+
+@needs_cc
+def test_two_machines_in_c_stand_side_by_side_and_read_bytes(tmp_path: Path) -> None:
+    for name, pattern in (("ends", "(a|b)*abb"), ("one", "(a|b)*b")):
+        write_machine(labeled_dfa(dfa_from_regex(pattern)), tmp_path / f"{name}.h")
+    (tmp_path / "host.c").write_text(
+        """
+        #include "ends.h"
+        #include "one.h"
+        int main(void) {
+            return !(ends_classify_text("aabb", 4) == 1 && ends_classify_text("b", 1) == 0
+                     && one_classify_text("b", 1) == 1 && one_classify_text("ba", 2) == 0
+                     && one_classify_text("b\\n", 2) == ONE_NO_SYMBOL && one_classify_text("\\377", 1) == ONE_NO_SYMBOL
+                     && ends_symbol_of('b') == 1 && ends_symbol_of('c') == ENDS_NO_SYMBOL);
+        }
+        """,
+        encoding="utf-8",
+    )
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-O2", "host.c", "-o", "host"], cwd=tmp_path, check=True)
+    subprocess.run([str(tmp_path / "host")], check=True)
+    assert "classify_text" not in FORMATS["c"].write(MACHINES[1])
 
 
 @needs_node

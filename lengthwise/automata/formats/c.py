@@ -64,7 +64,7 @@ static inline int {name}_classify(const uint8_t *symbols, size_t count)
     return {name}_answers[state];
 }}
 
-#ifdef {upper}_SELF_TEST
+{text}#ifdef {upper}_SELF_TEST
 #include <stdio.h>
 
 int main(void)
@@ -86,6 +86,32 @@ int main(void)
 #endif
 """
 
+_TEXT = """\
+/* The symbol that a byte is, or NO_SYMBOL. */
+static inline int {name}_symbol_of(unsigned char byte)
+{{
+    static const int16_t symbols[256] = {{
+{bytes}
+    }};
+    return symbols[byte];
+}}
+
+/* The class of a text of count bytes, each of them a symbol, NO_ANSWER, or NO_SYMBOL where one is none. */
+static inline int {name}_classify_text(const char *text, size_t count)
+{{
+    {state_type} state = {upper}_START;
+    for (size_t i = 0; i < count; i++) {{
+        const int symbol = {name}_symbol_of((unsigned char)text[i]);
+        if (symbol < 0)
+            return {upper}_NO_SYMBOL;
+        state = {name}_table[state][symbol];
+    }}
+    return {name}_answers[state];
+}}
+
+"""
+"""Of machines whose symbols are bytes."""
+
 _CHECK = "        if (symbols[i] >= {upper}_NUM_SYMBOLS)\n            return {upper}_NO_SYMBOL;\n"
 
 
@@ -93,8 +119,9 @@ _CHECK = "        if (symbols[i] >= {upper}_NUM_SYMBOLS)\n            return {up
 class C(Format):
     """A header of C99: ``int NAME_classify(const uint8_t *symbols, size_t count)`` and ``NAME_step``; written only.
 
-    Tables have the smallest integers that hold their numbers. Compiled as C with ``-DNAME_SELF_TEST`` the header is a
-    program that answers twenty strings. NAME is ``machine`` unless notes say otherwise.
+    Where all symbols are single bytes, ``NAME_classify_text`` and ``NAME_symbol_of`` take these. Tables have the
+    smallest integers that hold their numbers. Compiled as C with ``-DNAME_SELF_TEST`` the header is a program that
+    answers twenty strings. NAME is ``machine`` unless notes say otherwise.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
@@ -141,12 +168,24 @@ class C(Format):
                 answer_type=_type_of(len(machine.classes) - 1, signed=True),
                 table=",\n".join(f"    {{{', '.join(map(str, row))}}}" for row in table.tolist()),
                 answers=_wrapped(answers.tolist(), 4),
+                text=_text_functions(machine, name),
                 check="" if num_symbols == MAX_SYMBOLS else _CHECK.format(upper=upper),
                 strings=_wrapped([v for string, _ in tests for v in string], 8),
                 lengths=", ".join(str(len(string)) for string, _ in tests),
                 expected=", ".join(str(machine.classes.index(answer) if answer else -1) for _, answer in tests),
             )
         )
+
+
+def _text_functions(machine: LabeledMachine, name: str) -> str:
+    """The functions that take bytes; none where a symbol has more of them."""
+    if any(len(symbol.encode()) > 1 for symbol in machine.symbols):
+        return ""
+    of_byte = [-2] * 256
+    for v, symbol in enumerate(machine.symbols):
+        of_byte[symbol.encode()[0]] = v
+    state_type = _type_of(machine.machine.num_states - 1, signed=False)
+    return _TEXT.format(name=name, upper=name.upper(), bytes=_wrapped(of_byte, 8), state_type=state_type)
 
 
 def identifier(name: str) -> str:

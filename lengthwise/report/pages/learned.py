@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lengthwise.automata.drawing import why_not_drawn
 from lengthwise.files import write_by_rename
-from lengthwise.learning.learned import Learned
+from lengthwise.learning.learned import CONTRADICTED, Learned
 from lengthwise.report.pages.html import check_page, html_definitions, html_machine, html_note, html_page, html_table
 from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.report.tables.learned import (
@@ -36,8 +36,9 @@ def write_learned_page(learned: Learned, page: Path) -> None:
         "Labels that are right": html_table(accuracy_table(learned))
         + html_note("Nothing that was held out was trained on or looked at by the search."),
     }
-    if learned.num_contradictions:
-        sentence = f"The machine contradicts {learned.num_contradictions:,} labels; those of the shortest strings:"
+    if learned.contradictions:
+        count = len(learned.contradictions)
+        sentence = f"The machine contradicts {count:,} labels ({CONTRADICTED}); those of the shortest strings:"
         sections["Labels that it contradicts"] = f"<p>{sentence}</p>{html_table(contradiction_table(learned))}"
     sections["Certificate"] = html_definitions(certificate_lines(learned.certificate))
     sections["Search"] = html_table(attempt_table(learned)) + html_note(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lengthwise.learning.learned import Learned
+from lengthwise.learning.learned import MAX_CONTRADICTING, Learned
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.table import Table
 
@@ -31,15 +31,15 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
             for learner, score in scores.items()
         ]
         yield f"right, {PARTS[part]}", "; ".join(shares)
-    if learned.num_contradictions:
+    if learned.contradictions:
         named = ", ".join(
             f"{one.string!r} is labeled {one.label}, the machine says {one.answer}"
             for one in learned.contradictions[:MAX_NAMED]
         )
-        count = learned.num_contradictions
+        count = len(learned.contradictions)
         yield "contradicted", f"{count:,} label{'s' * (count > 1)}{', for example' * (count > MAX_NAMED)}: {named}"
-    yield learned.certificate.level, claim(learned)
     yield from (("note", note) for note in learned.notes)
+    yield learned.certificate.level, claim(learned)
 
 
 def left_out(learned: Learned) -> str:
@@ -99,7 +99,7 @@ def transition_table(learned: Learned) -> Table | None:
 
 def contradiction_table(learned: Learned) -> Table:
     """Labels that the machine contradicts, those of the shortest strings first."""
-    return Table(("string", "label", "machine"), tuple(map(tuple, learned.contradictions)))
+    return Table(("string", "label", "machine"), tuple(map(tuple, learned.contradictions[:MAX_CONTRADICTING])))
 
 
 def attempt_table(learned: Learned) -> Table:

@@ -1,0 +1,69 @@
+"""Accuracy on strings that somebody else has labeled, such as the test set of a competition."""
+
+from collections.abc import Sequence
+
+import torch
+
+from lengthwise.automata.labeled import common_numbers
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, final_answers
+from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
+from lengthwise.tasks.base import SymbolTask
+from lengthwise.tasks.given.examples import Examples
+from lengthwise.threads import one_thread
+
+
+@one_thread()
+def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) -> LengthCurve:
+    """How many of the labels of whole strings a model gives, at each length that there is; protocol ``labeled``.
+
+    Symbols and answers are matched by name, accept and reject by what they mean. The labels are taken for right,
+    whatever the task says. Chance is the share of the most frequent label of that length.
+
+    Raises:
+        ValueError: there is a symbol that the task has not, or a label that is none of its answers.
+
+    Example:
+        >>> from lengthwise import construct, make_task
+        >>> from lengthwise.tasks.given.reading import read_examples
+        >>> net = construct("rnn", make_task("regex", pattern="(a|b)*abb"))
+        >>> examples = read_examples([("abb", "yes"), ("ab", "no"), ("bb", "yes")])
+        >>> [(point.length, point.num_correct) for point in labeled_curve(net.model, net.task, examples).points]
+        [(2, 1), (3, 1)]
+    """
+    check_is_model(model)
+    symbols = torch.tensor(_numbers(task, examples.symbols))
+    ours, theirs = common_numbers(task.classes, examples.classes)
+    if unknown := [name for name, number in zip(examples.classes, theirs, strict=True) if number not in ours]:
+        raise ValueError(
+            f"examples: expected labels that are answers of {task.name} ({', '.join(task.classes)}), got "
+            f"{unknown[0]!r}; rename it"
+        )
+    classes = torch.tensor([ours.index(number) for number in theirs])
+    points = []
+    with eval_mode(model):
+        for length in sorted(set(examples.lengths.tolist())):
+            ids, targets = (torch.from_numpy(each) for each in examples.of_length(length))
+            answers, labels = final_answers(model, symbols[ids]), classes[targets[:, -1]]
+            counts = torch.bincount(labels, minlength=len(task.classes))
+            points.append(
+                LengthPoint(
+                    length=length,
+                    num_strings=len(labels),
+                    num_correct=int((answers == labels).sum()),
+                    num_overflowed=int((answers < 0).sum()),
+                    baseline=int(counts.max()) / len(labels),
+                    balanced=bool((counts > 0).all()),
+                    family="labeled",
+                )
+            )
+    return LengthCurve(protocol="labeled", points=tuple(points))
+
+
+def _numbers(task: SymbolTask, symbols: Sequence[str]) -> list[int]:
+    """The numbers that a task gives these symbols."""
+    if unknown := [symbol for symbol in symbols if symbol not in task.symbols]:
+        raise ValueError(
+            f"examples: expected strings over the symbols of {task.name}, got {unknown[0]!r}; where symbols are words, "
+            "give the separator between them"
+        )
+    return [task.symbols.index(symbol) for symbol in symbols]

@@ -1,0 +1,60 @@
+"""Accuracy on labeled strings of a file: of all labels, matched by name, whatever the task says."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from command import exit_code
+
+from lengthwise import construct, make_task
+from lengthwise.evaluation.labeled import labeled_curve
+from lengthwise.models.machine import TransducerModel
+from lengthwise.runs.compiled import save_compiled
+from lengthwise.tasks.given.reading import read_examples
+
+
+@pytest.mark.parametrize("names", [("no", "yes"), ("yes", "no"), ("0", "1"), ("+", "-"), ("reject", "accept")])
+def test_labels_are_counted_at_each_length(names: tuple[str, str]) -> None:
+    """Against the count of a loop over the rows, in any order of symbols, one label of three wrong."""
+    task = make_task("regex", pattern="(b|a)*abb", alphabet="cba")
+    model = TransducerModel(task.transducer, task.classes)
+    accepting = names.index(next(name for name in names if name in ("yes", "1", "+", "accept")))
+    generator = torch.Generator().manual_seed(0)
+    rows, right = {}, dict.fromkeys(range(1, 9), 0)
+    for number in range(300):
+        length = 1 + number % 8
+        text = task.decode(torch.randint(3, (length,), generator=generator))
+        if text in rows:
+            continue
+        is_right = number % 3 > 0
+        rows[text] = names[accepting] if text.endswith("abb") * ("c" not in text) == is_right else names[1 - accepting]
+        right[length] += is_right
+    curve = labeled_curve(model, task, read_examples(list(rows.items())))
+    assert curve.protocol == "labeled"
+    assert {point.length: point.num_correct for point in curve.points} == right
+    for point in curve.points:
+        labels = [label for text, label in rows.items() if len(text) == point.length]
+        assert point.num_strings == len(labels)
+        assert point.baseline == max(labels.count(name) for name in names) / len(labels)
+        assert point.balanced == (len(set(labels)) == 2)
+
+
+def test_other_symbols_and_labels_are_refused() -> None:
+    task = make_task("regex", pattern="(a|b)*abb")
+    model = TransducerModel(task.transducer, task.classes)
+    with pytest.raises(ValueError, match=r"expected strings over the symbols of regex, got 'c'; where symbols are wor"):
+        labeled_curve(model, task, read_examples([("a", "no"), ("cb", "yes")]))
+    with pytest.raises(ValueError, match=r"labels that are answers of regex \(out, in\), got 'maybe'; rename it"):
+        labeled_curve(model, task, read_examples([("a", "in"), ("b", "maybe")]))
+
+
+def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_compiled(construct("rnn", make_task("regex", pattern="(a|b)*abb")), "net")
+    Path("test.csv").write_text("string,label\na b b,yes\na b,no\nb b,yes\n,no\n")
+    assert exit_code("evaluate", "net", "--labeled", "test.csv", "--separator", " ", "--csv", "points.csv") == 0
+    out = capsys.readouterr().out
+    assert "net: 2 of 3 labels of test.csv (66.67%); 4 rows, of which left out: 0 duplicates, 0 that" in out
+    assert len(Path("points.csv").read_text().splitlines()) == 3
+    assert exit_code("evaluate", "net", "--labeled", "none.csv") == 2
+    assert "none.csv: expected a file of examples, got no such file" in capsys.readouterr().err
