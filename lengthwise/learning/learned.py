@@ -127,7 +127,7 @@ class Learned(NamedTuple):
     def _contradicted_csv(self) -> str:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([Contradiction._fields, *self.contradictions])
+        writer.writerows([("string", "label", "machine"), *self.contradictions])
         return text.getvalue()
 
     def _as_construction(self) -> Construction:
