@@ -38,7 +38,7 @@ def described_machine(labeled: LabeledMachine) -> list[str]:
     monoid = monoid_up_to(smallest.semiautomaton)
     lines = [
         f"states: {num_states}, {fewest}",
-        f"symbols: {' '.join(labeled.symbols)}",
+        f"symbols: {' '.join(labeled.text([symbol]) for symbol in labeled.symbols)}",
         f"answers: {', '.join(labeled.classes)}",
         *([f"no answer: in {labeled.num_unanswered} states"] if labeled.num_unanswered else []),
         f"shortest strings: {_shortest(labeled)}",
@@ -60,5 +60,5 @@ def _shortest(labeled: LabeledMachine) -> str:
     for index, name in enumerate(labeled.classes):
         string = machine.semiautomaton.shortest_string(machine.start, machine.outputs == index)
         if string is not None:
-            strings.append(f"{name} {labeled.separator.join(string) or '(the empty one)'}")
+            strings.append(f"{name} {labeled.text(string) or '(the empty one)'}")
     return ", ".join(strings)

@@ -53,6 +53,11 @@ class LabeledMachine:
         """What stands between the symbols of a string in a text: nothing where each is one character."""
         return "" if all(len(symbol) == 1 for symbol in self.symbols) else " "
 
+    def text(self, string: Sequence[str]) -> str:
+        """A string as one line; characters that are not printed are escaped."""
+        text = self.separator.join(string)
+        return text if text.isprintable() else repr(text)[1:-1]
+
     @property
     def accepting_class(self) -> int | None:
         """The answer that says "accepted"; None where the answers are others than accepted and rejected."""

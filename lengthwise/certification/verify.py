@@ -1,8 +1,8 @@
 """Verify a certificate as far as that is possible without the model; never imports torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from lengthwise.conventions import IGNORE
 MIN_STRINGS = 1_000
 MIN_LENGTHS = (40, 500, 10_000)
 """Level `extracted` and those above require `MIN_STRINGS` strings at each of these lengths (or one symbol off)."""
+
+
+MAX_SETTING = 60
+"""Characters of a setting of a task or a model that are printed."""
 
 
 class Checked(NamedTuple):
@@ -50,7 +54,7 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     _check_names(certificate, task)
     _check_level(certificate)
     kind = "rule" if isinstance(task, GridMachine) else "transducer"
-    of_model = [f"the {kind} ({_size(task)}) is that of task {certificate.task['name']}"]
+    of_model = [f"the {kind} ({_size(task)}) is that of task {_with_settings(certificate.task)}"]
     trusted, verified = [*of_model], []
     if certificate.reaches("extracted"):
         verified += _check_machine(certificate, task)
@@ -60,9 +64,8 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         trusted += [certificate.evidence.check(certificate)]
     if proof is not None:
         verified += [_check_proof(certificate, proof)]
-        settings = ", ".join(f"{name}={value}" for name, value in certificate.model.items() if name != "name")
         trusted[-1] = (  # two nets with other settings may have the same weights
-            f"the model is of kind {certificate.model['name']} ({settings}), which computes what the formulas of the "
+            f"the model is of kind {_with_settings(certificate.model)}, which computes what the formulas of the "
             "checker say"
         )
     if certificate.level == "refuted":
@@ -75,6 +78,13 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
 def proof_path(certificate: Path) -> Path:
     """Where the proof of a certificate's file lies."""
     return certificate.with_suffix(".safetensors")
+
+
+def _with_settings(content: Mapping[str, Any]) -> str:
+    """A name with its settings, each of them of bounded length."""
+    settings = [(name, str(value)) for name, value in content.items() if name != "name" and value not in (None, "", [])]
+    texts = [f"{name}={text[:MAX_SETTING]}{'...' * (len(text) > MAX_SETTING)}" for name, text in settings]
+    return f"{content['name']} ({', '.join(texts)})" if texts else str(content["name"])
 
 
 def _size(machine: TreeMachine | Transducer | GridMachine) -> str:

@@ -44,7 +44,7 @@ def diff(first: Source, second: Source, /, *, alphabet: Alphabet = "") -> int:
     shortest = difference(*(one.compared for one in given))
     lines = ["equal" if shortest is None else "different"]
     if shortest is not None:
-        lines.append(f"string: {given[0].labeled.separator.join(shortest.string) or 'the empty one'}")
+        lines.append(f"string: {given[0].labeled.text(shortest.string) or 'the empty one'}")
         lines += [f"{source}: {answer}" for source, answer in zip(sources, shortest.answers, strict=True)]
     for source, one in zip(sources, given, strict=True):
         if not one.answers_empty:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lengthwise.tasks.text.language import LanguageTask, Split
 
 MAX_QUOTED = 60
-"""Symbols of a longer string that are repeated next to its answer: the first 40."""
+"""Of a longer string a terminal has the first 40 symbols; files and pipes have all."""
 
 
 def evaluate(
@@ -216,7 +216,8 @@ def predict(
         except ValueError as error:
             code = say(f"string {number}: {error}", 2)
             continue
-        quoted = text if len(text) <= MAX_QUOTED else f"{text[:40]}... ({len(text)} symbols)"
+        is_short = len(text) <= MAX_QUOTED or not sys.stdout.isatty()
+        quoted = text if is_short else f"{text[:40]}... ({len(text)} symbols)"
         sys.stdout.write(f"{quoted}\t{prediction.answer}\t{prediction.probability:.4f}\t{prediction.verdict}\n")
     return code if number else say("texts: expected strings, one in a line, got a blank input; write some", 2)
 

@@ -89,6 +89,13 @@ def test_what_the_model_shows_is_no_longer_taken_from_the_file(contents) -> None
         assert again.taken_on_trust == (() if level == "refuted" else tuple(others))
 
 
+def test_the_task_is_named_with_its_settings(contents) -> None:
+    """Which expression, say: nobody is to take what the certificate is about for something else."""
+    content = contents["proved"] | {"task": {"name": "regex", "pattern": "(a|b)*abb" + "|a" * 60, "alphabet": []}}
+    sentence = check(Certificate.from_text(text_of(content))).taken_on_trust[0]
+    assert sentence.endswith(f"is that of task regex (pattern=(a|b)*abb{'|a' * 25}|...)")
+
+
 @pytest.mark.parametrize("level", ["refuted", "tested", "extracted", "bounded", "proved"])
 def test_whole_ones_are_verified(level: str, contents, tmp_path: Path, capsys) -> None:
     path = tmp_path / "certificate.json"

@@ -1,5 +1,6 @@
 """`lengthwise describe`, `diff`, `convert` and `certify --machine`: what they print, and their exit codes."""
 
+import json
 import os
 from pathlib import Path
 
@@ -100,6 +101,17 @@ def test_expressions_have_more_symbols_where_these_are_given(capsys) -> None:
         1,
         "different\nstring: c\n[^a]*: accept\nb*: reject\n",
     )
+
+
+def test_what_is_not_printed_is_escaped(capsys) -> None:
+    symbols, table = ["\t", "\n"], [[1, 0], [1, 0]]
+    content = {"alphabet": symbols, "transitions": table, "accepting": [1], "start": 0}
+    Path("tabs.json").write_text(json.dumps(content))
+    assert "\nsymbols: \\t \\n\n" in printed(capsys, "describe", "tabs.json")[1]
+    Path("lines.json").write_text(json.dumps({**content, "accepting": [0]}))
+    assert "\nstring: the empty one\n" in printed(capsys, "diff", "tabs.json", "lines.json")[1]
+    Path("lines.json").write_text(json.dumps({**content, "accepting": []}))
+    assert "\nstring: \\t\n" in printed(capsys, "diff", "tabs.json", "lines.json")[1]
 
 
 def test_links_stay_and_pipes_are_left_alone(capsys) -> None:
