@@ -15,15 +15,13 @@ HOST = platform.node().replace("/", "-")[:64] or "localhost"
 def write_by_rename(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
 
-    Its draft stands next to it, under a name with those of the machine and the process. A link stays one: the file
-    that it leads to is written.
+    Its draft stands next to it, under a name with those of the machine and the process. A link is replaced, and what it
+    leads to stays as it is.
 
     Raises:
         OSError: the file cannot be written, for a full disk say, or is no file, but a pipe or a device; the sentence
             names it.
     """
-    if path.is_symlink():
-        path = path.resolve()
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(f"{path}: cannot be written: expected a file, got a pipe or a device")
     draft = path.with_name(f".{path.name}.{HOST}.{os.getpid()}")

@@ -42,7 +42,8 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     States are closed into classes, from the largest of a few radii on (`extraction`), until the net is certified by the
     machine of these classes as it would be by one that was given: refuted by no string, and its states in the classes
     on all strings that were drawn. Level ``proved`` says that the net is this machine at every length. Nothing is said
-    of what it should be.
+    of what it should be, nor of the empty string, which nets do not read: the start is any state from which all strings
+    lead on alike.
 
     Args:
         model: a recurrent one, for example a net of torch's modules (`wrap`).

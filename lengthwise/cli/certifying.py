@@ -79,12 +79,17 @@ def certify(
 def _verified(path: Path, run: Path | None, proof: bool) -> "Certificate":
     """The certificate in a file; that it is not so, where there is one, is no wrong request, but the answer."""
     from lengthwise.certification.certificate import Certificate
+    from lengthwise.certification.verify import proof_path
 
+    if run is not None:
+        from lengthwise.runs.stored import load_stored
+
+        load_stored(run)
     try:
         certificate = Certificate.read(path)
         _verify(certificate, path, run, proof)
     except ValueError as error:
-        if not path.is_file() or (run is not None and not run.exists()):
+        if not path.is_file() or (proof and not proof_path(path).is_file()):
             raise
         raise RuntimeError(str(error)) from None
     return certificate
@@ -180,7 +185,8 @@ def extract(
     )
     answers = ", ".join(extracted.machine.classes)
     _print([("machine", f"{machine.num_states} states, {len(machine.symbols)} symbols, answers {answers}")])
-    _print([(certificate.level, sentence), ("wrote", str(out))])
+    _print([(certificate.level, sentence), ("not said", "the answer to the empty string, which no net reads")])
+    _print([("wrote", str(out))])
     return 0
 
 

@@ -46,21 +46,24 @@ def evaluate(
     from lengthwise.runs.stored import load_stored
     from lengthwise.tasks.text.language import LanguageTask, parse_split
 
+    if separator and labeled is None:
+        raise ValueError(f"separator: expected none without --labeled, got {separator!r}; leave it out")
+    if labeled is not None and (lengths is not None or protocol != "independent"):
+        raise ValueError("labeled: expected no lengths and no protocol next to it, got one; the file has the strings")
     stored = load_stored(model, device)
     if csv is not None:
         check_writable(csv)
+    if labeled is not None:
+        return _evaluate_labeled(stored, model, labeled, separator, csv)
     if isinstance(stored.task, LanguageTask):
         return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, protocol, seed, csv)
     if split != "test":
         raise ValueError(f"split: expected test for {stored.task.name}, which is no text, got {split}; leave it out")
-    name = str(model) if stored.run is None else stored.name
-    if labeled is not None:
-        return _evaluate_labeled(stored, name, labeled, separator, csv)
-    return _evaluate_drawn(stored, name, lengths, strings, protocol, seed, csv)
+    return _evaluate_drawn(stored, model, lengths, strings, protocol, seed, csv)
 
 
 def _evaluate_drawn(
-    stored: "StoredModel", name: str, lengths: str | None, strings: int, protocol: str, seed: int, csv: Path | None
+    stored: "StoredModel", path: Path, lengths: str | None, strings: int, protocol: str, seed: int, csv: Path | None
 ) -> int:
     """The accuracy on strings that the task draws."""
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
@@ -69,6 +72,7 @@ def _evaluate_drawn(
     from lengthwise.report.pages.terminal import MAX_ROWS, measuring_display, print_curve
     from lengthwise.report.tables.runs import curves_as_csv
 
+    name = str(path) if stored.run is None else stored.name
     task, requested, run = stored.task, parse_lengths("41-500" if lengths is None else lengths), stored.run
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
     console = Output()
@@ -96,7 +100,7 @@ def _evaluate_drawn(
     return 0
 
 
-def _evaluate_labeled(stored: "StoredModel", name: str, file: Path, separator: str, csv: Path | None) -> int:
+def _evaluate_labeled(stored: "StoredModel", path: Path, file: Path, separator: str, csv: Path | None) -> int:
     """The accuracy on labeled strings of a file."""
     from lengthwise.evaluation.labeled import labeled_curve
     from lengthwise.files import write_by_rename
@@ -104,10 +108,12 @@ def _evaluate_labeled(stored: "StoredModel", name: str, file: Path, separator: s
     from lengthwise.report.tables.runs import curves_as_csv
     from lengthwise.tasks.base import SymbolTask
     from lengthwise.tasks.given.reading import read_examples
+    from lengthwise.tasks.text.language import LanguageTask
 
-    if not isinstance(stored.task, SymbolTask):
+    if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(f"labeled: expected a model that reads symbols, got one of {stored.task.name}; leave it out")
-    examples = read_examples(file, separator=separator)
+    name = str(path) if stored.run is None else stored.name
+    examples = read_examples(file, separator=separator, min_classes=1)
     curve = labeled_curve(stored.model, stored.task, examples)
     console = Output()
     print_curve(console, curve, trained_to=stored.trained_to)

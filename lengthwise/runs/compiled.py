@@ -9,7 +9,7 @@ from typing import Any
 from safetensors.torch import load, save
 
 from lengthwise.automata import Transducer
-from lengthwise.certification.certificate import Part, PositiveCount, TransducerFields, certificate_file
+from lengthwise.certification.certificate import Certificate, Part, PositiveCount, TransducerFields, certificate_file
 from lengthwise.certification.verify import proof_path
 from lengthwise.constructions.base import Construction, Machine, Target
 from lengthwise.files import read_json, write_by_rename, write_json
@@ -83,8 +83,8 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
         "weights": _digest(weights),
         "versions": versions(),
     }
-    if not _is_there(path, description):
-        certificate = certificate_file(path)  # it is about a net that was there before, and so is its proof
+    if not (_is_there(path, description) and _is_certified(path, construction)):
+        certificate = certificate_file(path)  # it is about another net, and so is its proof
         for file in (certificate, proof_path(certificate)):
             file.unlink(missing_ok=True)
     write_by_rename(path / WEIGHTS, weights)
@@ -99,6 +99,19 @@ def _is_there(folder: Path, description: Mapping[str, Any]) -> bool:
         return False
     plain = json.loads(json.dumps(description))
     return {**there, "versions": None} == {**plain, "versions": None}
+
+
+def _is_certified(folder: Path, construction: Construction) -> bool:
+    """Whether the certificate in a folder is about this net and its task."""
+    from lengthwise.runs.certified import other_part  # which imports this module
+    from lengthwise.runs.stored import StoredModel
+
+    task = construction.target.task
+    try:
+        certificate = Certificate.read(certificate_file(folder))
+    except ValueError:
+        return False
+    return task is not None and other_part(certificate, StoredModel(construction.model, task, "compiled", "")) is None
 
 
 def load_compiled(folder: str | Path) -> Construction:

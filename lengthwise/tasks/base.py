@@ -108,17 +108,19 @@ class SymbolTask(Task):
         Spaces between symbols that are characters are skipped, unless the space is a symbol.
         """
         known = truncate(" ".join(self.symbols))
-        read = text.split() if self.separator else list(text if " " in self.symbols else text.replace(" ", ""))
+        read = dict(enumerate(text.split() if self.separator else text))
+        if " " not in self.symbols:
+            read = {position: symbol for position, symbol in read.items() if symbol != " "}
         if not read:
             raise ValueError(f"text: {self.name} expected at least one of the symbols {known}, got {text!r}")
         ids = {symbol: index for index, symbol in enumerate(self.symbols)}
-        for position, symbol in enumerate(read):
+        for position, symbol in read.items():
             if symbol not in ids:
                 raise ValueError(
                     f"text: {symbol!r} at position {position + 1} is no symbol of {self.name}; use only {known}"
                     + (", with spaces between them" if self.separator else "")
                 )
-        return torch.tensor([ids[symbol] for symbol in read], dtype=torch.int64)
+        return torch.tensor([ids[symbol] for symbol in read.values()], dtype=torch.int64)
 
     def decode(self, ids: Int64[Tensor, " T"]) -> str:
         """Turn ids back into a text, which has nothing for a `PAD`."""

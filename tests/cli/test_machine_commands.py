@@ -114,12 +114,11 @@ def test_what_is_not_printed_is_escaped(capsys) -> None:
     assert "\nstring: \\t\n" in printed(capsys, "diff", "tabs.json", "lines.json")[1]
 
 
-def test_links_stay_and_pipes_are_left_alone(capsys) -> None:
+def test_links_are_replaced_and_pipes_are_not(capsys) -> None:
     Path("link.dot").symlink_to("real.dot")
     Path("real.dot").write_text("old")
     assert printed(capsys, "convert", "a*", "link.dot")[0] == 0
-    assert Path("link.dot").is_symlink()
-    assert Path("real.dot").read_text().startswith("digraph")
+    assert Path("real.dot").read_text() == "old"
     os.mkfifo("pipe.dot")
     code, _, err = printed(capsys, "convert", "a*", "pipe.dot")
     assert (code, err) == (2, "lengthwise: pipe.dot: expected a file to write, got a pipe or a device; name a file\n")
@@ -135,9 +134,18 @@ def test_compile_keeps_a_proof_of_the_same_net_and_no_other(capsys) -> None:
     assert exit_code("certify", "net", "--proof") == 0
     assert "net: had this net before, and keeps its certificate\n" in printed(capsys, *compiled)[1]
     assert exit_code("certify", "net", "--check", "net") == 0
+    certificate = Path("net/certificate.json").read_text()
+    assert exit_code("compile", "a*b", "--to", "rnn", "--out", "other") == 0
+    assert exit_code("certify", "other", "--out", "net/certificate.json") == 0
+    assert "keeps" not in printed(capsys, *compiled)[1], "it is another net's"
+    assert not Path("net/certificate.json").exists()
+    Path("net/certificate.json").write_text(certificate)
     other = printed(capsys, "compile", "a*b", "--to", "rnn", "--out", "net")[1]
     assert "net: replaces the net that was there before and its certificate\n" in other
     assert sorted(path.name for path in Path("net").iterdir()) == ["compiled.json", "model.safetensors"]
+    Path("hidden").mkdir()
+    Path("hidden/.DS_Store").write_text("")
+    assert exit_code("compile", "a*b", "--to", "rnn", "--out", "hidden") == 0
 
 
 def test_compile_writes_into_no_folder_of_others(capsys) -> None:

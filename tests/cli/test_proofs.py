@@ -69,7 +69,7 @@ def test_checking_a_proof_needs_no_torch(folder: Path) -> None:
 def test_no_file_of_a_proof(copied: Path, capsys) -> None:
     copied.with_name(PROOF).unlink()
     code, _, error = verdict(capsys, "--check", str(copied), "--proof")
-    assert code == 1
+    assert code == 2
     assert f"{PROOF}: expected a proof, got no such file; write it with the certificate" in error
 
 
@@ -101,5 +101,5 @@ def test_levels_below_have_none(tmp_path: Path, capsys) -> None:
     assert code == 1
     assert "proof: expected a certificate of level proved, got refuted; there is no proof" in error
     code, _, error = verdict(capsys, "--check", str(run / "certificate.json"), "--proof")
-    assert code == 1
+    assert code == 2
     assert "got refuted; there is no proof" in error

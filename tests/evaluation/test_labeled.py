@@ -56,5 +56,13 @@ def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsy
     out = capsys.readouterr().out
     assert "net: 2 of 3 labels of test.csv (66.67%); 4 rows, of which left out: 0 duplicates, 0 that" in out
     assert len(Path("points.csv").read_text().splitlines()) == 3
+    Path("one.csv").write_text("string,label\nabb,in\naabb,in\n")
+    assert exit_code("evaluate", "net", "--labeled", "one.csv") == 0
+    assert "net: 2 of 2 labels of one.csv" in capsys.readouterr().out
+    for more in (("--lengths", "3"), ("--protocol", "structured")):
+        assert exit_code("evaluate", "net", "--labeled", "one.csv", *more) == 2
+        assert "expected no lengths and no protocol next to it" in capsys.readouterr().err
+    assert exit_code("evaluate", "net", "--separator", " ") == 2
+    assert "expected none without --labeled" in capsys.readouterr().err
     assert exit_code("evaluate", "net", "--labeled", "none.csv") == 2
     assert "none.csv: expected a file of examples, got no such file" in capsys.readouterr().err

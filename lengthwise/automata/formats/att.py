@@ -1,5 +1,8 @@
 """The text of AT&T's tools, which OpenFst reads and prints."""
 
+import re
+from collections.abc import Sequence
+
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
 from lengthwise.automata.formats.draft import Draft
 from lengthwise.automata.labeled import LabeledMachine
@@ -32,6 +35,8 @@ class ATT(ReadableFormat):
     def write(machine: LabeledMachine) -> str:
         """The edges of the initial state, those of the others, and the final states."""
         answers, outputs = machine.answer_names(), machine.machine.outputs
+        if not machine.is_automaton and _are_weights([name for name in answers if name]):
+            raise ValueError(f"expected answers that are not read as weights, got {answers[0]!r}; rename it")
         for name in (*machine.symbols, *filter(None, answers)):
             if name.split() != [name] or name == EPSILON:
                 raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
@@ -62,7 +67,7 @@ class ATT(ReadableFormat):
             if len(words) in (2, 5) and not _is_zero(words[-1]):
                 raise ValueError(f"line {number}: expected no weight but 0, got {words[-1]}; leave weights out")
         edges = [words for _, words in rows if len(words) > 2]
-        if widths == {4} and all(_is_fraction(words[3]) for words in edges):
+        if widths == {4} and _are_weights([words[3] for words in edges if words[3] != EPSILON]):
             raise ValueError(f"expected outputs, got numbers such as {edges[0][3]}, which are weights; leave these out")
         final = {words[0] for _, words in rows if len(words) < 3}
         is_automaton = widths == {3} or (
@@ -82,9 +87,9 @@ class ATT(ReadableFormat):
         return draft.automaton(final) if is_automaton else draft.mealy()
 
 
-def _is_fraction(word: str) -> bool:
-    """Whether it is a number that is written with a point."""
-    return "." in word and word.replace(".", "", 1).lstrip("-").isdecimal()
+def _are_weights(words: Sequence[str]) -> bool:
+    """Whether all are numbers, and one is written with a point."""
+    return all(re.fullmatch(r"-?\d*\.?\d+", word) for word in words) and any("." in word for word in words)
 
 
 def _is_zero(word: str) -> bool:

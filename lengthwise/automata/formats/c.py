@@ -1,5 +1,6 @@
 """C: one header with the tables and a function that answers strings."""
 
+import json
 import re
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -150,7 +151,7 @@ class C(Format):
         ids = {symbol: v for v, symbol in enumerate(machine.symbols)}
         tests = [([ids[symbol] for symbol in string], answer) for string, answer in notes.tests]
         upper = name.upper()
-        comments = [f"{cls.comment}{notes.name.encode('ascii', 'replace').decode()}: a finite machine"]
+        comments = [f"{cls.comment}{json.dumps(notes.name)[1:-1]}: a finite machine"]
         comments += [f"{cls.comment}{line}" for line in notes._replace(tests=()).lines()]
         return (
             "\n".join(comments)

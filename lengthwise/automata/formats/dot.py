@@ -1,5 +1,6 @@
 """DOT, in the dialect of automata.cs.ru.nl that AALpy and LearnLib write."""
 
+import re
 from collections.abc import Mapping
 
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
@@ -46,7 +47,7 @@ class DOT(ReadableFormat):
                 lines.append(f'    s{state} [label="s{state}", shape={"doublecircle" if accepts else "circle"}];')
         for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
             for symbol, target in zip(machine.symbols, row, strict=True):
-                lines.append(f'    s{state} -> s{target} [label="{_escaped(symbol)}"];')
+                lines.append(f'    s{state} -> s{target} [label="{_escaped_symbol(symbol)}"];')
         lines += ['    __start0 [label="", shape=none];', f"    __start0 -> s{machine.machine.start};", "}"]
         return "\n".join(lines) + "\n"
 
@@ -63,9 +64,7 @@ class DOT(ReadableFormat):
         is_other = not is_record and not accepting
         if is_other and edges and all(_has_output(label) for _, _, label in edges):
             for source, target, label in edges:
-                items = label_items(label)
-                for item in items if all(map(_has_output, items)) else [label]:
-                    symbol, output = label_fields(item, "/")
+                for symbol, output in _pairs(label):
                     draft.add_edge(source, symbol, target, output)
             return draft.mealy()
         for source, target, label in edges:
@@ -73,7 +72,7 @@ class DOT(ReadableFormat):
                 draft.add_edge(source, "".join(label_fields(item, None)), target)
         if is_record:
             return draft.moore({name: _moore_answer(name, attributes) for name, attributes in states.items()})
-        if is_other and states and all(_has_output(attributes.get("label", "")) for attributes in states.values()):
+        if is_other and states and all(" / " in attributes.get("label", "") for attributes in states.values()):
             return draft.moore({name: label_fields(states[name]["label"], "/")[1] for name in states})
         return draft.automaton(accepting)
 
@@ -115,11 +114,36 @@ def _has_output(label: str) -> bool:
     return len(label_fields(label, "/")) == 2
 
 
+def _pairs(label: str) -> list[tuple[str, str]]:
+    """The symbols of a Mealy machine's edge, each with its output: ``a/x, b/y`` has two, and ``a, b/x`` one of both.
+
+    An output may have commas and slashes.
+    """
+    first = re.match(r"(?:\\.|[^\\/])*", label, re.DOTALL)  # before a slash that is not escaped
+    assert first is not None
+    has_more = "/" in re.sub(r"\\.", "", label[first.end() + 1 :])
+    items = [label_fields(item, "/") for item in (label_items(label) if has_more else ())]
+    if items and all(len(item) == 2 and "/" not in item[1] for item in items):
+        return [(symbol, output) for symbol, output in items]
+    output = label_fields(label, "/")[1]
+    return [("".join(label_fields(item, None)), output) for item in label_items(first[0])]
+
+
 def _moore_answer(name: str, attributes: Mapping[str, str]) -> str:
     fields = label_fields(attributes.get("label", ""), "|")
     if len(fields) != 2:
         raise ValueError(f"expected a label {{state|answer}} of each state, got none of state {name!r}; add it")
     return fields[1]
+
+
+def _escaped_symbol(text: str) -> str:
+    """A symbol as it stands on an edge: commas are escaped where they would separate symbols."""
+    escaped = _escaped(text)
+    try:
+        is_one = label_items(escaped) == [escaped]
+    except ValueError:
+        is_one = False
+    return escaped if is_one else escaped.replace(",", r"\,")
 
 
 def _escaped(text: str) -> str:
@@ -130,5 +154,5 @@ def _escaped(text: str) -> str:
     """
     if not text.isprintable():
         raise ValueError(f"expected symbols and answers that can be printed, got {text!r}; rename it")
-    special = '"\\{}|<>/,' + " " * (text.strip() != text)
+    special = '"\\{}|<>/' + " " * (text.strip() != text)
     return "".join(f"\\{character}" if character in special else character for character in text)

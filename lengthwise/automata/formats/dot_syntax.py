@@ -1,6 +1,7 @@
 """The syntax of DOT: nodes and edges with their attributes."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -65,29 +66,48 @@ def label_fields(label: str, separator: str | None) -> list[str]:
 
 
 def label_items(label: str) -> list[str]:
-    r"""The parts of a label between commas and line breaks (``\n``, ``\l``, ``\r``) that stand outside of brackets.
+    r"""The parts of a label between commas and line breaks (``\n``, ``\l``, ``\r``), with their spaces and escapes.
 
-    A label of marks alone is one part. Spaces and escapes are those of the label.
+    Brackets with something between their commas hold one part together. A label of marks alone is one part.
+
+    Raises:
+        ValueError: there is nothing between two commas.
 
     Example:
-        >>> label_items(r"a,b\nACK(V,V)"), label_items(r"\,"), label_items(",")
-        (['a', 'b', 'ACK(V,V)'], ['\\,'], [','])
+        >>> label_items(r"a,b\nACK(V,V)"), label_items("(,)"), label_items("(0,1)"), label_items(r"\,")
+        (['a', 'b', 'ACK(V,V)'], ['(', ')'], ['(0,1)'], ['\\,'])
     """
-    parts, depth, escapes = [""], 0, iter(label)
-    for character in escapes:
-        if character == "\\":
-            escaped = next(escapes, "\\")
-            if escaped in "nlr":
-                parts.append("")
-            else:
-                parts[-1] += character + escaped
-            continue
-        depth = max(0, depth + (character in "([{") - (character in ")]}"))
-        if character == "," and not depth:
+    tokens = re.findall(r"\\.|.", label, re.DOTALL)
+    if not any(token not in (",", *_BREAKS) and token.strip() for token in tokens):
+        return [label]
+    parts, index = [""], 0
+    while index < len(tokens):
+        end = _closing(tokens, index)
+        if tokens[index] in (",", *_BREAKS):
             parts.append("")
         else:
-            parts[-1] += character
-    return [part for part in parts if part.strip()] or [label]
+            parts[-1] += "".join(tokens[index : end + 1])
+        index = end + 1
+    if not all(part.strip() for part in parts):
+        raise ValueError(f"expected symbols between commas, got none in the label {label!r}; write \\, for a comma")
+    return parts
+
+
+_BREAKS = (r"\n", r"\l", r"\r")
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+
+
+def _closing(tokens: Sequence[str], index: int) -> int:
+    """Where the bracket that opens at an index closes; the index itself where none opens, or it holds nothing."""
+    if tokens[index] not in _BRACKETS:
+        return index
+    opening, closing, depth = tokens[index], _BRACKETS[tokens[index]], 0
+    for end in range(index, len(tokens)):
+        depth += (tokens[end] == opening) - (tokens[end] == closing)
+        if not depth:
+            inside = "".join(tokens[index + 1 : end]).split(",")
+            return end if all(part.strip() for part in inside) else index
+    return index
 
 
 def _stripped(characters: list[tuple[str, bool]]) -> list[tuple[str, bool]]:

@@ -108,11 +108,12 @@ class Examples:
         return separator.join(self.symbols[v] for v in self.ids[self.starts[index] : self.starts[index + 1]])
 
 
-def examples_from(rows: Iterable[Row], supervision: Supervision) -> Examples:
+def examples_from(rows: Iterable[Row], supervision: Supervision, *, min_classes: int = 2) -> Examples:
     """Number symbols and classes, in the order of their names, and leave out what is there twice.
 
     Raises:
-        ValueError: a string has no label, or not one for each symbol; there are fewer than two classes, or no string.
+        ValueError: a string has no label, or not one for each symbol; there are fewer classes than `min_classes`, or no
+            string.
 
     Example:
         >>> examples = examples_from([Row("ab", ["in"], 1), Row("b", ["out"], 2), Row("ab", ["in"], 3)], "last")
@@ -125,7 +126,7 @@ def examples_from(rows: Iterable[Row], supervision: Supervision) -> Examples:
     for what, of_kind in (("symbols", names), ("classes", classes)):
         if len(of_kind) > MAX_NAMES:
             raise ValueError(f"examples: expected at most {MAX_NAMES:,} {what}, got {len(of_kind):,}; check the column")
-    if len(classes) < 2:
+    if len(classes) < min_classes:
         raise ValueError(f"examples: expected labels of two classes or more, got {classes[0]!r} alone")
     symbol_ids = {symbol: index for index, symbol in enumerate(names)}
     class_ids = {name: index for index, name in enumerate(classes)}

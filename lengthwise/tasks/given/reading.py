@@ -22,6 +22,7 @@ def read_examples(
     string: str | None = None,
     label: str | None = None,
     supervision: Supervision = "last",
+    min_classes: int = 2,
 ) -> Examples:
     """Labeled strings from a file, a data frame, or pairs (string, label).
 
@@ -31,7 +32,7 @@ def read_examples(
 
     Raises:
         ValueError: the file is missing, of another kind, or not UTF-8; there is no such column; a row has no label, or
-            with `supervision="prefix"` not one for each symbol; there are fewer than two classes.
+            with `supervision="prefix"` not one for each symbol; there are fewer classes than `min_classes`.
 
     Example:
         >>> read_examples([("ab", "in"), ("ba", "out")]).symbols
@@ -44,7 +45,7 @@ def read_examples(
         rows = _rows_of_frame(source, (string, label))
     else:
         rows = enumerate(source, 1)
-    return examples_from(_split_rows(rows, split, supervision), supervision)
+    return examples_from(_split_rows(rows, split, supervision), supervision, min_classes=min_classes)
 
 
 Pairs = Iterable[tuple[int, Any]]
@@ -56,6 +57,11 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
             raise ValueError(f"examples: row {number:,}: expected a string and its label, got {str(row)[:80]!r}")
         string, label = row
+        if string is None or string != string:  # NaN
+            raise ValueError(
+                f'examples: row {number:,}: expected a string, got a missing one; write "" for the empty string, or '
+                "leave the row out"
+            )
         is_list = isinstance(label, list | tuple)
         if supervision == "last" and is_list:
             raise ValueError(
@@ -171,10 +177,6 @@ def _rows_of_lines(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
                     string, label = (names[index] for index in _column_numbers(names, columns))
                 except ValueError as problem:
                     raise ValueError(f"examples: row {number:,}: {problem}") from None
-                if content[string] is None:
-                    raise ValueError(
-                        f'examples: row {number:,}: expected a string, got null; write "" for the empty string'
-                    )
                 content = [content[string], content[label]]
             yield number, content
 

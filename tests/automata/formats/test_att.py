@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lengthwise.automata.formats.att import ATT
+from lengthwise.automata.labeled import LabeledMachine
 
 
 def test_an_acceptor_begins_with_its_first_line() -> None:
@@ -22,6 +23,15 @@ def test_a_transducer_answers_with_its_last_output() -> None:
     ]
     assert names == ["x", "", "y", "x", ""]
     assert machine.num_unanswered == 2, "the start, which is also where an output is empty; and the last state"
+
+
+def test_answers_that_would_be_weights_are_not_written() -> None:
+    machine = ATT.read("0 1 a x\n1 0 a y\n0\n1\n")
+    numbers = LabeledMachine(machine.machine, ("0.5", "2"))
+    with pytest.raises(ValueError, match=r"^expected answers that are not read as weights, got "):
+        ATT.write(numbers)
+    whole = ATT.read(ATT.write(LabeledMachine(machine.machine, ("1", "2"))))
+    assert whole.classes == ("1", "2")
 
 
 def test_an_acceptor_that_repeats_its_symbols_is_one() -> None:
@@ -43,6 +53,7 @@ def test_an_acceptor_that_repeats_its_symbols_is_one() -> None:
         ("0 1 a b c d\n", r"^expected lines of 3 words each, or of 4, but for final states, got \[6\]; write source"),
         ("0\n", r"^expected lines of 3 words each, or of 4, but for final states, got none; write source"),
         ("0 0 a x 0.5\n0\n", r"^line 1: expected no weight but 0, got 0\.5; leave weights out$"),
+        ("0 1 a 0.5\n0 0 b 1\n1 0 a -.25\n1\n", r"^expected outputs, got numbers such as 0\.5, which are weights"),
         ("0 1 a 0.5\n1 0 a 2.5\n1\n", r"^expected outputs, got numbers such as 0\.5, which are weights; leave these"),
         ("0 0 a\n0 inf\n", r"^line 2: expected no weight but 0, got inf; leave weights out$"),
         ("0 0 a\n0 0 <eps>\n0\n", r"^line 2: expected a symbol, got <eps>; remove edges that read nothing$"),

@@ -147,12 +147,29 @@ def test_an_edge_may_have_several_symbols() -> None:
 
 
 def test_an_edge_of_a_mealy_machine_may_have_several_pairs() -> None:
-    machine = DOT.read('digraph { __start0 -> s; s; s -> s [label="a/x, b/y"]; s -> s [label="FIN(1,2),c/z"] }')
-    assert machine.symbols == ("a", "b", "FIN(1,2),c")
-    assert machine.classes == ("x", "y", "z")
+    """Or symbols that share an output, which may have commas and slashes."""
+    edges = ["a/x, b/y", "FIN(1,2),c/z", "in/x=1/2,y=3/4", "ACK+RST(V,V,0) / TIMEOUT"]
+    lines = " ".join(f's -> s [label="{edge}"];' for edge in edges)
+    machine = DOT.read(f"digraph {{ __start0 -> s; s; {lines} }}")
+    states = machine.machine.semiautomaton.table[machine.machine.start]
+    assert dict(zip(machine.symbols, (machine.answer_names()[state] for state in states), strict=True)) == {
+        "a": "x",
+        "b": "y",
+        "FIN(1,2)": "z",
+        "c": "z",
+        "in": "x=1/2,y=3/4",
+        "ACK+RST(V,V,0)": "TIMEOUT",
+    }
 
 
-@pytest.mark.parametrize("symbols", [(",", "a"), ("a,b", "c"), ("a, ", "(,"), (r"\n", "n")])
+def test_states_with_names_of_two_parts_are_no_moore_machine() -> None:
+    machine = DOT.read('digraph { __start0 -> p; p [label="q0/r0"]; p -> p [label="a"] }')
+    assert machine.answer_names() == ["reject"]
+
+
+@pytest.mark.parametrize(
+    "symbols", [(",", "a"), ("a,b", "c"), ("a, ", "(,"), (r"\n", "n"), ("a,", "f(x,y)"), (",)", "()")]
+)
 def test_symbols_with_commas_come_back(symbols: tuple[str, str]) -> None:
     flip = Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), symbols), 0, np.array([0, 1]))
     assert DOT.read(DOT.write(LabeledMachine(flip, REJECT_ACCEPT))).symbols == symbols
@@ -175,6 +192,7 @@ START = "__start0 -> a; "
         ('digraph { a -> b [label="x"] }', r"^expected an initial state, got none; mark one$"),
         ('digraph { __start0 -> a; __start1 -> b; a -> b [label="x"] }', r"one initial state, got 'a' and 'b'; choose"),
         (f'digraph {{ {START} a -> b [label="x"]; a -> a [label="x"] }}', r"two of 'x' from state 'a'; make the mach"),
+        (f'digraph {{ {START} a -> a [label="x,"] }}', r"^expected symbols between commas, got none in the label 'x,'"),
         (f"digraph {{ {START} a -> b }}", r"^expected a symbol on each edge, got none from state 'a'; give it one$"),
         (f"digraph {{ {START} }}", r"^expected edges with symbols, got none; a machine has at least one symbol$"),
         (f'digraph {{ {START} a; a -> b [label="x"] }}', r"^state 'b' is used and nowhere declared; declare it$"),
