@@ -30,7 +30,8 @@ class ONNX(Export):
 
     Of recurrent models it is one step, from ``token`` [batch] and ``state`` [batch, Z] to ``logits`` and
     ``next_state``; the state before the first symbol, ``initial_state``, is in the metadata. In form ``strings`` it
-    takes ``inputs`` [batch, length] and gives ``logits`` [batch, length, classes].
+    takes ``inputs`` [batch, length] and gives ``logits_of_prefixes`` [batch, length, classes] and ``last_state``, with
+    which as ``initial_state`` the next part of the strings is read. Of other models, form ``strings`` gives ``logits``.
     """
 
     @staticmethod
@@ -132,7 +133,12 @@ def _scanned(content: Any, first: torch.Tensor) -> Any:
     body.inputs[:], body.outputs[:] = [state, token], [after, logits]
     body.name = "step"
     inputs = ir.Value(name="inputs", shape=ir.Shape(["batch", "length"]), type=token_type)
-    beginning = ir.Value(name="initial_state", const_value=ir.tensor(first.numpy(), name="initial_state"))
+    beginning = ir.Value(
+        name="initial_state",
+        shape=ir.Shape(["one_or_batch", first.shape[1]]),
+        type=state_type,
+        const_value=ir.tensor(first.numpy(), name="initial_state"),  # unless it is given
+    )
     width = ir.Value(name="width", const_value=ir.tensor([first.shape[1]], name="width"))
     batch = ir.node("Shape", [inputs], {"start": 0, "end": 1})
     shape = ir.node("Concat", [batch.outputs[0], width], {"axis": 0})
@@ -150,9 +156,10 @@ def _scanned(content: Any, first: torch.Tensor) -> Any:
     loop.name = "symbols"
     answers.name = "logits_of_prefixes"
     answers.shape, answers.type = ir.Shape(["batch", "length", int(logits.shape[1])]), state_type
+    last.shape, last.type = ir.Shape(["batch", first.shape[1]]), state_type
     graph = ir.Graph(
-        [inputs],
-        [answers],
+        [inputs, beginning],
+        [answers, last],
         nodes=[batch, shape, states, loop],
         initializers=[beginning, width, *weights.values()],
         opset_imports=content.opset_imports,

@@ -1,10 +1,12 @@
 """Every recurrent model as a graph: it answers in onnxruntime, symbol by symbol, as the model does."""
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 from torch import nn
@@ -88,6 +90,19 @@ def test_a_step_is_that_of_the_model(name: str, runtime: str) -> None:
     check(model, run, 4, 40)
 
 
+def check_parts(content: bytes, run: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Strings in parts of 1, 12 and 27 symbols, each read from the state where the last one ended, and all at once."""
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    strings = np.random.default_rng(0).integers(2, size=(3, 40))
+    logits, state = session.run(["logits_of_prefixes", "last_state"], {"inputs": strings[:, :1]})
+    parts = [logits]
+    for start, end in ((1, 13), (13, 40)):
+        values = {"inputs": strings[:, start:end], "initial_state": state}
+        logits, state = session.run(["logits_of_prefixes", "last_state"], values)
+        parts.append(logits)
+    np.testing.assert_allclose(np.concatenate(parts, 1), run(strings), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_in_onnx_answers_whole_strings(name: str) -> None:
     model = make(name)
@@ -95,6 +110,7 @@ def test_a_loop_in_onnx_answers_whole_strings(name: str) -> None:
     run = onnx_runner(content, "strings", model)
     check(model, run, 1, 1)
     check(model, run, 4, 40)
+    check_parts(content, run)
     assert str(Path.cwd()).encode() not in content
     assert b".py" not in content
     assert onnx_model(model, {"task": "{}"}, "strings") == content, "the same weights give the same file"
