@@ -31,6 +31,9 @@ def learn(
     seed: Annotated[
         int, Parameter(converter=whole_number, help="Seed of models, and of which strings are held out.")
     ] = 0,
+    exact: Annotated[
+        bool, Parameter(negative=(), help="The labels are right: a machine that contradicts none comes before others.")
+    ] = False,
 ) -> int:
     """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
 
@@ -63,6 +66,7 @@ def learn(
             supervision=supervision,
             budget=budget,
             seed=seed,
+            exact=exact,
             report=report,
         )
     except ValueError as error:

@@ -165,13 +165,15 @@ def learn(
     supervision: Supervision = "last",
     budget: float = 60.0,
     seed: int = 0,
+    exact: bool = False,
     report: Callable[[Attempt], None] = lambda attempt: None,
 ) -> Learned:
     """Learn the machine behind labeled strings, and prove of a net that it is that machine at every length.
 
     The longest fifth of the examples and a tenth of the others are held out. On the rest small models are trained until
     several have become the same machine, the best by its description length (`search`); the `budget` is in CPU
-    seconds. `source` and the arguments up to `supervision` are those of `read_examples`.
+    seconds. With `exact` labels, a machine that contradicts none of those trained on is preferred to all others. `source`
+    and the arguments up to `supervision` are those of `read_examples`.
 
     Raises:
         ValueError: there are no such examples (`read_examples`), or fewer than eight to train on; no model became a
@@ -194,7 +196,7 @@ def learn(
     trained_on = parts["trained on"]
     if len(trained_on) < MIN_TRAINED:
         raise ValueError(f"examples: expected at least {MIN_TRAINED} to train on, got {len(trained_on)}; give more")
-    result = search(trained_on, budget=budget, seed=seed, report=report)
+    result = search(trained_on, budget=budget, seed=seed, exact=exact, report=report)
     machine, answers_empty = result.machine, examples.empty_label in examples.classes
     if answers_empty:
         machine = machine.with_empty_answer(examples.classes.index(examples.empty_label))

@@ -46,17 +46,13 @@ class Attempt(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """The best model of a search, the machine read off it, all attempts, and how many of them gave this machine."""
+    """The best model of a search, its machine and attempt, all attempts, and how many of them gave this machine."""
 
     model: BlockLinearRNN
     machine: Transducer
+    best: Attempt
     attempts: tuple[Attempt, ...]
     num_alike: int
-
-    @property
-    def best(self) -> Attempt:
-        """The attempt that gave this model."""
-        return min(self.attempts, key=lambda attempt: attempt.num_bits)
 
 
 class Sample(ExamplesTask):
@@ -74,13 +70,18 @@ class Sample(ExamplesTask):
 
 
 def search(
-    examples: Examples, *, budget: float, seed: int, report: Callable[[Attempt], None] = lambda attempt: None
+    examples: Examples,
+    *,
+    budget: float,
+    seed: int,
+    exact: bool = False,
+    report: Callable[[Attempt], None] = lambda attempt: None,
 ) -> SearchResult:
     """Train models of 8, 16, ... states until several that started apart became the same machine, the best.
 
     The best has the shortest message, of which errors are a part: a small machine with few errors may be preferred to a
-    larger one without any. Only these examples are looked at. The first model is trained whatever the `budget`, which
-    is in CPU seconds.
+    larger one without any, unless labels are `exact`: then it never is. Only these examples are looked at. The first
+    model is trained whatever the `budget`, which is in CPU seconds.
 
     Raises:
         ValueError: no model became a machine; a string is longer than training can be.
@@ -103,12 +104,15 @@ def search(
         bits, seconds = message_length(machine, examples, num_errors), time.process_time() - began
         candidates.append((Attempt(size, own_seed, machine.num_states, num_errors, bits, seconds), model, machine))
         report(candidates[-1][0])
-        if _num_alike(candidates) >= NUM_ALIKE[min(candidates, key=_bits)[0].num_errors == 0]:
+        best = _best(candidates, exact)
+        if _num_alike(candidates, best) >= NUM_ALIKE[not best[0].num_errors] and not (exact and best[0].num_errors):
             break
     if not candidates:
         raise ValueError("examples: no model became a finite machine; raise the budget, or check the labels")
-    _, model, machine = min(candidates, key=_bits)
-    return SearchResult(model, machine, tuple(attempt for attempt, _, _ in candidates), _num_alike(candidates))
+    best = _best(candidates, exact)
+    attempt, model, machine = best
+    attempts = tuple(attempt for attempt, _, _ in candidates)
+    return SearchResult(model, machine, attempt, attempts, _num_alike(candidates, best))
 
 
 def _cells(seed: int) -> Iterator[tuple[int, int]]:
@@ -121,14 +125,15 @@ def _cells(seed: int) -> Iterator[tuple[int, int]]:
 _Candidate = tuple[Attempt, BlockLinearRNN, Transducer]
 
 
-def _bits(candidate: _Candidate) -> float:
-    return candidate[0].num_bits
+def _best(candidates: list[_Candidate], exact: bool) -> _Candidate:
+    """The one of the shortest message, with exact labels of those without errors, where there are any."""
+    return min(candidates, key=lambda one: (exact and one[0].num_errors > 0, one[0].num_bits))
 
 
-def _num_alike(candidates: list[_Candidate]) -> int:
+def _num_alike(candidates: list[_Candidate], best: _Candidate) -> int:
     """How often the best machine came out."""
-    best = min(candidates, key=_bits)[2].to_json()
-    return sum(machine.to_json() == best for _, _, machine in candidates)
+    expected = best[2].to_json()
+    return sum(machine.to_json() == expected for _, _, machine in candidates)
 
 
 def _trained(task: Sample, size: int, seed: int, longest: int) -> BlockLinearRNN | None:

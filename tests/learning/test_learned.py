@@ -20,6 +20,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.experiments.learning import CLASSES, Pairs, Size, examples_of, random_machine, same_machine
 from lengthwise.learning import learned as learned_module
+from lengthwise.learning import search as search_module
 from lengthwise.learning.baselines import (
     accuracy,
     answers_of_machine,
@@ -28,7 +29,7 @@ from lengthwise.learning.baselines import (
     majority_answer,
     merged_states,
 )
-from lengthwise.learning.search import Attempt, SearchResult, count_errors, message_length
+from lengthwise.learning.search import Attempt, SearchResult, count_errors, message_length, search
 from lengthwise.runs.machines import given_machines
 from lengthwise.tasks.given.examples import Examples
 from lengthwise.tasks.given.reading import read_examples
@@ -98,7 +99,8 @@ def as_if_searched(machine: Transducer, examples: Examples) -> SearchResult:
     """What a search that ends with this machine returns."""
     model = construct("block-linear-rnn", machine).model
     num_errors = count_errors(machine, examples)
-    return SearchResult(model, machine, (Attempt(8, 0, machine.num_states, num_errors, 1.0, 0.0),), 1)
+    attempt = Attempt(8, 0, machine.num_states, num_errors, 1.0, 0.0)
+    return SearchResult(model, machine, attempt, (attempt,), 1)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,25 @@ def test_the_empty_string_is_answered_as_it_is_labeled(
         assert difference(read, truth) is None
     assert difference(labeled_dfa(dfa_from_regex(learned.expression("yes"), "ab")), truth) is None
     check(Certificate.read(tmp_path / "certificate.json"))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_with_exact_labels_a_machine_without_errors_comes_before_all_others(exact: bool, monkeypatch) -> None:
+    """A smaller one that contradicts a label, and comes out again and again, has the shorter message."""
+    small = Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b")), 0, np.array([0, 1]))
+    # As that one, but for the string aaaa: states 0 to 4 have read so many a, 5 and 6 are those of the small one.
+    table = np.array([[1, 6], [2, 6], [3, 6], [4, 6], [5, 6], [5, 6], [6, 5]])
+    large = Transducer(Semiautomaton(table, ("a", "b")), 0, np.array([0, 0, 0, 0, 1, 0, 1]))
+    strings = [string for length in range(1, 6) for string in all_strings(2, length)]
+    examples = read_examples([("".join("ab"[v] for v in s), CLASSES[large.run(s[None])[0, -1]]) for s in strings])
+    drawn = iter([small] * 6 + [large, small, large, *[small] * 40])
+    monkeypatch.setattr(search_module, "_trained", lambda *_: construct("block-linear-rnn", small).model)
+    monkeypatch.setattr(search_module, "_machine_of", lambda *_: next(drawn).for_strings_that_are_not_empty())
+    result = search(examples, budget=1_000.0, seed=0, exact=exact)
+    assert result.best.num_errors == (0 if exact else 1)
+    assert same_machine(result.machine, large if exact else small)
+    assert len(result.attempts) == (9 if exact else 4)
+    assert min(result.attempts, key=lambda attempt: attempt.num_bits).num_errors == 1
 
 
 def test_a_label_that_only_the_empty_string_has_is_left_out(monkeypatch) -> None:
