@@ -2,6 +2,8 @@
 
 import re
 import sys
+from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -45,15 +47,6 @@ def learn(
     from lengthwise.report.pages.learned import write_learned_page
     from lengthwise.report.tables.learned import learned_lines
 
-    numbers = count(1)
-
-    def report(attempt: "Attempt") -> None:
-        say(
-            f"net {next(numbers)}, {attempt.size} states: a machine of {attempt.num_states} states, "
-            f"{attempt.num_errors:,} errors, {attempt.seconds:.1f} CPU s",
-            0,
-        )
-
     if file.is_file() and budget > 0:
         say(f"{file}: reading, then training small nets for up to {budget:g} CPU s", 0)
 
@@ -67,7 +60,7 @@ def learn(
             budget=budget,
             seed=seed,
             exact=exact,
-            report=report,
+            report=partial(_say_attempt, count(1)),
         )
     except ValueError as error:
         raise ValueError(re.sub("^examples: ", f"{file}: ", str(error))) from None
@@ -78,6 +71,14 @@ def learn(
     lines = [*learned_lines(learned), ("wrote", f"{out}: report.html, machine.dot and others")]
     sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
     return 0
+
+
+def _say_attempt(numbers: Iterator[int], attempt: "Attempt") -> None:
+    say(
+        f"net {next(numbers)}, {attempt.size} states: a machine of {attempt.num_states} states, "
+        f"{attempt.num_errors:,} errors, {attempt.seconds:.1f} CPU s",
+        0,
+    )
 
 
 COMMANDS = {"learn": learn}

@@ -172,8 +172,8 @@ def learn(
 
     The longest fifth of the examples and a tenth of the others are held out. On the rest small models are trained until
     several have become the same machine, the best by its description length (`search`); the `budget` is in CPU
-    seconds. With `exact` labels, a machine that contradicts none of those trained on is preferred to all others. `source`
-    and the arguments up to `supervision` are those of `read_examples`.
+    seconds. With `exact` labels, a machine that contradicts none of those trained on is preferred to all others.
+    `source` and the arguments up to `supervision` are those of `read_examples`.
 
     Raises:
         ValueError: there are no such examples (`read_examples`), or fewer than eight to train on; no model became a
