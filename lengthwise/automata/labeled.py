@@ -95,6 +95,26 @@ class LabeledMachine:
         """A drawing, for notebooks; None where there are too many states for one."""
         return machine_svg(self.machine, self.classes) if self.machine.num_states <= MAX_DRAWN else None
 
+    def with_symbols(self, symbols: Sequence[str]) -> "LabeledMachine":
+        """The automaton that reads these symbols, too, and rejects every string with one that it did not know.
+
+        Raises:
+            ValueError: a symbol is new, and there are answers other than accepted and rejected.
+        """
+        if not (new := [symbol for symbol in dict.fromkeys(symbols) if symbol not in self.symbols]):
+            return self
+        if not self.is_automaton:
+            raise ValueError(
+                f"alphabet: expected symbols that the machine reads, got {new[0]!r}; only automata get others, which "
+                "they reject"
+            )
+        table = self.machine.semiautomaton.table
+        sink = len(table)
+        known = np.vstack([table, np.full(table.shape[1], sink)])
+        machine = Semiautomaton(np.hstack([known, np.full((sink + 1, len(new)), sink)]), (*self.symbols, *new))
+        outputs = np.append(self.machine.outputs, 1 - (self.accepting_class or 0))
+        return LabeledMachine(Transducer(machine, self.machine.start, outputs), self.classes)
+
     def without_empty_string(self) -> "LabeledMachine":
         """The machine that leaves the empty string unanswered and answers all others as this one does."""
         return LabeledMachine(self.machine.with_empty_answer(IGNORE), self.classes)
@@ -177,7 +197,7 @@ def _columns(first: Sequence[str], second: Sequence[str]) -> list[int]:
         if lacking := [symbol for symbol in known if symbol not in other]:
             raise ValueError(
                 f"machine: expected the same symbols in both, got {lacking[0]!r} in the {which} alone; rename it, or "
-                "add it to the other"
+                "give all symbols as the alphabet, so that the other rejects strings with it"
             )
     ids = {symbol: column for column, symbol in enumerate(second)}
     return [ids[symbol] for symbol in first]

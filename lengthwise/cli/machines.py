@@ -1,10 +1,14 @@
 """Commands about finite machines: describe, diff, convert."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from lengthwise.runs.machines import Given
 
 Source = Annotated[
     str,
@@ -16,16 +20,16 @@ Source = Annotated[
 
 
 Alphabet = Annotated[
-    str, Parameter(help="Symbols of an expression, besides those that it names and those of the other machine.")
+    str,
+    Parameter(help="Symbols to add; strings with one that an automaton or an expression did not name are rejected."),
 ]
 
 
 def describe(machine: Source, /, *, alphabet: Alphabet = "") -> int:
     """Say what a machine is: states, symbols, answers, its transition monoid, and whether its language is star-free."""
     from lengthwise.automata.description import described_machine
-    from lengthwise.runs.machines import given_machines
 
-    (given,) = given_machines([machine], alphabet)
+    (given,) = _machines([machine], alphabet)
     sys.stdout.writelines(f"{line}\n" for line in described_machine(given.labeled))
     return 0
 
@@ -37,10 +41,9 @@ def diff(first: Source, second: Source, /, *, alphabet: Alphabet = "") -> int:
     what they mean. Strings that one of them leaves without an answer are not compared.
     """
     from lengthwise.automata.labeled import difference
-    from lengthwise.runs.machines import given_machines
 
     sources = (first, second)
-    given = given_machines(sources, alphabet)
+    given = _machines(sources, alphabet)
     shortest = difference(*(one.compared for one in given))
     lines = ["equal" if shortest is None else "different"]
     if shortest is not None:
@@ -67,10 +70,9 @@ def convert(
     """Write a machine in another format."""
     from lengthwise.automata.formats.files import format_of, write_machine
     from lengthwise.cli.outputs import check_writable
-    from lengthwise.runs.machines import given_machines
 
     format_of(file)
-    (given,) = given_machines([machine], alphabet)
+    (given,) = _machines([machine], alphabet)
     check_writable(file)
     wrote = "replaced" if file.exists() else "wrote"
     write_machine(given.labeled, file)
@@ -83,6 +85,13 @@ def convert(
         lines.append(f"no answer: in {labeled.num_unanswered} states, which reject where a format has no other way")
     sys.stdout.writelines(f"{line}\n" for line in [*lines, f"{wrote}: {file}"])
     return 0
+
+
+def _machines(sources: Sequence[str], alphabet: str) -> "list[Given]":
+    """The machine of each source, with these symbols among its own."""
+    from lengthwise.runs.machines import given_machines
+
+    return [one._replace(labeled=one.labeled.with_symbols(alphabet)) for one in given_machines(sources, alphabet)]
 
 
 COMMANDS = {"describe": describe, "diff": diff, "convert": convert}

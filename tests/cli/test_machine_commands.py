@@ -103,6 +103,17 @@ def test_expressions_have_more_symbols_where_these_are_given(capsys) -> None:
     )
 
 
+def test_automata_reject_symbols_that_they_did_not_know(capsys) -> None:
+    assert printed(capsys, "convert", "a*b", "known.dot")[0] == 0
+    code, _, err = printed(capsys, "diff", "known.dot", "[^c]*b", "--alphabet", "")
+    assert (code, "got 'c' in the second alone; rename it, or give all symbols as the alphabet" in err) == (2, True)
+    assert printed(capsys, "diff", "known.dot", "a*b", "--alphabet", "abc")[0] == 0
+    assert printed(capsys, "diff", "known.dot", ".*b", "--alphabet", "abc")[1].startswith("different\nstring: bb\n")
+    Path("moore.dot").write_text('digraph { __start0 -> s; s [label="s / x"]; s -> s [label="a"] }')
+    code, _, err = printed(capsys, "describe", "moore.dot", "--alphabet", "b")
+    assert (code, "expected symbols that the machine reads, got 'b'; only automata get others" in err) == (2, True)
+
+
 def test_what_is_not_printed_is_escaped(capsys) -> None:
     symbols, table = ["\t", "\n"], [[1, 0], [1, 0]]
     content = {"alphabet": symbols, "transitions": table, "accepting": [1], "start": 0}
