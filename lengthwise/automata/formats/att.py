@@ -26,7 +26,7 @@ class ATT(ReadableFormat):
         [0, 1]
 
     Source: Allauzen, Riley, Schalkwyk, Skut and Mohri, "OpenFst" (2007).
-    Differs from the source: weights other than 0, and edges that read nothing, are rejected.
+    Differs from the source: weights other than 0 are rejected, and edges of transducers that read nothing.
     """
 
     suffixes = (".att", ".txt")
@@ -80,6 +80,9 @@ class ATT(ReadableFormat):
                 draft.add_state(words[0])
                 continue
             source, target, symbol, *rest = words
+            if symbol == EPSILON and is_automaton:
+                draft.add_empty_edge(source, target)
+                continue
             if symbol == EPSILON:
                 raise ValueError(f"line {number}: expected a symbol, got {EPSILON}; remove edges that read nothing")
             has_output = not is_automaton and rest[0] != EPSILON and target in final

@@ -51,7 +51,7 @@ class ReadableFormat(Format):
         """The machine of a text.
 
         Raises:
-            ValueError: the text is no machine of this format, or no deterministic one.
+            ValueError: the text is no machine of this format, or one with several answers that is not deterministic.
         """
 
 

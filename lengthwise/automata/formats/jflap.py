@@ -16,8 +16,8 @@ COLUMNS = 6
 class JFLAP(ReadableFormat):
     """JFLAP: type fa for automata, moore for other machines; mealy is read, too.
 
-    Symbols are single characters. An edge of an automaton that reads several is split into edges of one; in other
-    machines it is rejected, as are edges that read nothing.
+    Symbols are single characters. An edge of an automaton that reads several is split into edges of one, and one may
+    read nothing; in other machines both are rejected.
 
     Example:
         >>> edge = "<transition><from>0</from><to>0</to><read>ab</read></transition>"
@@ -73,7 +73,10 @@ class JFLAP(ReadableFormat):
             if state.find("initial") is not None:
                 draft.set_start(name)
         for source, symbol, target, output in _edges(structure, draft, is_split=kind == "fa"):
-            draft.add_edge(source, symbol, target, output)
+            if symbol or kind != "fa":
+                draft.add_edge(source, symbol, target, output)
+            else:
+                draft.add_empty_edge(source, target)
         if kind == "mealy":
             return draft.mealy()
         if kind == "moore":

@@ -30,7 +30,8 @@ class JSON(ReadableFormat):
     Notes are in `about` and `tests`, which are not read.
 
     Also read: `DFA.to_json`, and `states`, `alphabet`, `initial`, `accepting` and `transitions`, these as triples
-    (state, symbol, state) or by state and symbol, as PySimpleAutomata and automata-lib name them.
+    (state, symbol, state) or by state and symbol, as PySimpleAutomata and automata-lib name them; the symbol of an edge
+    that reads nothing is empty.
 
     Example:
         >>> JSON.read('{"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0}').classes
@@ -99,6 +100,9 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
     for source, symbol, target in _edges(content["transitions"]):
         draft.check_state(source)
         draft.check_state(target)
+        if not symbol:
+            draft.add_empty_edge(source, target)
+            continue
         if symbol not in alphabet:
             raise ValueError(f"alphabet: expected the symbols of all edges, got no {symbol!r}; add it")
         draft.add_edge(source, symbol, target)
@@ -109,8 +113,9 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
 def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:
     if isinstance(transitions, Mapping):
         for source, row in transitions.items():
-            for symbol, target in row.items():
-                yield str(source), str(symbol), _one(target)
+            for symbol, targets in row.items():
+                for target in targets if isinstance(targets, list) else [targets]:
+                    yield str(source), str(symbol), str(target)
         return
     for edge in transitions:
         if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 3:

@@ -56,11 +56,8 @@ def test_an_acceptor_that_repeats_its_symbols_is_one() -> None:
         ("0 1 a 0.5\n0 0 b 1\n1 0 a -.25\n1\n", r"^expected outputs, got numbers such as 0\.5, which are weights"),
         ("0 1 a 0.5\n1 0 a 2.5\n1\n", r"^expected outputs, got numbers such as 0\.5, which are weights; leave these"),
         ("0 0 a\n0 inf\n", r"^line 2: expected no weight but 0, got inf; leave weights out$"),
-        ("0 0 a\n0 0 <eps>\n0\n", r"^line 2: expected a symbol, got <eps>; remove edges that read nothing$"),
-        (
-            "0 1 a\n0 0 a\n0\n",
-            r"^expected one edge of each symbol, got two of 'a' from state '0'; make the machine det",
-        ),
+        ("0 0 a x\n0 0 <eps> x\n0\n", r"^line 2: expected a symbol, got <eps>; remove edges that read nothing$"),
+        ("0 1 a x\n0 0 a y\n0\n", r"^expected one edge of each symbol, got two of 'a' from state '0'; only automata"),
         ("0 1 a x\n1 0 b y\n0\n1\n", r"^expected an edge of each symbol, got none of 'b' from state '0'; only autom"),
     ],
 )

@@ -191,7 +191,10 @@ START = "__start0 -> a; "
         ("graph { a -- b }", r"^line 1: expected a directed graph, which begins with digraph, got graph$"),
         ('digraph { a -> b [label="x"] }', r"^expected an initial state, got none; mark one$"),
         ('digraph { __start0 -> a; __start1 -> b; a -> b [label="x"] }', r"one initial state, got 'a' and 'b'; choose"),
-        (f'digraph {{ {START} a -> b [label="x"]; a -> a [label="x"] }}', r"two of 'x' from state 'a'; make the mach"),
+        (
+            f'digraph {{ {START} a -> b [label="x/1"]; a -> a [label="x/2"] }}',
+            r"two of 'x' from state 'a'; only automata",
+        ),
         (f'digraph {{ {START} a -> a [label="x,"] }}', r"^expected symbols between commas, got none in the label 'x,'"),
         (f"digraph {{ {START} a -> b }}", r"^expected a symbol on each edge, got none from state 'a'; give it one$"),
         (f"digraph {{ {START} }}", r"^expected edges with symbols, got none; a machine has at least one symbol$"),
