@@ -102,6 +102,7 @@ def _evaluate_drawn(
 
 def _evaluate_labeled(stored: "StoredModel", path: Path, file: Path, separator: str, csv: Path | None) -> int:
     """The accuracy on labeled strings of a file."""
+    from lengthwise.display import percent
     from lengthwise.evaluation.labeled import labeled_curve
     from lengthwise.files import write_by_rename
     from lengthwise.report.pages.terminal import print_curve
@@ -120,8 +121,8 @@ def _evaluate_labeled(stored: "StoredModel", path: Path, file: Path, separator: 
     right, count = (sum(getattr(p, field) for p in curve.points) for field in ("num_correct", "num_strings"))
     rows = examples.counts
     console.print_line(
-        f"{name}: {right:,} of {count:,} labels of {file} ({right / count:.2%}); {rows.num_rows:,} rows, of which left "
-        f"out: {rows.num_duplicates:,} duplicates, {rows.num_contradictory:,} that contradict others, "
+        f"{name}: {right:,} of {count:,} labels of {file} ({percent(right / count)}); {rows.num_rows:,} rows, of which "
+        f"left out: {rows.num_duplicates:,} duplicates, {rows.num_contradictory:,} that contradict others, "
         f"{rows.num_empty:,} of the empty string"
     )
     if csv is not None:
