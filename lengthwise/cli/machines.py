@@ -66,6 +66,9 @@ def convert(
     /,
     *,
     alphabet: Alphabet = "",
+    mealy: Annotated[
+        bool, Parameter(negative=(), help="In DOT, as a Mealy machine: outputs on edges, none for the empty string.")
+    ] = False,
 ) -> int:
     """Write a machine in another format."""
     from lengthwise.automata.formats.files import format_of, write_machine
@@ -75,7 +78,7 @@ def convert(
     (given,) = _machines([machine], alphabet)
     check_writable(file)
     wrote = "replaced" if file.exists() else "wrote"
-    write_machine(given.labeled, file)
+    write_machine(given.labeled, file, mealy=mealy)
     labeled = given.labeled
     lines = [
         f"machine: {labeled.machine.num_states} states, {len(labeled.symbols)} symbols, answers "

@@ -103,6 +103,15 @@ def test_expressions_have_more_symbols_where_these_are_given(capsys) -> None:
     )
 
 
+def test_a_mealy_machine_is_written_in_dot(capsys) -> None:
+    assert printed(capsys, "convert", "(a|b)*b", "mealy.dot", "--mealy")[0] == 0
+    text = Path("mealy.dot").read_text()
+    assert ('label="b/accept"' in text, text.count("shape=circle")) == (True, 1)
+    assert printed(capsys, "diff", "mealy.dot", "(a|b)*b")[0] == 0
+    code, _, err = printed(capsys, "convert", "(a|b)*b", "mealy.json", "--mealy")
+    assert (code, "mealy.json: expected a file of DOT (.dot) for a Mealy machine" in err) == (2, True)
+
+
 def test_automata_reject_symbols_that_they_did_not_know(capsys) -> None:
     assert printed(capsys, "convert", "a*b", "known.dot")[0] == 0
     code, _, err = printed(capsys, "diff", "known.dot", "[^c]*b", "--alphabet", "")

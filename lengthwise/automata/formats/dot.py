@@ -3,6 +3,8 @@
 import re
 from collections.abc import Mapping
 
+import numpy as np
+
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
 from lengthwise.automata.formats.dot_syntax import Graph, label_fields, label_items, parse_dot
 from lengthwise.automata.formats.draft import Draft
@@ -18,7 +20,7 @@ class DOT(ReadableFormat):
 
     An automaton has ``shape=doublecircle``, or two peripheries, where it accepts. A Moore machine has labels
     ``{s0|answer}`` of shape record; LearnLib's ``s0 / answer`` of all states, where none accepts, are read, too. A
-    Mealy machine, which is read only, has edges ``symbol/output``; its answer to a string is the last output, so that
+    Mealy machine (`write_mealy`) has edges ``symbol/output``; its answer to a string is the last output, so that
     the empty string has none. An edge of several symbols has commas or line breaks between them, outside of brackets:
     ``a, b`` are two symbols, ``ACK(V,V)`` is one. ``\`` before a character of a label that would mean something else,
     ``/`` of an automaton's symbol for one, makes it a character.
@@ -49,6 +51,34 @@ class DOT(ReadableFormat):
             for symbol, target in zip(machine.symbols, row, strict=True):
                 lines.append(f'    s{state} -> s{target} [label="{_escaped_symbol(symbol)}"];')
         lines += ['    __start0 [label="", shape=none];', f"    __start0 -> s{machine.machine.start};", "}"]
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def write_mealy(machine: LabeledMachine) -> str:
+        """The smallest Mealy machine that answers all strings but the empty one alike: outputs stand on edges.
+
+        Raises:
+            ValueError: a string has no answer.
+
+        Example:
+            >>> alternating = DOT.read('digraph { __start0 -> q; q -> q [label="a/x"] }')
+            >>> print(DOT.write_mealy(alternating).splitlines()[2].strip())
+            s0 -> s0 [label="a/x"];
+        """
+        of_states = np.array(machine.answer_names())[machine.machine.semiautomaton.table]
+        rows = np.unique(of_states, axis=0, return_inverse=True)[1].reshape(-1)
+        smallest, first = machine.machine.semiautomaton.quotient(machine.machine.start, rows)
+        outputs = {int(row): names for row, names in zip(rows, of_states.tolist(), strict=True)}
+        lines = [
+            "digraph machine {",
+            *(f'    s{state} [label="s{state}", shape=circle];' for state in range(len(first))),
+        ]
+        for state, targets in enumerate(smallest.table.tolist()):
+            for symbol, target, output in zip(machine.symbols, targets, outputs[int(first[state])], strict=True):
+                if not output:
+                    raise ValueError(f"expected an answer to every string, got none after {symbol!r} in a state")
+                lines.append(f'    s{state} -> s{target} [label="{_escaped_symbol(symbol)}/{_escaped(output)}"];')
+        lines += ['    __start0 [label="", shape=none];', "    __start0 -> s0;", "}"]
         return "\n".join(lines) + "\n"
 
     @staticmethod

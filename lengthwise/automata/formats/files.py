@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lengthwise.automata.formats.base import FORMATS, Format, ReadableFormat
+from lengthwise.automata.formats.dot import DOT
 from lengthwise.automata.formats.notes import notes_on
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.files import write_by_rename
@@ -51,8 +52,8 @@ def read_machine(path: str | Path) -> LabeledMachine:
         raise ValueError(f"{_named(path)}: {problem}") from None
 
 
-def write_machine(machine: LabeledMachine, path: str | Path) -> None:
-    """Write a machine in the format of the file's suffix, by rename.
+def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = False) -> None:
+    """Write a machine in the format of the file's suffix, by rename; in DOT, on request, as a Mealy machine.
 
     Raises:
         ValueError: the suffix is of no format, or the format cannot hold the machine.
@@ -60,8 +61,15 @@ def write_machine(machine: LabeledMachine, path: str | Path) -> None:
     """
     path = Path(path)
     kind = format_of(path)
+    if mealy and not issubclass(kind, DOT):
+        raise ValueError(f"{_named(path)}: expected a file of DOT ({DOT.suffixes[0]}) for a Mealy machine; name one")
     try:
-        content = kind.write_annotated(machine, notes_on(machine, path.stem)) if kind.has_names else kind.write(machine)
+        if mealy:
+            content = DOT.write_mealy(machine)
+        elif kind.has_names:
+            content = kind.write_annotated(machine, notes_on(machine, path.stem))
+        else:
+            content = kind.write(machine)
     except ValueError as problem:
         raise ValueError(f"{_named(path)}: {problem}") from None
     write_by_rename(path, content.encode())

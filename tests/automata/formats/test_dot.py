@@ -104,6 +104,36 @@ def test_idioms_of_others_are_read() -> None:
     }
 
 
+@given(transducers(symbols=("0", "b")))
+@settings(max_examples=30)
+def test_mealy_machines_are_written_as_the_smallest(tmp_path_factory, machine: Transducer) -> None:
+    """They are read back, and AALpy, which reads them, too, makes no smaller ones of them."""
+    outputs = machine.outputs - machine.outputs.min()
+    ours = LabeledMachine(
+        Transducer(machine.semiautomaton, machine.start, outputs), tuple(f"o{y}" for y in range(int(outputs.max()) + 1))
+    )
+    path = tmp_path_factory.mktemp("mealy") / "mealy.dot"
+    write_machine(ours, path, mealy=True)
+    read = DOT.read(path.read_text())
+    theirs = aalpy.utils.load_automaton_from_file(path, "mealy")
+    for length in range(1, 6):
+        names = np.array(ours.answer_names())
+        strings = all_strings(2, length)
+        expected = names[ours.machine.semiautomaton.final_states(strings, ours.machine.start)].tolist()
+        states = read.machine.semiautomaton.final_states(strings, read.machine.start)
+        assert np.array(read.answer_names())[states].tolist() == expected
+        assert answers_of_aalpy(theirs, ours.symbols, length) == expected
+    num_states = theirs.size
+    theirs.minimize()
+    assert theirs.size == num_states
+
+
+def test_a_mealy_machine_answers_every_string() -> None:
+    machine = Transducer(Semiautomaton(np.array([[1], [0]]), ("a",)), 0, np.array([0, IGNORE]))
+    with pytest.raises(ValueError, match=r"^expected an answer to every string, got none after 'a' in a state$"):
+        DOT.write_mealy(LabeledMachine(machine, ("x",)))
+
+
 def test_mealy_machines_of_learnlib_are_read() -> None:
     machine = DOT.read(
         """digraph g {
