@@ -17,6 +17,7 @@ from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.constructions import construct
 from lengthwise.constructions.base import Construction, Target
 from lengthwise.files import write_by_rename, write_json
 from lengthwise.learning.baselines import (
@@ -29,7 +30,14 @@ from lengthwise.learning.baselines import (
     majority_answer,
     merged_states,
 )
-from lengthwise.learning.search import Attempt, SearchResult, constant_message_length, search
+from lengthwise.learning.search import (
+    Attempt,
+    SearchResult,
+    constant_message_length,
+    count_errors,
+    message_length,
+    search,
+)
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import generator_for
 from lengthwise.runs.compiled import save_compiled
@@ -172,7 +180,8 @@ def learn(
 
     The longest fifth of the examples and a tenth of the others are held out. On the rest small models are trained until
     several have become the same machine, the best by its description length (`search`); the `budget` is in CPU
-    seconds. With `exact` labels, a machine that contradicts none of those trained on is preferred to all others.
+    seconds. With `exact` labels, a machine that contradicts none of those trained on is preferred to all others; where
+    no model becomes one, it is RPNI's, if AALpy is there.
     `source` and the arguments up to `supervision` are those of `read_examples`.
 
     Raises:
@@ -197,6 +206,7 @@ def learn(
     if len(trained_on) < MIN_TRAINED:
         raise ValueError(f"examples: expected at least {MIN_TRAINED} to train on, got {len(trained_on)}; give more")
     result = search(trained_on, budget=budget, seed=seed, exact=exact, report=report)
+    result = _by_merging(trained_on, result) if exact and result.best.num_errors else result
     machine, answers_empty = result.machine, examples.empty_label in examples.classes
     if answers_empty:
         machine = machine.with_empty_answer(examples.classes.index(examples.empty_label))
@@ -214,6 +224,19 @@ def learn(
         _notes(parts, result, separator),
         answers_empty,
     )
+
+
+def _by_merging(examples: Examples, result: SearchResult) -> SearchResult:
+    """RPNI's machine, which contradicts no example, written down as a net; the result as it is without AALpy."""
+    if (merged := merged_states(examples)) is None:
+        return result
+    machine = merged.for_strings_that_are_not_empty()
+    model = construct("block-linear-rnn", machine).model
+    assert isinstance(model, BlockLinearRNN)
+    num_errors = count_errors(machine, examples)
+    bits = message_length(machine, examples, num_errors)
+    best = Attempt(model.config.d_model, 0, machine.num_states, num_errors, bits, 0.0)
+    return result._replace(model=model, machine=machine, best=best, num_alike=0)
 
 
 def _check_names(examples: Examples) -> None:
@@ -284,6 +307,8 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str) ->
         notes.append(f"the empty string alone has the label {trained_on.empty_label}, which the machine leaves out")
     if result.best.num_bits >= constant_message_length(trained_on):
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
+    if result.num_alike == 0:
+        notes.append("no net became a machine without errors: this is RPNI's (AALpy), written down as a net")
     if result.num_alike == 1:
         notes.append("no other model became this machine: give a larger budget, or more examples")
     if result.best.num_errors:

@@ -154,6 +154,25 @@ def test_with_exact_labels_a_machine_without_errors_comes_before_all_others(exac
     assert min(result.attempts, key=lambda attempt: attempt.num_bits).num_errors == 1
 
 
+def test_with_exact_labels_merged_states_stand_in_for_nets_that_err(monkeypatch) -> None:
+    """Labels at random, which no small machine gives: RPNI's contradicts none, and the net of it is proved."""
+    machine = random_machine(5, 1).for_strings_that_are_not_empty()
+    monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
+    chance = np.random.default_rng(0)
+    rows = [("".join("ab"[v] for v in s), CLASSES[chance.integers(2)]) for s in all_strings(2, 6)]
+    learned = learn(rows, exact=True)
+    trained_on = learned.accuracies["trained on"]
+    assert trained_on["machine"] == trained_on["RPNI"]
+    assert (
+        trained_on["machine"].num_correct
+        == trained_on["machine"].num_labels
+        > trained_on["majority answer"].num_correct
+    )
+    assert (learned.certificate.level, learned.num_alike) == ("proved", 0)
+    assert any("this is RPNI's (AALpy), written down as a net" in note for note in learned.notes)
+    assert not any("was trained on" in note for note in learned.notes)
+
+
 def test_a_label_that_only_the_empty_string_has_is_left_out(monkeypatch) -> None:
     machine = random_machine(5, 1).for_strings_that_are_not_empty()
     monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
