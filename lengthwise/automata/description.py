@@ -1,5 +1,7 @@
 """What there is to say of a machine: its size, its symbols and answers, and what its transition monoid tells of it."""
 
+from typing import Any
+
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.monoid import MAX_ELEMENTS, TransitionMonoid, monoid_up_to
 
@@ -16,13 +18,14 @@ def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENT
     return ", ".join([elements, *(trait for trait, holds in traits.items() if holds)])
 
 
-def described_machine(labeled: LabeledMachine) -> list[str]:
-    """Lines about a machine; its monoid is that of the smallest machine, for a language the syntactic one.
+class Description:
+    """A machine, its smallest one, and the transition monoid of that: for a language the syntactic one.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
         >>> from lengthwise.automata.regex import dfa_from_regex
-        >>> for line in described_machine(labeled_dfa(dfa_from_regex("(a|b)*abb"))):
+        >>> description = Description(labeled_dfa(dfa_from_regex("(a|b)*abb")))
+        >>> for line in description.lines():
         ...     print(line)
         states: 4, the fewest
         symbols: a b
@@ -31,34 +34,69 @@ def described_machine(labeled: LabeledMachine) -> list[str]:
         transition monoid: 7 elements, aperiodic
         star-free: yes, as the monoid is aperiodic
         accepted of length 10: 128 of 1,024
+        >>> facts = description.facts()
+        >>> facts["star_free"], facts["shortest_strings"]["accept"], facts["accepted"]
+        (True, ['a', 'b', 'b'], 128)
     """
-    smallest = labeled.machine.minimize()
-    num_states = labeled.machine.num_states
-    fewest = "the fewest" if smallest.num_states == num_states else f"{smallest.num_states} in the smallest machine"
-    monoid = monoid_up_to(smallest.semiautomaton)
-    lines = [
-        f"states: {num_states}, {fewest}",
-        f"symbols: {' '.join(labeled.text([symbol]) for symbol in labeled.symbols)}",
-        f"answers: {', '.join(labeled.classes)}",
-        *([f"no answer: in {labeled.num_unanswered} states"] if labeled.num_unanswered else []),
-        f"shortest strings: {_shortest(labeled)}",
-        f"transition monoid: {described_monoid(monoid)}",
-    ]
-    if labeled.is_automaton:
-        if monoid is not None:
-            yes, is_or_not = ("yes", "is") if monoid.is_aperiodic else ("no", "is not")
+
+    def __init__(self, labeled: LabeledMachine) -> None:
+        self.labeled = labeled
+        self.smallest = labeled.machine.minimize()
+        self.monoid = monoid_up_to(self.smallest.semiautomaton)
+
+    @property
+    def is_star_free(self) -> bool | None:
+        """Whether the language is; None of a machine with other answers, and where the monoid is too large to say."""
+        return self.monoid.is_aperiodic if self.labeled.is_automaton and self.monoid is not None else None
+
+    def lines(self) -> list[str]:
+        """In words."""
+        labeled, num_states = self.labeled, self.labeled.machine.num_states
+        num_fewest = self.smallest.num_states
+        fewest = "the fewest" if num_fewest == num_states else f"{num_fewest} in the smallest machine"
+        shortest = [f"{name} {labeled.text(string) or '(the empty one)'}" for name, string in self._shortest().items()]
+        lines = [
+            f"states: {num_states}, {fewest}",
+            f"symbols: {' '.join(labeled.text([symbol]) for symbol in labeled.symbols)}",
+            f"answers: {', '.join(labeled.classes)}",
+            *([f"no answer: in {labeled.num_unanswered} states"] if labeled.num_unanswered else []),
+            f"shortest strings: {', '.join(shortest)}",
+            f"transition monoid: {described_monoid(self.monoid)}",
+        ]
+        if self.is_star_free is not None:
+            yes, is_or_not = ("yes", "is") if self.is_star_free else ("no", "is not")
             lines.append(f"star-free: {yes}, as the monoid {is_or_not} aperiodic")
-        count, all_strings = labeled.dfa().count(COUNTED_LENGTH), len(labeled.symbols) ** COUNTED_LENGTH
-        lines.append(f"accepted of length {COUNTED_LENGTH}: {count:,} of {all_strings:,}")
-    return lines
+        if labeled.is_automaton:
+            all_strings = len(labeled.symbols) ** COUNTED_LENGTH
+            lines.append(f"accepted of length {COUNTED_LENGTH}: {self._num_accepted:,} of {all_strings:,}")
+        return lines
 
+    def facts(self) -> dict[str, Any]:
+        """As values that JSON holds; None where nothing is known, or it means nothing."""
+        names = ("is_group", "is_aperiodic", "is_commutative")
+        traits = {} if self.monoid is None else {name.removeprefix("is_"): getattr(self.monoid, name) for name in names}
+        return {
+            "states": self.labeled.machine.num_states,
+            "fewest_states": self.smallest.num_states,
+            "symbols": list(self.labeled.symbols),
+            "answers": list(self.labeled.classes),
+            "states_without_answer": self.labeled.num_unanswered,
+            "shortest_strings": self._shortest(),
+            "monoid": None if self.monoid is None else {"elements": self.monoid.size, **traits},
+            "star_free": self.is_star_free,
+            "accepted_length": COUNTED_LENGTH,
+            "accepted": self._num_accepted if self.labeled.is_automaton else None,
+        }
 
-def _shortest(labeled: LabeledMachine) -> str:
-    """A shortest string to each answer that there is one to."""
-    machine = labeled.machine
-    strings = []
-    for index, name in enumerate(labeled.classes):
-        string = machine.semiautomaton.shortest_string(machine.start, machine.outputs == index)
-        if string is not None:
-            strings.append(f"{name} {labeled.text(string) or '(the empty one)'}")
-    return ", ".join(strings)
+    @property
+    def _num_accepted(self) -> int:
+        return self.labeled.dfa().count(COUNTED_LENGTH)
+
+    def _shortest(self) -> dict[str, list[str]]:
+        """A shortest string to each answer that there is one to."""
+        machine, strings = self.labeled.machine, {}
+        for index, name in enumerate(self.labeled.classes):
+            string = machine.semiautomaton.shortest_string(machine.start, machine.outputs == index)
+            if string is not None:
+                strings[name] = list(string)
+        return strings

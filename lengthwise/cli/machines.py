@@ -1,5 +1,6 @@
 """Commands about finite machines: describe, diff, convert."""
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,16 +26,21 @@ Alphabet = Annotated[
 ]
 
 
-def describe(machine: Source, /, *, alphabet: Alphabet = "") -> int:
+AsJSON = Annotated[bool, Parameter(name="--json", negative=(), help="Print a JSON object, for other programs.")]
+
+
+def describe(machine: Source, /, *, alphabet: Alphabet = "", as_json: AsJSON = False) -> int:
     """Say what a machine is: states, symbols, answers, its transition monoid, and whether its language is star-free."""
-    from lengthwise.automata.description import described_machine
+    from lengthwise.automata.description import Description
 
     (given,) = _machines([machine], alphabet)
-    sys.stdout.writelines(f"{line}\n" for line in described_machine(given.labeled))
+    description = Description(given.labeled)
+    lines = [json.dumps(description.facts())] if as_json else description.lines()
+    sys.stdout.writelines(f"{line}\n" for line in lines)
     return 0
 
 
-def diff(first: Source, second: Source, /, *, alphabet: Alphabet = "") -> int:
+def diff(first: Source, second: Source, /, *, alphabet: Alphabet = "", as_json: AsJSON = False) -> int:
     """Say whether two machines answer every string alike, or give the shortest string on which they differ.
 
     Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name, accept and reject by
@@ -45,6 +51,10 @@ def diff(first: Source, second: Source, /, *, alphabet: Alphabet = "") -> int:
     sources = (first, second)
     given = _machines(sources, alphabet)
     shortest = difference(*(one.compared for one in given))
+    if as_json:
+        string, answers = (None, None) if shortest is None else (list(shortest.string), list(shortest.answers))
+        sys.stdout.write(json.dumps({"equal": shortest is None, "string": string, "answers": answers}) + "\n")
+        return 0 if shortest is None else 1
     lines = ["equal" if shortest is None else "different"]
     if shortest is not None:
         lines.append(f"string: {given[0].labeled.text(shortest.string) or 'the empty one'}")

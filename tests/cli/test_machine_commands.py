@@ -103,6 +103,26 @@ def test_expressions_have_more_symbols_where_these_are_given(capsys) -> None:
     )
 
 
+def test_other_programs_get_json(capsys) -> None:
+    facts = json.loads(printed(capsys, "describe", "(aa)*", "--json", "--alphabet", "b")[1])
+    assert facts == {
+        "states": 3,
+        "fewest_states": 3,
+        "symbols": ["b", "a"],
+        "answers": ["reject", "accept"],
+        "states_without_answer": 0,
+        "shortest_strings": {"reject": ["b"], "accept": []},
+        "monoid": {"elements": 3, "group": False, "aperiodic": False, "commutative": True},
+        "star_free": False,
+        "accepted_length": 10,
+        "accepted": 1,
+    }
+    code, out, _ = printed(capsys, "diff", "(a|b)*b", "(a|b)*bb", "--json")
+    assert (code, json.loads(out)) == (1, {"equal": False, "string": ["b"], "answers": ["accept", "reject"]})
+    code, out, _ = printed(capsys, "diff", "a*", "a*", "--json")
+    assert (code, json.loads(out)) == (0, {"equal": True, "string": None, "answers": None})
+
+
 def test_a_mealy_machine_is_written_in_dot(capsys) -> None:
     assert printed(capsys, "convert", "(a|b)*b", "mealy.dot", "--mealy")[0] == 0
     text = Path("mealy.dot").read_text()
