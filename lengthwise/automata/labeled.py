@@ -115,6 +115,20 @@ class LabeledMachine:
         outputs = np.append(self.machine.outputs, 1 - (self.accepting_class or 0))
         return LabeledMachine(Transducer(machine, self.machine.start, outputs), self.classes)
 
+    def mealy(self) -> tuple[Semiautomaton, list[list[str]]]:
+        """The smallest Mealy machine that answers all strings but the empty one alike: its start is state 0.
+
+        The names of the outputs stand in a row for each state, in the order of the symbols; none is empty.
+        """
+        outputs = self.machine.outputs[self.machine.semiautomaton.table]
+        rows = np.unique(outputs, axis=0, return_inverse=True)[1].reshape(-1)
+        smallest, chosen = self.machine.semiautomaton.quotient(self.machine.start, rows)
+        names = {
+            int(row): [self.classes[y] if y != IGNORE else "" for y in of_row]
+            for row, of_row in zip(rows, outputs, strict=True)
+        }
+        return smallest, [names[int(row)] for row in chosen]
+
     def without_empty_string(self) -> "LabeledMachine":
         """The machine that leaves the empty string unanswered and answers all others as this one does."""
         return LabeledMachine(self.machine.with_empty_answer(IGNORE), self.classes)
@@ -197,7 +211,7 @@ def _columns(first: Sequence[str], second: Sequence[str]) -> list[int]:
         if lacking := [symbol for symbol in known if symbol not in other]:
             raise ValueError(
                 f"machine: expected the same symbols in both, got {lacking[0]!r} in the {which} alone; rename it, or "
-                "give all symbols as the alphabet, so that the other rejects strings with it"
+                "add it to the alphabet of the other"
             )
     ids = {symbol: column for column, symbol in enumerate(second)}
     return [ids[symbol] for symbol in first]

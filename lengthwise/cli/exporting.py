@@ -19,8 +19,8 @@ def export(
     to: Annotated[str, Parameter(help="onnx or torch, a graph; c, js, dot, json, regex or mermaid; hub-folder.")],
     out: Annotated[Path, Parameter(help="File to write, or folder (hub-folder).")],
     form: Annotated[
-        Literal["step", "strings"] | None,
-        Parameter(help="Of graphs: one step of a recurrent model, its default, or the answers to whole strings."),
+        Literal["step", "strings", "parts"] | None,
+        Parameter(help="Of graphs: one step of a recurrent model, its default; whole strings; in ONNX, parts of them."),
     ] = None,
     max_length: Annotated[
         int | None, Parameter(converter=count, help="Longest strings, where a graph grows with the length.")

@@ -22,7 +22,7 @@ Source = Annotated[
 
 Alphabet = Annotated[
     str,
-    Parameter(help="Symbols to add; strings with one that an automaton or an expression did not name are rejected."),
+    Parameter(help="Symbols to add to expressions and automata: characters, or words with spaces between them."),
 ]
 
 
@@ -51,23 +51,30 @@ def diff(first: Source, second: Source, /, *, alphabet: Alphabet = "", as_json: 
     sources = (first, second)
     given = _machines(sources, alphabet)
     shortest = difference(*(one.compared for one in given))
+    not_compared = _not_compared(sources, given)
     if as_json:
         string, answers = (None, None) if shortest is None else (list(shortest.string), list(shortest.answers))
-        sys.stdout.write(json.dumps({"equal": shortest is None, "string": string, "answers": answers}) + "\n")
+        content = {"equal": shortest is None, "string": string, "answers": answers, "not_compared": not_compared}
+        sys.stdout.write(json.dumps(content) + "\n")
         return 0 if shortest is None else 1
     lines = ["equal" if shortest is None else "different"]
     if shortest is not None:
         lines.append(f"string: {given[0].labeled.text(shortest.string) or 'the empty one'}")
         lines += [f"{source}: {answer}" for source, answer in zip(sources, shortest.answers, strict=True)]
-    for source, one in zip(sources, given, strict=True):
-        if not one.answers_empty:
-            lines.append(f"not compared: the empty string, of which {source} says nothing")
-        elif num_unanswered := one.labeled.num_unanswered:
-            lines.append(
-                f"not compared: strings that {source} does not answer (states without an answer: {num_unanswered})"
-            )
+    lines += [f"not compared: {strings}" for strings in not_compared]
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return 0 if shortest is None else 1
+
+
+def _not_compared(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
+    """The strings that are left out as a machine does not answer them, in words."""
+    strings = []
+    for source, one in zip(sources, given, strict=True):
+        if not one.answers_empty:
+            strings.append(f"the empty string, of which {source} says nothing")
+        elif num_unanswered := one.labeled.num_unanswered:
+            strings.append(f"strings that {source} does not answer (states without an answer: {num_unanswered})")
+    return strings
 
 
 def convert(
@@ -90,21 +97,29 @@ def convert(
     wrote = "replaced" if file.exists() else "wrote"
     write_machine(given.labeled, file, mealy=mealy)
     labeled = given.labeled
-    lines = [
-        f"machine: {labeled.machine.num_states} states, {len(labeled.symbols)} symbols, answers "
-        f"{', '.join(labeled.classes)}"
-    ]
-    if labeled.num_unanswered:
+    kind, num_states = (
+        ("Mealy machine", labeled.mealy()[0].num_states) if mealy else ("machine", labeled.machine.num_states)
+    )
+    lines = [f"{kind}: {num_states} states, {len(labeled.symbols)} symbols, answers {', '.join(labeled.classes)}"]
+    if labeled.num_unanswered and not mealy:
         lines.append(f"no answer: in {labeled.num_unanswered} states, which reject where a format has no other way")
     sys.stdout.writelines(f"{line}\n" for line in [*lines, f"{wrote}: {file}"])
     return 0
 
 
 def _machines(sources: Sequence[str], alphabet: str) -> "list[Given]":
-    """The machine of each source, with these symbols among its own."""
+    """The machine of each source, with these symbols among its own; a net has none but those that it reads."""
     from lengthwise.runs.machines import given_machines
 
-    return [one._replace(labeled=one.labeled.with_symbols(alphabet)) for one in given_machines(sources, alphabet)]
+    machines = given_machines(sources, "" if " " in alphabet else alphabet)
+    for index, (source, one) in enumerate(zip(sources, machines, strict=True)):
+        are_words = " " in alphabet or one.labeled.separator
+        symbols = alphabet.split() if are_words else list(alphabet)
+        new = [symbol for symbol in symbols if symbol not in one.labeled.symbols]
+        if new and (not one.answers_empty or Path(source).is_dir()):
+            raise ValueError(f"alphabet: expected symbols that the net of {source} reads, got {new[0]!r}; leave it out")
+        machines[index] = one._replace(labeled=one.labeled.with_symbols(symbols))
+    return machines
 
 
 COMMANDS = {"describe": describe, "diff": diff, "convert": convert}

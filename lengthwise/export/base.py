@@ -7,8 +7,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 from lengthwise.registry import Registry
 
-Form = Literal["step", "strings"]
-"""Of graphs: one step of a recurrent model, or the answers to whole strings."""
+Form = Literal["step", "strings", "parts"]
+"""Of graphs: one step of a recurrent model, the answers to whole strings, or, in ONNX, to parts that go on."""
 
 
 class Options(NamedTuple):

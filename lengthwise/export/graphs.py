@@ -60,6 +60,10 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
             f"model: expected a recurrent one or one with a form for whole strings, as regular-gpt has, got "
             f"{model.name}; where `lengthwise certify` finds its machine, formats c and js write that"
         )
+    if form == "parts":
+        raise ValueError(
+            f"form: expected step or strings, got parts, which ONNX has of recurrent models alone ({model.name})"
+        )
     if form == "step" and not isinstance(model, RecurrentModel):
         raise ValueError(f"form: expected strings for {model.name}, which does not read symbol by symbol, got step")
     grows = form == "strings" and isinstance(model, AnswersUpTo)

@@ -30,8 +30,9 @@ class ONNX(Export):
 
     Of recurrent models it is one step, from ``token`` [batch] and ``state`` [batch, Z] to ``logits`` and
     ``next_state``; the state before the first symbol, ``initial_state``, is in the metadata. In form ``strings`` it
-    takes ``inputs`` [batch, length] and gives ``logits_of_prefixes`` [batch, length, classes] and ``last_state``, with
-    which as ``initial_state`` the next part of the strings is read. Of other models, form ``strings`` gives ``logits``.
+    takes ``inputs`` [batch, length] and gives ``logits_of_prefixes`` [batch, length, classes]; in form ``parts`` also
+    ``state``, and ``last_state``, with which the next part of the strings is read. A part has a symbol or more. Of
+    other models, form ``strings`` gives ``logits``.
     """
 
     @staticmethod
@@ -67,15 +68,15 @@ def onnx_model(
         ValueError: the model has no such form (`trace`).
     """
     form = form or default_form(model)
-    scans = form == "strings" and isinstance(model, RecurrentModel)
+    scans = form in ("strings", "parts") and isinstance(model, RecurrentModel)
     traced = trace(model, "step" if scans else form, max_length)  # type: ignore[arg-type]
     with quiet():
         content = _cleaned(_translated(traced), traced)
         if isinstance(model, RecurrentModel):
             first = model.initial_state(1).detach()
             if scans:
-                content = _scanned(content, first)
-            else:
+                content = _scanned(content, first, in_parts=form == "parts")
+            if form != "strings":
                 facts = {**facts, "initial_state": json.dumps(first[0].tolist())}
         content.metadata_props.update({**facts, "form": form})
         if max_length is not None:
@@ -121,7 +122,7 @@ def _cleaned(content: Any, traced: Graph) -> Any:
     return content
 
 
-def _scanned(content: Any, first: torch.Tensor) -> Any:
+def _scanned(content: Any, first: torch.Tensor, *, in_parts: bool) -> Any:
     """The graph of a step as the body of a loop over the symbols of whole strings."""
     import onnx_ir as ir
 
@@ -133,19 +134,15 @@ def _scanned(content: Any, first: torch.Tensor) -> Any:
     body.inputs[:], body.outputs[:] = [state, token], [after, logits]
     body.name = "step"
     inputs = ir.Value(name="inputs", shape=ir.Shape(["batch", "length"]), type=token_type)
-    beginning = ir.Value(
-        name="initial_state",
-        shape=ir.Shape(["one_or_batch", first.shape[1]]),
-        type=state_type,
-        const_value=ir.tensor(first.numpy(), name="initial_state"),  # unless it is given
-    )
+    beginning = ir.Value(name="initial_state", const_value=ir.tensor(first.numpy(), name="initial_state"))
     width = ir.Value(name="width", const_value=ir.tensor([first.shape[1]], name="width"))
+    given = ir.Value(name="state", shape=ir.Shape(["batch", first.shape[1]]), type=state_type)
     batch = ir.node("Shape", [inputs], {"start": 0, "end": 1})
     shape = ir.node("Concat", [batch.outputs[0], width], {"axis": 0})
     states = ir.node("Expand", [beginning, shape.outputs[0]])
     loop = ir.node(
         "Scan",
-        [states.outputs[0], inputs],
+        [given if in_parts else states.outputs[0], inputs],
         {"body": body, "num_scan_inputs": 1, "scan_input_axes": [1], "scan_output_axes": [1]},
         num_outputs=2,
     )
@@ -158,12 +155,12 @@ def _scanned(content: Any, first: torch.Tensor) -> Any:
     answers.shape, answers.type = ir.Shape(["batch", "length", int(logits.shape[1])]), state_type
     last.shape, last.type = ir.Shape(["batch", first.shape[1]]), state_type
     graph = ir.Graph(
-        [inputs, beginning],
-        [answers, last],
-        nodes=[batch, shape, states, loop],
-        initializers=[beginning, width, *weights.values()],
+        [inputs, given] if in_parts else [inputs],
+        [answers, last] if in_parts else [answers],
+        nodes=[loop] if in_parts else [batch, shape, states, loop],
+        initializers=[*weights.values()] if in_parts else [beginning, width, *weights.values()],
         opset_imports=content.opset_imports,
-        name="lengthwise_strings",
+        name="lengthwise_parts" if in_parts else "lengthwise_strings",
     )
     return ir.Model(graph, ir_version=content.ir_version, producer_name="lengthwise")
 
@@ -190,15 +187,20 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
         with _sentence():
             return session.run(None, values)
 
+    def start(count: int) -> Any:
+        return np.tile(first.astype(next(iter(model.state_dict().values())).numpy().dtype), (count, 1))
+
     def by_step(inputs: Any) -> Any:
-        dtype = next(iter(model.state_dict().values())).numpy().dtype
-        state, answers = np.tile(first.astype(dtype), (len(inputs), 1)), []
+        state, answers = start(len(inputs)), []
         for token in inputs.T:
             logits, state = run({"token": np.ascontiguousarray(token), "state": state})
             answers.append(logits)
         return np.stack(answers, 1)
 
-    return by_step if form == "step" else lambda inputs: run({"inputs": inputs})[0]
+    def at_once(inputs: Any) -> Any:
+        return run({"inputs": inputs, **({"state": start(len(inputs))} if form == "parts" else {})})[0]
+
+    return by_step if form == "step" else at_once
 
 
 @contextmanager

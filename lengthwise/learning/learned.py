@@ -181,7 +181,7 @@ def learn(
     The longest fifth of the examples and a tenth of the others are held out. On the rest small models are trained until
     several have become the same machine, the best by its description length (`search`); the `budget` is in CPU
     seconds. With `exact` labels, a machine that contradicts none of those trained on is preferred to all others; where
-    no model becomes one, it is RPNI's, if AALpy is there.
+    all models err, it is RPNI's, if AALpy is there and the machine is not too large for a net.
     `source` and the arguments up to `supervision` are those of `read_examples`.
 
     Raises:
@@ -221,17 +221,20 @@ def learn(
         tuple(wrong),
         result.attempts,
         result.num_alike,
-        _notes(parts, result, separator),
+        _notes(parts, result, separator, exact),
         answers_empty,
     )
 
 
 def _by_merging(examples: Examples, result: SearchResult) -> SearchResult:
-    """RPNI's machine, which contradicts no example, written down as a net; the result as it is without AALpy."""
+    """RPNI's machine, which contradicts no example, written down as a net; the result as it is where that cannot be."""
     if (merged := merged_states(examples)) is None:
         return result
     machine = merged.for_strings_that_are_not_empty()
-    model = construct("block-linear-rnn", machine).model
+    try:
+        model = construct("block-linear-rnn", _task_of(machine, examples.classes)).model
+    except ValueError:  # too many states and symbols
+        return result
     assert isinstance(model, BlockLinearRNN)
     num_errors = count_errors(machine, examples)
     bits = message_length(machine, examples, num_errors)
@@ -293,7 +296,7 @@ def _contradictions(machine: Transducer, examples: Examples, separator: str) -> 
     return sorted(contradictions, key=lambda one: len(one.string))
 
 
-def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str) -> tuple[str, ...]:
+def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, exact: bool) -> tuple[str, ...]:
     """What a reader has to know of a search that did not go as it should."""
     trained_on, notes = parts["trained on"], []
     known = {int(v) for v in np.unique(trained_on.ids)}
@@ -311,6 +314,8 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str) ->
         notes.append("no net became a machine without errors: this is RPNI's (AALpy), written down as a net")
     if result.num_alike == 1:
         notes.append("no other model became this machine: give a larger budget, or more examples")
+    if exact and result.best.num_errors:
+        notes.append("no machine without errors came out: give a larger budget, or install AALpy (extra lstar)")
     if result.best.num_errors:
         notes.append(f"of the labels that were trained on, the machine contradicts {result.best.num_errors:,}")
     return tuple(notes)

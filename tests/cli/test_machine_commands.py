@@ -118,13 +118,23 @@ def test_other_programs_get_json(capsys) -> None:
         "accepted": 1,
     }
     code, out, _ = printed(capsys, "diff", "(a|b)*b", "(a|b)*bb", "--json")
-    assert (code, json.loads(out)) == (1, {"equal": False, "string": ["b"], "answers": ["accept", "reject"]})
+    assert (code, json.loads(out)) == (
+        1,
+        {"equal": False, "string": ["b"], "answers": ["accept", "reject"], "not_compared": []},
+    )
     code, out, _ = printed(capsys, "diff", "a*", "a*", "--json")
-    assert (code, json.loads(out)) == (0, {"equal": True, "string": None, "answers": None})
+    assert (code, json.loads(out)) == (
+        0,
+        {"equal": True, "string": None, "answers": None, "not_compared": []},
+    )
+    assert printed(capsys, "convert", "a*", "mealy.dot", "--mealy")[0] == 0
+    (sentence,) = json.loads(printed(capsys, "diff", "mealy.dot", "a*", "--json")[1])["not_compared"]
+    assert sentence.startswith("strings that mealy.dot does not answer")
 
 
 def test_a_mealy_machine_is_written_in_dot(capsys) -> None:
     assert printed(capsys, "convert", "(a|b)*b", "mealy.dot", "--mealy")[0] == 0
+    assert printed(capsys, "convert", "(a|b)*b", "mealy.dot", "--mealy")[1].startswith("Mealy machine: 1 states, 2 sym")
     text = Path("mealy.dot").read_text()
     assert ('label="b/accept"' in text, text.count("shape=circle")) == (True, 1)
     assert printed(capsys, "diff", "mealy.dot", "(a|b)*b")[0] == 0
@@ -135,9 +145,15 @@ def test_a_mealy_machine_is_written_in_dot(capsys) -> None:
 def test_automata_reject_symbols_that_they_did_not_know(capsys) -> None:
     assert printed(capsys, "convert", "a*b", "known.dot")[0] == 0
     code, _, err = printed(capsys, "diff", "known.dot", "[^c]*b", "--alphabet", "")
-    assert (code, "got 'c' in the second alone; rename it, or give all symbols as the alphabet" in err) == (2, True)
+    assert (code, "got 'c' in the second alone; rename it, or add it to the alphabet of the other" in err) == (2, True)
     assert printed(capsys, "diff", "known.dot", "a*b", "--alphabet", "abc")[0] == 0
     assert printed(capsys, "diff", "known.dot", ".*b", "--alphabet", "abc")[1].startswith("different\nstring: bb\n")
+    assert exit_code("compile", "a*b", "--to", "rnn", "--out", "net") == 0
+    code, _, err = printed(capsys, "describe", "net", "--alphabet", "abc")
+    assert (code, "expected symbols that the net of net reads, got 'c'; leave it out" in err) == (2, True)
+    Path("words.dot").write_text("digraph { __start0 -> s; s [shape=doublecircle]; s -> s [label=go] }")
+    assert "symbols: go stop\n" in printed(capsys, "describe", "words.dot", "--alphabet", "go stop")[1]
+    assert "symbols: go stop\n" in printed(capsys, "describe", "words.dot", "--alphabet", "stop")[1]
     Path("moore.dot").write_text('digraph { __start0 -> s; s [label="s / x"]; s -> s [label="a"] }')
     code, _, err = printed(capsys, "describe", "moore.dot", "--alphabet", "b")
     assert (code, "expected symbols that the machine reads, got 'b'; only automata get others" in err) == (2, True)

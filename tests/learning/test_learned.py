@@ -170,7 +170,23 @@ def test_with_exact_labels_merged_states_stand_in_for_nets_that_err(monkeypatch)
     )
     assert (learned.certificate.level, learned.num_alike) == ("proved", 0)
     assert any("this is RPNI's (AALpy), written down as a net" in note for note in learned.notes)
-    assert not any("was trained on" in note for note in learned.notes)
+
+    def too_large(*_: object) -> None:
+        raise ValueError("machine: more weights than fit")
+
+    monkeypatch.setattr(learned_module, "construct", too_large)
+    kept = learn(rows, exact=True)
+    assert kept.num_alike == 1
+    assert any("no machine without errors came out" in note for note in kept.notes)
+
+
+def test_with_exact_labels_a_class_may_be_held_out_alone(monkeypatch) -> None:
+    machine = random_machine(5, 1).for_strings_that_are_not_empty()
+    monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
+    chance = np.random.default_rng(0)
+    rows = [("".join("ab"[v] for v in s), CLASSES[chance.integers(2)]) for s in all_strings(2, 6)]
+    learned = learn([*rows, *((f"aaaaaaaa{end}", "zzz") for end in ("a", "b", "aa", "ab", "ba", "bb"))], exact=True)
+    assert (learned.classes, learned.certificate.level, learned.num_alike) == ((*CLASSES, "zzz"), "proved", 0)
 
 
 def test_a_label_that_only_the_empty_string_has_is_left_out(monkeypatch) -> None:
@@ -236,7 +252,8 @@ def test_labels_without_a_rule_are_named(monkeypatch) -> None:
         result = as_if_searched(machine, examples)
         (attempt,) = result.attempts
         bits = message_length(machine, examples, attempt.num_errors)
-        return result._replace(attempts=(attempt._replace(num_bits=bits),))
+        attempt = attempt._replace(num_bits=bits)
+        return result._replace(best=attempt, attempts=(attempt,))
 
     monkeypatch.setattr(learned_module, "search", as_if_searched_with_bits)
     assert learn(rows).notes[0].startswith("nothing was learned: the most frequent answer describes the labels")

@@ -71,7 +71,8 @@ class ATT(ReadableFormat):
             raise ValueError(f"expected outputs, got numbers such as {edges[0][3]}, which are weights; leave these out")
         final = {words[0] for _, words in rows if len(words) < 3}
         is_automaton = widths == {3} or (
-            all(words[2] == words[3] for words in edges) and any(words[1] not in final for words in edges)
+            all(words[2] == words[3] for words in edges)
+            and any(words[1] not in final or words[2] == EPSILON for words in edges)
         )
         draft = Draft()
         draft.set_start(rows[0][1][0])

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 
-import numpy as np
-
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
 from lengthwise.automata.formats.dot_syntax import Graph, label_fields, label_items, parse_dot
 from lengthwise.automata.formats.draft import Draft
@@ -65,16 +63,10 @@ class DOT(ReadableFormat):
             >>> print(DOT.write_mealy(alternating).splitlines()[2].strip())
             s0 -> s0 [label="a/x"];
         """
-        of_states = np.array(machine.answer_names())[machine.machine.semiautomaton.table]
-        rows = np.unique(of_states, axis=0, return_inverse=True)[1].reshape(-1)
-        smallest, first = machine.machine.semiautomaton.quotient(machine.machine.start, rows)
-        outputs = {int(row): names for row, names in zip(rows, of_states.tolist(), strict=True)}
-        lines = [
-            "digraph machine {",
-            *(f'    s{state} [label="s{state}", shape=circle];' for state in range(len(first))),
-        ]
-        for state, targets in enumerate(smallest.table.tolist()):
-            for symbol, target, output in zip(machine.symbols, targets, outputs[int(first[state])], strict=True):
+        smallest, outputs = machine.mealy()
+        lines = ["digraph machine {", *(f'    s{q} [label="s{q}", shape=circle];' for q in range(smallest.num_states))]
+        for state, (targets, names) in enumerate(zip(smallest.table.tolist(), outputs, strict=True)):
+            for symbol, target, output in zip(machine.symbols, targets, names, strict=True):
                 if not output:
                     raise ValueError(f"expected an answer to every string, got none after {symbol!r} in a state")
                 lines.append(f'    s{state} -> s{target} [label="{_escaped_symbol(symbol)}/{_escaped(output)}"];')

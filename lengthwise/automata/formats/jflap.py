@@ -88,6 +88,8 @@ def _edges(structure: ElementTree.Element, draft: Draft, *, is_split: bool) -> I
     """Source, symbol, target and output of each edge; one of several symbols passes through states of its own."""
     for edge in structure.iter("transition"):
         source, symbols, target = (_text(edge, name) for name in ("from", "read", "to"))
+        if not symbols and len(edge.findtext("read", "  ").splitlines()) == 1:  # blanks, or no such part
+            raise ValueError(f"expected a symbol on each edge, or <read/>, got blanks from state {source!r}; write one")
         draft.check_state(source)
         draft.check_state(target)
         if len(symbols) > 1 and not is_split:

@@ -16,7 +16,7 @@ _NOTES = ("about", "tests")
 
 _OTHER_NAMES = {
     "states": ("states",),
-    "initial": ("initial", "initial_state", "start", "start_state"),
+    "initial": ("initial", "initial_state", "initial_states", "start", "start_state"),
     "accepting": ("accepting", "accepting_states", "final_states", "finals", "final"),
     "alphabet": ("alphabet", "input_symbols", "symbols"),
 }
@@ -106,7 +106,11 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
         if symbol not in alphabet:
             raise ValueError(f"alphabet: expected the symbols of all edges, got no {symbol!r}; add it")
         draft.add_edge(source, symbol, target)
-    draft.set_start(_one(_entry(content, "initial")))
+    initial = _names_of_states(_entry(content, "initial"))
+    draft.set_start(initial[0] if len(initial) == 1 else "")
+    for state in initial if len(initial) > 1 else ():
+        draft.check_state(state)
+        draft.add_empty_edge("", state)
     return draft.automaton({str(state) for state in _entry(content, "accepting")})
 
 
@@ -114,21 +118,19 @@ def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:
     if isinstance(transitions, Mapping):
         for source, row in transitions.items():
             for symbol, targets in row.items():
-                for target in targets if isinstance(targets, list) else [targets]:
-                    yield str(source), str(symbol), str(target)
+                for target in _names_of_states(targets):
+                    yield str(source), str(symbol), target
         return
     for edge in transitions:
         if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 3:
             raise ValueError(f"transitions: expected state, symbol and next state, got {str(edge)[:60]}; give these")
-        yield str(edge[0]), str(edge[1]), _one(edge[2])
+        for target in _names_of_states(edge[2]):
+            yield str(edge[0]), str(edge[1]), target
 
 
-def _one(state: Any) -> str:
-    """The name of a state, which may stand in a list of one."""
-    states = state if isinstance(state, list) else [state]
-    if len(states) != 1:
-        raise ValueError(f"expected one state, got {str(states)[:60]}; make the machine deterministic")
-    return str(states[0])
+def _names_of_states(states: Any) -> list[str]:
+    """The names of states, of which there may be one, without a list."""
+    return [str(state) for state in (states if isinstance(states, list) else [states])]
 
 
 def _entry(content: Mapping[str, Any], name: str) -> Any:

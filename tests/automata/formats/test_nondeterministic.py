@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from automaton_strategies import all_strings
 
+from lengthwise.automata.dfa import DFA
 from lengthwise.automata.formats import draft as draft_module
 from lengthwise.automata.formats.att import ATT
 from lengthwise.automata.formats.dot import DOT
@@ -109,6 +110,35 @@ def test_an_automaton_with_too_many_sets_is_named(monkeypatch) -> None:
         ValueError, match=r"whose strings lead to at most 1,000 sets of states, got more; make it small"
     ):
         draft.automaton({"10"})
+
+
+def test_several_states_may_be_initial() -> None:
+    """As in NFAs of PySimpleAutomata; a triple may lead to several states, too."""
+    edges = [["s", "a", ["s", "t"]], ["u", "b", "t"]]
+    content = {"alphabet": ["a", "b"], "states": ["s", "t", "u"], "initial_states": ["s", "u"], "transitions": edges}
+    language = JSON.read(json.dumps({**content, "accepting_states": ["t"]})).dfa()
+    for string, expected in {"": False, "a": True, "b": True, "aa": True, "ab": False, "ba": False}.items():
+        assert accepts_text(language, string) == expected, string
+
+
+def test_blanks_are_no_empty_edge_of_jflap() -> None:
+    for read in ("<read>  </read>", ""):
+        edge = f"<transition><from>0</from><to>0</to>{read}</transition>"
+        with pytest.raises(ValueError, match=r"^expected a symbol on each edge, or <read/>, got blanks from state '0'"):
+            JFLAP.read(f'<structure><type>fa</type><state id="0"><initial/></state>{edge}</structure>')
+
+
+def test_acceptors_in_four_columns_may_have_edges_that_read_nothing() -> None:
+    language = ATT.read("0 1 a a\n0 1 <eps> <eps>\n1 1 b b\n1\n").dfa()
+    for string, expected in {"": True, "a": True, "b": True, "ab": True, "ba": False}.items():
+        assert accepts_text(language, string) == expected, string
+
+
+def accepts_text(language: DFA, string: str) -> bool:
+    state = language.start
+    for symbol in string:
+        state = int(language.semiautomaton.table[state, language.symbols.index(symbol)])
+    return bool(language.accepting[state])
 
 
 @pytest.mark.parametrize("kind", ["moore", "mealy"])
