@@ -16,7 +16,7 @@ from lengthwise.extraction.prototypes import NotFinite
 from lengthwise.models.base import RecurrentModel, check_is_model, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, make_task
-from lengthwise.tasks.regular.machine import machine_fields
+from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.threads import one_thread
 
 NUM_STRINGS, LENGTH = 1_000, 40
@@ -32,7 +32,7 @@ class Extracted(NamedTuple):
     @property
     def task(self) -> RegularTask:
         """The task that the machine solves, by which other nets can be trained and certified."""
-        return _task_of(self.machine)
+        return machine_task(self.machine)
 
 
 @one_thread()
@@ -94,16 +94,10 @@ def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...],
     """The machine with its certificate; a ValueError where that says less than `extracted`."""
     assert isinstance(machine, Transducer)  # readers of recurrent models give no other kind
     labeled = LabeledMachine(machine.for_strings_that_are_not_empty(), classes)
-    certificate = certify(model, _task_of(labeled), seed=seed)
+    certificate = certify(model, machine_task(labeled), seed=seed)
     if not certificate.reaches("extracted"):
         raise ValueError(f"{labeled.machine.num_states} states, {certificate.level}: {certificate.reason}")
     return Extracted(labeled, certificate)
-
-
-def _task_of(machine: LabeledMachine) -> RegularTask:
-    task = make_task("machine", **machine_fields(machine))
-    assert isinstance(task, RegularTask)
-    return task
 
 
 def _placeholder(symbols: tuple[str, ...], classes: tuple[str, ...]) -> RegularTask:

@@ -81,16 +81,16 @@ def _verified(path: Path, run: Path | None, proof: bool) -> "Certificate":
     from lengthwise.certification.certificate import Certificate
     from lengthwise.certification.verify import proof_path
 
-    if run is not None:
-        from lengthwise.runs.stored import load_stored
-
-        load_stored(run)
     try:
         certificate = Certificate.read(path)
         _verify(certificate, path, run, proof)
     except ValueError as error:
         if not path.is_file() or (proof and not proof_path(path).is_file()):
             raise
+        if run is not None:
+            from lengthwise.runs.stored import load_stored
+
+            load_stored(run)  # where there is no model, the request was wrong
         raise RuntimeError(str(error)) from None
     return certificate
 

@@ -37,12 +37,12 @@ def compile_machine(
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
     console = Output()
-    before = (out / DESCRIPTION).exists(), certificate_file(out).exists()
+    had_net, had_certificate = (out / DESCRIPTION).exists(), certificate_file(out).exists()
     save_compiled(compiled, out)
-    if all(before) and certificate_file(out).exists():
+    if had_net and certificate_file(out).exists():
         console.print_line(f"{out}: had this net before, and keeps its certificate")
-    elif before[0]:
-        its = " and its certificate" if before[1] else ""
+    elif had_net:
+        its = " and its certificate" if had_certificate else ""
         console.print_line(f"{out}: replaces the net that was there before{its}")
     for line in (*compiled.about, f"wrote {out}"):
         console.print_line(line)

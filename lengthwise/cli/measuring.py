@@ -53,17 +53,18 @@ def evaluate(
     stored = load_stored(model, device)
     if csv is not None:
         check_writable(csv)
+    name = str(model) if stored.run is None else stored.name
     if labeled is not None:
-        return _evaluate_labeled(stored, model, labeled, separator, csv)
+        return _evaluate_labeled(stored, name, labeled, separator, csv)
     if isinstance(stored.task, LanguageTask):
         return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, protocol, seed, csv)
     if split != "test":
         raise ValueError(f"split: expected test for {stored.task.name}, which is no text, got {split}; leave it out")
-    return _evaluate_drawn(stored, model, lengths, strings, protocol, seed, csv)
+    return _evaluate_drawn(stored, name, lengths, strings, protocol, seed, csv)
 
 
 def _evaluate_drawn(
-    stored: "StoredModel", path: Path, lengths: str | None, strings: int, protocol: str, seed: int, csv: Path | None
+    stored: "StoredModel", name: str, lengths: str | None, strings: int, protocol: str, seed: int, csv: Path | None
 ) -> int:
     """The accuracy on strings that the task draws."""
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
@@ -72,7 +73,6 @@ def _evaluate_drawn(
     from lengthwise.report.pages.terminal import MAX_ROWS, measuring_display, print_curve
     from lengthwise.report.tables.runs import curves_as_csv
 
-    name = str(path) if stored.run is None else stored.name
     task, requested, run = stored.task, parse_lengths("41-500" if lengths is None else lengths), stored.run
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
     console = Output()
@@ -100,7 +100,7 @@ def _evaluate_drawn(
     return 0
 
 
-def _evaluate_labeled(stored: "StoredModel", path: Path, file: Path, separator: str, csv: Path | None) -> int:
+def _evaluate_labeled(stored: "StoredModel", name: str, file: Path, separator: str, csv: Path | None) -> int:
     """The accuracy on labeled strings of a file."""
     from lengthwise.display import percent
     from lengthwise.evaluation.labeled import labeled_curve
@@ -113,17 +113,14 @@ def _evaluate_labeled(stored: "StoredModel", path: Path, file: Path, separator: 
 
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(f"labeled: expected a model that reads symbols, got one of {stored.task.name}; leave it out")
-    name = str(path) if stored.run is None else stored.name
     examples = read_examples(file, separator=separator, min_classes=1)
     curve = labeled_curve(stored.model, stored.task, examples)
     console = Output()
     print_curve(console, curve, trained_to=stored.trained_to)
     right, count = (sum(getattr(p, field) for p in curve.points) for field in ("num_correct", "num_strings"))
-    rows = examples.counts
     console.print_line(
-        f"{name}: {right:,} of {count:,} labels of {file} ({percent(right / count)}); {rows.num_rows:,} rows, of which "
-        f"left out: {rows.num_duplicates:,} duplicates, {rows.num_contradictory:,} that contradict others, "
-        f"{rows.num_empty:,} of the empty string"
+        f"{name}: {right:,} of {count:,} labels of {file} ({percent(right / count)}); {examples.counts.num_rows:,} "
+        f"rows, of which left out: {examples.counts.left_out()}"
     )
     if csv is not None:
         write_by_rename(csv, curves_as_csv([(name, stored.settings, curve)]).encode())

@@ -134,35 +134,41 @@ def _scanned(content: Any, first: torch.Tensor, *, in_parts: bool) -> Any:
     body.inputs[:], body.outputs[:] = [state, token], [after, logits]
     body.name = "step"
     inputs = ir.Value(name="inputs", shape=ir.Shape(["batch", "length"]), type=token_type)
-    beginning = ir.Value(name="initial_state", const_value=ir.tensor(first.numpy(), name="initial_state"))
-    width = ir.Value(name="width", const_value=ir.tensor([first.shape[1]], name="width"))
     given = ir.Value(name="state", shape=ir.Shape(["batch", first.shape[1]]), type=state_type)
-    batch = ir.node("Shape", [inputs], {"start": 0, "end": 1})
-    shape = ir.node("Concat", [batch.outputs[0], width], {"axis": 0})
-    states = ir.node("Expand", [beginning, shape.outputs[0]])
+    states, nodes, constants = (given, [], []) if in_parts else _first_states(inputs, first)
     loop = ir.node(
         "Scan",
-        [given if in_parts else states.outputs[0], inputs],
+        [states, inputs],
         {"body": body, "num_scan_inputs": 1, "scan_input_axes": [1], "scan_output_axes": [1]},
         num_outputs=2,
     )
     last, answers = loop.outputs
-    last.name, answers.name = "last_state", "answers_in_order"
-    for node, name in ((batch, "batch_size"), (shape, "shape_of_states"), (states, "first_states")):
-        node.outputs[0].name = node.name = name
-    loop.name = "symbols"
-    answers.name = "logits_of_prefixes"
+    loop.name, last.name, answers.name = "symbols", "last_state", "logits_of_prefixes"
     answers.shape, answers.type = ir.Shape(["batch", "length", int(logits.shape[1])]), state_type
     last.shape, last.type = ir.Shape(["batch", first.shape[1]]), state_type
     graph = ir.Graph(
         [inputs, given] if in_parts else [inputs],
         [answers, last] if in_parts else [answers],
-        nodes=[loop] if in_parts else [batch, shape, states, loop],
-        initializers=[*weights.values()] if in_parts else [beginning, width, *weights.values()],
+        nodes=[*nodes, loop],
+        initializers=[*constants, *weights.values()],
         opset_imports=content.opset_imports,
         name="lengthwise_parts" if in_parts else "lengthwise_strings",
     )
     return ir.Model(graph, ir_version=content.ir_version, producer_name="lengthwise")
+
+
+def _first_states(inputs: Any, first: torch.Tensor) -> tuple[Any, list[Any], list[Any]]:
+    """The state before the first symbol, once for each string, with the nodes and constants that make it."""
+    import onnx_ir as ir
+
+    beginning = ir.Value(name="initial_state", const_value=ir.tensor(first.numpy(), name="initial_state"))
+    width = ir.Value(name="width", const_value=ir.tensor([first.shape[1]], name="width"))
+    batch = ir.node("Shape", [inputs], {"start": 0, "end": 1})
+    shape = ir.node("Concat", [batch.outputs[0], width], {"axis": 0})
+    states = ir.node("Expand", [beginning, shape.outputs[0]])
+    for node, name in ((batch, "batch_size"), (shape, "shape_of_states"), (states, "first_states")):
+        node.outputs[0].name = node.name = name
+    return states.outputs[0], [batch, shape, states], [beginning, width]
 
 
 def _serialized(content: Any) -> bytes:

@@ -3,6 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,6 +84,7 @@ def _contexts(examples: Examples) -> Iterator[tuple[int, ...]]:
             yield tuple(ids[max(start, position + 1 - NUM_LAST_SYMBOLS) : position + 1])
 
 
+@lru_cache(maxsize=1)
 def merged_states(examples: Examples) -> Transducer | None:
     """The machine of RPNI, which merges states of the tree of all examples in a fixed order; None without AALpy.
 

@@ -41,10 +41,10 @@ from lengthwise.learning.search import (
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import generator_for
 from lengthwise.runs.compiled import save_compiled
-from lengthwise.tasks.base import RegularTask, make_task
+from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.given.examples import Counts, Examples, Supervision
 from lengthwise.tasks.given.reading import read_examples
-from lengthwise.tasks.regular.machine import machine_fields
+from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.threads import one_thread
 
 SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
@@ -93,7 +93,7 @@ class Learned(NamedTuple):
     @property
     def task(self) -> RegularTask:
         """The task that the machine solves, by which other models can be trained and certified."""
-        return _task_of(self.machine, self.classes)
+        return machine_task(self.labeled)
 
     @property
     def labeled(self) -> LabeledMachine:
@@ -215,7 +215,7 @@ def learn(
         machine,
         examples.classes,
         result.model,
-        certify(result.model, _task_of(machine, examples.classes)),
+        certify(result.model, machine_task(LabeledMachine(machine, examples.classes))),
         examples.counts,
         _accuracies(machine, parts),
         tuple(wrong),
@@ -232,7 +232,7 @@ def _by_merging(examples: Examples, result: SearchResult) -> SearchResult:
         return result
     machine = merged.for_strings_that_are_not_empty()
     try:
-        model = construct("block-linear-rnn", _task_of(machine, examples.classes)).model
+        model = construct("block-linear-rnn", machine_task(LabeledMachine(machine, examples.classes))).model
     except ValueError:  # too many states and symbols
         return result
     assert isinstance(model, BlockLinearRNN)
@@ -323,9 +323,3 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
 
 def _are_characters(examples: Examples) -> bool:
     return all(len(symbol) == 1 for symbol in examples.symbols)
-
-
-def _task_of(machine: Transducer, classes: tuple[str, ...]) -> RegularTask:
-    task = make_task("machine", **machine_fields(LabeledMachine(machine, classes)))
-    assert isinstance(task, RegularTask)
-    return task

@@ -145,12 +145,12 @@ class TransducerModel(MachineModel):
             ValueError: a symbol is foreign, or there is no such state.
         """
         self._strings(token[:, None])
-        table = self.machine.semiautomaton.table
-        if state.numel() and not 0 <= int(state.min()) <= int(state.max()) < len(table):
+        table, states = self.machine.semiautomaton.table, state.numpy(force=True)
+        if states.size and not 0 <= states.min() <= states.max() < len(table):
             raise ValueError(
-                f"state: expected states in 0..{len(table) - 1}, got {state.tolist()[:8]}; begin at the start"
+                f"state: expected states in 0..{len(table) - 1}, got {states.tolist()[:8]}; begin at the start"
             )
-        successors = torch.from_numpy(table[state.numpy(force=True), token.numpy(force=True)]).to(state.device)
+        successors = torch.from_numpy(table[states, token.numpy(force=True)]).to(state.device)
         return self.readout.scores[successors], successors
 
 

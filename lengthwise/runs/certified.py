@@ -17,7 +17,7 @@ from lengthwise.runs.machines import given_machines
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import MachineTask, RegularTask, Task, make_task
-from lengthwise.tasks.regular.machine import machine_fields
+from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.tasks.regular.recognition import RecognitionTask
 from lengthwise.validation import dump_named
 
@@ -56,7 +56,7 @@ def certify_against(folder: Path, source: str, out: Path | None = None) -> Certi
     machine = given.labeled.aligned(task.symbols, task.classes)
     if isinstance(task, RecognitionTask) and machine.is_automaton:
         return write_certificate(model, make_task("dfa", **machine.dfa().to_json()), out, **about)
-    return write_certificate(model, make_task("machine", **machine_fields(machine)), out, **about)
+    return write_certificate(model, machine_task(machine), out, **about)
 
 
 def check_is_of(certificate: Certificate, folder: Path) -> list[str]:

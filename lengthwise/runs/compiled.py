@@ -1,7 +1,6 @@
 """What is to be compiled, and a compiled machine on disk: ``model.safetensors`` and ``compiled.json``."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from lengthwise.runs.machines import machine_or_expression
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import RegularTask, make_task
-from lengthwise.tasks.regular.machine import machine_fields
+from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.validation import dump_named, split_named, validated
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
@@ -63,7 +62,7 @@ def requested_machine(
         raise ValueError(f"alphabet: expected none next to {pattern}, which names its symbols, got {alphabet!r}")
     if source.labeled.is_automaton:
         return make_task("dfa", **source.labeled.dfa().to_json())
-    return make_task("machine", **machine_fields(source.labeled))
+    return machine_task(source.labeled)
 
 
 def save_compiled(construction: Construction, folder: str | Path) -> None:
@@ -83,22 +82,12 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
         "weights": _digest(weights),
         "versions": versions(),
     }
-    if not (_is_there(path, description) and _is_certified(path, construction)):
+    if not _is_certified(path, construction):
         certificate = certificate_file(path)  # it is about another net, and so is its proof
         for file in (certificate, proof_path(certificate)):
             file.unlink(missing_ok=True)
     write_by_rename(path / WEIGHTS, weights)
     write_json(path / DESCRIPTION, description)
-
-
-def _is_there(folder: Path, description: Mapping[str, Any]) -> bool:
-    """Whether a folder has this net already, of the same task; versions may be others."""
-    try:
-        there = read_json(folder / DESCRIPTION, _WAY_OUT)
-    except (ValueError, FileNotFoundError):
-        return False
-    plain = json.loads(json.dumps(description))
-    return {**there, "versions": None} == {**plain, "versions": None}
 
 
 def _is_certified(folder: Path, construction: Construction) -> bool:

@@ -13,6 +13,7 @@ from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex, named_symbols
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import CERTIFICATE, Certificate, certificate_file, machine_from_json
+from lengthwise.files import read_json
 
 LEARNED = "machine.json"
 
@@ -121,8 +122,8 @@ def _of_folder(folder: Path) -> Given:
 def _learned_the_empty_string(folder: Path) -> bool:
     """Whether the examples of a folder that `learn` wrote had a label of the empty string."""
     try:
-        return bool(json.loads((folder / "learned.json").read_bytes())["answers_empty"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return bool(read_json(folder / "learned.json", "learn it again").get("answers_empty"))
+    except (ValueError, FileNotFoundError):
         return False
 
 

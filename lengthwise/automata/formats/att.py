@@ -35,9 +35,10 @@ class ATT(ReadableFormat):
     def write(machine: LabeledMachine) -> str:
         """The edges of the initial state, those of the others, and the final states."""
         answers, outputs = machine.answer_names(), machine.machine.outputs
-        if not machine.is_automaton and _are_weights([name for name in answers if name]):
-            raise ValueError(f"expected answers that are not read as weights, got {answers[0]!r}; rename it")
-        for name in (*machine.symbols, *filter(None, answers)):
+        named = [name for name in answers if name]
+        if not machine.is_automaton and _are_weights(named):
+            raise ValueError(f"expected answers that are not read as weights, got {named[0]!r}; rename it")
+        for name in (*machine.symbols, *named):
             if name.split() != [name] or name == EPSILON:
                 raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
         table = machine.machine.semiautomaton.table.tolist()
@@ -67,8 +68,9 @@ class ATT(ReadableFormat):
             if len(words) in (2, 5) and not _is_zero(words[-1]):
                 raise ValueError(f"line {number}: expected no weight but 0, got {words[-1]}; leave weights out")
         edges = [words for _, words in rows if len(words) > 2]
-        if widths == {4} and _are_weights([words[3] for words in edges if words[3] != EPSILON]):
-            raise ValueError(f"expected outputs, got numbers such as {edges[0][3]}, which are weights; leave these out")
+        outputs = [words[3] for words in edges if len(words) == 4 and words[3] != EPSILON]
+        if _are_weights(outputs):
+            raise ValueError(f"expected outputs, got numbers such as {outputs[0]}, which are weights; leave these out")
         final = {words[0] for _, words in rows if len(words) < 3}
         is_automaton = widths == {3} or (
             all(words[2] == words[3] for words in edges)

@@ -153,10 +153,11 @@ class Draft:
     def _table(self, default: int | None = None) -> np.ndarray:
         """The numbers of next states; `default` where there is none, or else a ValueError."""
         self._check_symbols()
-        for source, targets in self._empty_edges.items():
+        if self._empty_edges:
+            source, (target, *_) = next(iter(self._empty_edges.items()))
             raise ValueError(
-                f"expected a symbol on each edge, got none from state {source!r} to {targets[0]!r}; only automata may "
-                "have such edges"
+                f"expected a symbol on each edge, got none from state {source!r} to {target!r}; only automata may have "
+                "such edges"
             )
         table = np.full((len(self._states), len(self._symbols)), -1 if default is None else default)
         for (source, symbol), [(target, _), *others] in self._edges.items():

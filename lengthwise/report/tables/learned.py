@@ -44,14 +44,8 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
 
 def left_out(learned: Learned) -> str:
     """What became of rows that no net was trained on."""
-    counts = learned.counts
-    of_empty = f"{counts.num_empty:,} of the empty string" + (
-        ", which no net reads and the machine answers so" if learned.answers_empty else ""
-    )
-    return (
-        f"left out: {counts.num_duplicates:,} duplicates, {counts.num_contradictory:,} that contradict others, "
-        f"{of_empty}"
-    )
+    answered = ", which no net reads and the machine answers so" if learned.answers_empty else ""
+    return f"left out: {learned.counts.left_out()}{answered}"
 
 
 def claim(learned: Learned) -> str:

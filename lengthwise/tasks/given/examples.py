@@ -41,6 +41,13 @@ class Counts(NamedTuple):
     num_duplicates: int = 0
     num_contradictory: int = 0
 
+    def left_out(self) -> str:
+        """Which rows were left out, in words."""
+        return (
+            f"{self.num_duplicates:,} duplicates, {self.num_contradictory:,} that contradict others, "
+            f"{self.num_empty:,} of the empty string"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Examples:

@@ -15,7 +15,7 @@ from lengthwise.automata.sampling import StringSampler
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
-from lengthwise.tasks.base import TASKS, Batch, RegularTask
+from lengthwise.tasks.base import TASKS, Batch, RegularTask, make_task
 from lengthwise.tasks.regular.dfa import fields_of_file
 
 MAX_TABLE = 100_000
@@ -180,6 +180,17 @@ def _is_positive(odds: np.ndarray) -> Float[np.ndarray, "*N"]:
 def _scaled(odds: np.ndarray) -> Float[np.ndarray, "*N"]:
     scaled: np.ndarray = odds / (odds.max() or 1.0)
     return scaled
+
+
+def machine_task(labeled: LabeledMachine) -> MachineTransduction:
+    """The task of a machine.
+
+    Raises:
+        ValueError: names cannot be those of a task, the machine is too large, or no string has an answer.
+    """
+    task = make_task(MachineTransduction.name, **machine_fields(labeled))
+    assert isinstance(task, MachineTransduction)
+    return task
 
 
 def machine_fields(labeled: LabeledMachine) -> dict[str, Any]:
