@@ -44,7 +44,7 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
 
 def left_out(learned: Learned) -> str:
     """What became of rows that no net was trained on."""
-    answered = ", which no net reads and the machine answers so" if learned.answers_empty else ""
+    answered = " (no net reads it; the machine answers it as it is labeled)" if learned.answers_empty else ""
     return f"left out: {learned.counts.left_out()}{answered}"
 
 
