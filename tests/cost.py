@@ -32,6 +32,9 @@ LONG = {
     "tests/test_examples.py::test_python_of_the_tutorial_runs_from_top_to_bottom": "trains and certifies several nets",
     "tests/test_examples.py::test_python_of_a_page_runs_from_top_to_bottom": "trains and certifies several nets",
     "tests/test_examples.py::test_python_about_nets_of_ones_own_runs": "trains a net and certifies three",
+    "tests/test_examples.py::test_python_of_the_page_about_certificates_runs_with_as_many_strings_as_it_takes": (
+        "certifies a net and checks the certificate, with all their strings"
+    ),
     "tests/test_examples.py::test_benchmarks_run": "compares forms at the lengths where they differ in speed",
     "tests/training/test_training.py::test_consistency_brings_the_states_of_one_string_together": "trains four nets",
     "tests/cli/test_proofs.py::test_what_was_written_is_checked": "certifies a net, and proves it twice",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.devices import check_alone
+from lengthwise.cli.devices import check_alone, workers_on
 from lengthwise.cli.experimenting import Page, print_outcomes, reproduce
-from lengthwise.cli.options import Root, Workers
+from lengthwise.cli.options import Device, Root, Workers
 from lengthwise.cli.streams import Output
 from lengthwise.registry import EXTENSIONS, load_extensions
 
@@ -33,6 +33,7 @@ def leaderboard(
     pages: Annotated[Path, Parameter(help="Folder for the page, with the records of all other models.")] = Path(
         "docs/results"
     ),
+    device: Device = "cpu",
 ) -> int:
     """Measure all models on all regular tasks by one protocol, or add your own to those on record.
 
@@ -50,7 +51,9 @@ def leaderboard(
     records = pages / "records" / f"{file_stem('leaderboard', scale)}.jsonl.gz"
     if model is None:
         has_records = records.exists()
-        return reproduce("leaderboard", scale=scale, workers=workers, runs=runs, pages=pages, recorded=has_records)
+        return reproduce(
+            "leaderboard", scale=scale, workers=workers, runs=runs, pages=pages, recorded=has_records, device=device
+        )
     check_alone("model", "lengthwise train")
     if pages.exists() and not pages.is_dir():
         raise ValueError(f"pages: expected a folder, got {pages}, which is a file; name another")
@@ -68,11 +71,12 @@ def leaderboard(
     # With any rate: each is made once before the first is trained.
     planned = len(leaderboard_of([Entrant(name, name, {}, RATES[0]) for name in names], size).specs) // len(names)
     console.print_line(f"{', '.join(names)}: {len(RATES)} runs each for a learning rate, then {planned} each")
-    added = [_with_rate(name, size, runs, console, options) for name in names]
-    restore(before, runs)
-    own, whole = leaderboard_of(added, size), leaderboard_of([*ENTRANTS, *added], size)
-    page = Page("leaderboard", scale, whole, runs, pages, before, f"lengthwise leaderboard --model {model}")
-    outcomes = run_all(own.specs, own.plans, runs, console, options, also=now_and_then(page.write))
+    with workers_on(device):
+        added = [_with_rate(name, size, runs, console, options) for name in names]
+        restore(before, runs)
+        own, whole = leaderboard_of(added, size), leaderboard_of([*ENTRANTS, *added], size)
+        page = Page("leaderboard", scale, whole, runs, pages, before, f"lengthwise leaderboard --model {model}")
+        outcomes = run_all(own.specs, own.plans, runs, console, options, also=now_and_then(page.write))
     code = print_outcomes(own, outcomes, console)
     for path in page.write():
         console.print_line(f"wrote {path}")

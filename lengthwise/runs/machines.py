@@ -40,10 +40,10 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     """The machine of each source: a machine's file, a certificate, a folder that has one, or a regular expression.
 
     A path that exists is a path. Otherwise a text that begins with ``regex:`` is an expression, and so is any other
-    that has neither the suffix of a format nor a ``/``, and is not nearly the name of a file here. The symbols of an
-    expression are those that it names, those of the other sources, and these `symbols`. Of a certificate, the machine
-    is the task's where the model was seen to follow it or proved to have it (level `extracted` and those above), and
-    the one read off the model otherwise.
+    that has neither the suffix of a format, ``.toml`` nor a ``/``, and is not nearly the name of a file here. The
+    symbols of an expression are those that it names, those of the other sources, and these `symbols`. Of a certificate,
+    the machine is the task's where the model was seen to follow it or proved to have it (level `extracted` and those
+    above), and the one read off the model otherwise.
 
     Raises:
         ValueError: there is no such path; it holds no machine; the expression has an error, or looks like a file's
@@ -81,7 +81,7 @@ def machine_or_expression(source: str) -> Given | str:
     if not os.path.exists(source):
         if source.startswith(EXPRESSION):
             return source.removeprefix(EXPRESSION)
-        if path.suffix.lower() in suffixes() or "/" in source:
+        if path.suffix.lower() in {*suffixes(), ".toml"} or "/" in source:
             raise ValueError(
                 f"{source[:200]}: expected a file, a folder or a regular expression, got no such path; write "
                 f"{EXPRESSION}{source[:40]} if it is an expression"

@@ -160,3 +160,13 @@ def test_a_module_of_users_that_was_imported_is_not_run_again(tmp_path: Path, mo
     importlib.import_module(name)
     load_extensions([str(tmp_path / f"{name}.py")])
     assert os.environ["COUNT"] == "1"
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+def test_the_environment_names_its_device_too(
+    mine: Path, with_model: bool, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setenv("LENGTHWISE_DEVICE", "mps")
+    own = ("--scale", "smoke", "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
+    assert exit_code("leaderboard", *(("--model", str(mine)) if with_model else ()), *own) == 2
+    assert "--device: expected a device of this machine, got 'mps'" in capsys.readouterr().err

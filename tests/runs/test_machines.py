@@ -129,6 +129,7 @@ def test_recognizers_are_tried_on_near_misses(tmp_path: Path) -> None:
     [
         ("a*c", r"^machine: expected the same symbols in both, got 'c' in the second alone; rename it, or add it to"),
         ("none.dot", r"^none\.dot: expected a file, a folder or a regular expression, got no such path"),
+        ("net.toml", r"^net\.toml: expected a file, a folder or a regular expression, got no such path"),
         ("other.json", r"^machine: expected the answers 0, 1, got 2; rename it$"),
     ],
 )

@@ -15,14 +15,14 @@ RULES: Mapping[Verdict, str] = MappingProxyType(
             "a score: our mean is at least the paper's, to the digits that it prints, whatever our size (where the "
             "paper says that a net fails: it is at most the paper's highest, measured as that is, by nets of the "
             "paper's size or by nets that answer 99 % at the training length); a difference: it has the paper's sign "
-            "and is decided after Holm's correction, or, between two columns of one row, no run of one, of four or "
-            "more each, is as good as any of the other, or, over all rows of a table, the 95 % interval of the mean "
-            "difference holds no 0, and what is behind was not trained for fewer steps; a theorem, definition or "
-            "construction: built as stated, and tested against its statement"
+            "and is decided after Holm's correction, or, between two columns of one row, every run of one, above "
+            "chance, is better than all of the other, of four or more each, or, over all rows of a table, the 95 % "
+            "interval of the mean difference holds no 0, and what is behind was not trained for fewer steps; a "
+            "theorem, definition or construction: built as stated, and tested against its statement"
         ),
         "contradicted": (
-            "the paper's own size and protocol, or a statement about all sizes, and the opposite comes out, with a "
-            "counterexample where it is mathematics"
+            "at the paper's own size and protocol a score falls short of what is printed or a difference has the other "
+            "sign, or a statement about all sizes is false, with a counterexample where it is mathematics"
         ),
         "not decided": "neither: our nets are smaller, trained for less, or on another device, which could explain it",
         "not run": "no results are recorded; *ours* says what it takes, that there is nothing to run, or not run yet",

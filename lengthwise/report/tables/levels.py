@@ -19,7 +19,7 @@ LEVELS = {
         "a finite machine read off the net is proved right at every length, and the net was seen to follow it; nothing "
         "is proved of the net"
     ),
-    "tested": "no string that the certificate tried is answered wrongly; nothing is proved",
+    "tested": "no wrong answer was confirmed; nothing is proved",
     "refuted": "the net answers a string wrongly, which is named",
 }
 """What each level says, highest first."""
