@@ -152,7 +152,7 @@ def test_what_table_1_says_of_intervals_is_what_its_differences_say() -> None:
     of_control |= {("Knapsack (8)", 5), ("ED (12)", 5), ("ED (6)", 5)}
     assert {(row, loops) for row, other, loops in ahead if other == "control"} == of_control
     assert {row for row, other, _ in ahead if other == "wide control"} == {"LCS (12)", "LCS (6)", "ED (12)"}
-    assert not [row for row, other, _ in ahead if other == "plain loop"]
+    assert {(row, loops) for row, other, loops in ahead if other == "plain loop"} == {("ED (6)", 100)}
     assert behind == {("ED (12)", "plain loop", 5), ("ED (6)", "plain loop", 5)}
     lines = re.findall(r"\| ([^|]+) \| ([a-z ]+), R=(\d+) \| \2, R=\d+ \| [-+\d.]+ \| [^|]+ \| ([^|]+) \|", text)
     helped = {(row, net, int(loops)) for row, net, loops, better in lines if better == f"{net}, R={loops}"}
@@ -169,3 +169,6 @@ def test_what_table_1_says_of_intervals_is_what_its_differences_say() -> None:
         ("ED (6)", "plain loop"),
     }
     assert max(loops for *_, loops in helped) == 10
+    lines = re.findall(r"\| ED \(6\) \| plain loop, R=(\d+) \| 6 \| ([\d.]+)\s% \| ([\d.]+)\s% \|", text)
+    best, worst = ({loops: float(line[i]) for loops, *line in lines} for i in (0, 1))
+    assert best["100"] < worst["10"] < best["50"]
