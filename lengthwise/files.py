@@ -54,7 +54,7 @@ def read_json(path: Path, way_out: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except NotADirectoryError as error:
-        raise FileNotFoundError(*error.args) from None
+        raise FileNotFoundError(error.errno, error.strerror, str(path)) from None
     except (ValueError, OSError) as error:
         raise ValueError(f"{path}: damaged file ({error}); {way_out}") from None
 

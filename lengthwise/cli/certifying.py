@@ -49,16 +49,7 @@ def certify(
     from lengthwise.certification.certificate import certificate_file, parse_level
 
     minimum = parse_level(min_level)
-    if machine is not None and (check is not None or proof):
-        raise ValueError(
-            f"--machine: expected neither --check nor --proof next to it, got {'--check' if check else '--proof'}; "
-            "leave one out"
-        )
-    if draw is not None and draw.suffix != ".svg":
-        raise ValueError(f"draw: expected a name that ends in .svg, got {draw.name!r}")
-    for file in (draw, out):
-        if file is not None:
-            check_writable(file)
+    _check_options(machine, out, check, proof, draw)
     if check is not None:
         certificate = _verified(certificate_file(check) if check.is_dir() else check, run, proof)
     elif run is not None and machine is not None:
@@ -74,6 +65,22 @@ def certify(
     if certificate.reaches(minimum):
         return 0
     return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
+
+
+def _check_options(machine: str | None, out: Path | None, check: Path | None, proof: bool, draw: Path | None) -> None:
+    """Raise a ValueError where two options exclude one another, or a file cannot be written."""
+    if machine is not None and (check is not None or proof):
+        raise ValueError(
+            f"--machine: expected neither --check nor --proof next to it, got {'--check' if check else '--proof'}; "
+            "leave one out"
+        )
+    if draw is not None and draw.suffix != ".svg":
+        raise ValueError(f"draw: expected a name that ends in .svg, got {draw.name!r}")
+    if check is not None and out is not None:
+        raise ValueError(f"out: expected none with --check, which writes no certificate, got {out}; leave one out")
+    for file in (draw, out):
+        if file is not None:
+            check_writable(file)
 
 
 def _verified(path: Path, run: Path | None, proof: bool) -> "Certificate":

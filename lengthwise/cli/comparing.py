@@ -57,7 +57,9 @@ def compare(
         outcomes = _execute(specs, certificates, workers, runs, longest, console)
         results = [outcome.result for outcome in outcomes if outcome.result is not None]
     else:
-        _check_trained({"--seeds": seeds, "--preset": preset}, given)
+        training = {"--seeds": seeds, "--preset": preset, "--workers": workers > 1, "--runs": runs != Path("runs")}
+        measuring = {"--longest": longest != 100_000, "--no-certificates": not certificates}
+        _check_trained({**training, **measuring}, given)
         results = _read(compared)
     failed = print_failures(console, outcomes)
     comparison = compare_models(results)
@@ -86,7 +88,7 @@ def _is_task(compared: Sequence[str]) -> bool:
 
 
 def _check_trained(options: Mapping[str, object], given: Given) -> None:
-    """Raise a ValueError where something says how to train what is trained."""
+    """Raise a ValueError where something says how to train or measure what is trained and measured."""
     options = {**options, "--config": given.config, "--set": given.set_, "--text": given.text}
     if superfluous := [name for name, option in options.items() if option]:
         raise ValueError(f"{superfluous[0]}: expected none next to folders of runs, which are trained; leave it out")

@@ -48,8 +48,11 @@ def evaluate(
 
     if separator and labeled is None:
         raise ValueError(f"separator: expected none without --labeled, got {separator!r}; leave it out")
-    if labeled is not None and (lengths is not None or protocol != "independent"):
-        raise ValueError("labeled: expected no lengths and no protocol next to it, got one; the file has the strings")
+    drawing = {"lengths": lengths, "strings": strings != 256, "protocol": protocol != "independent", "seed": seed != 1}
+    if labeled is not None and (
+        given := [name for name, value in {**drawing, "split": split != "test"}.items() if value]
+    ):
+        raise ValueError(f"{given[0]}: expected none next to --labeled, whose file has the strings; leave it out")
     stored = load_stored(model, device)
     if csv is not None:
         check_writable(csv)

@@ -73,10 +73,7 @@ def train(
         raise ValueError(f"task: {task} is a model and {model} a task; write `lengthwise train {model} {task}`")
     if budget is not None and until is None:
         raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
-    if seeds is not None and seed is not None:
-        raise ValueError(f"seed: expected none next to --seeds, got {seed}; leave one of the two out")
-    if seeds is not None and parallel is not None:
-        raise ValueError(f"parallel: expected none next to --seeds, got {parallel!r}; train one run, with --seed")
+    _check_seeds(seeds, seed, workers, parallel)
     settings = given.read()
     seconds = BUDGET if budget is None else budget
     specs = [
@@ -90,6 +87,16 @@ def train(
         check_alone("seeds", "one run")
         with workers_on(device):
             return _train_all(specs, runs, plan, workers, listener)
+
+
+def _check_seeds(seeds: str | None, seed: int | None, workers: int, parallel: str | None) -> None:
+    """Raise a ValueError where something about one run stands next to several seeds, or the other way round."""
+    if seeds is None and workers > 1:
+        raise ValueError(f"workers: expected 1 for one run, got {workers}; give --seeds for several")
+    if seeds is not None and seed is not None:
+        raise ValueError(f"seed: expected none next to --seeds, got {seed}; leave one of the two out")
+    if seeds is not None and parallel is not None:
+        raise ValueError(f"parallel: expected none next to --seeds, got {parallel!r}; train one run, with --seed")
 
 
 MAX_SEEDS = 1_000

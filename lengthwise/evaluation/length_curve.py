@@ -80,7 +80,7 @@ class LengthPoint(BaseModel):
 
 
 class LengthCurve(BaseModel):
-    """Points of one protocol, in order of length."""
+    """Points of one protocol, in the order in which the plan has their lengths."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -94,7 +94,7 @@ MAX_EXPONENT = 700.0
 
 
 def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio:
-    """exp of the mean of the differences of log-likelihoods, chunk by chunk, with Student's interval.
+    """exp of the mean of the differences of negative log-likelihoods, chunk by chunk, with Student's interval.
 
     Most of what a chunk's tokens are hard or easy by cancels, so that it is far narrower than those of the two.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from lengthwise.evaluation.error_curve import ErrorCurve, error_curve
 from lengthwise.evaluation.length_curve import (
@@ -23,7 +23,7 @@ from lengthwise.validation import truncate
 
 Part = Literal["dense", "long", "structured"]
 
-LongLength = tuple[int, int]
+LongLength = tuple[PositiveInt, PositiveInt]
 """A length and the number of strings measured at it."""
 
 CHUNK_LENGTHS, NUM_CHUNKS = (128, 256, 512, 1_024, 2_048), 256
@@ -101,7 +101,8 @@ class EvaluationPlan(BaseModel):
         """
         (low, high), (other_low, other_high) = self.dense, other.dense
         more = {"dense": self.dense, "certificate": self.certificate or other.certificate}
-        return low <= other_low <= other_high <= high and self == other.model_copy(update=more)
+        is_on_grid = (other_low - low) % self.dense_every == 0
+        return low <= other_low <= other_high <= high and is_on_grid and self == other.model_copy(update=more)
 
     def measure(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None

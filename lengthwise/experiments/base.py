@@ -13,7 +13,7 @@ from lengthwise.tasks.base import SymbolTask
 
 Scale = Literal["smoke", "small", "paper"]
 """`small`: what a laptop does. `smoke`: seconds; its numbers say nothing. `paper`: the paper's own sizes and steps,
-where an experiment re-runs a paper's; those of our own protocol have no larger size and refuse it."""
+where an experiment re-runs a paper's; those of our own protocol have no larger size and reject it."""
 
 SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (128, 8)), structured=((20, 4),))
 

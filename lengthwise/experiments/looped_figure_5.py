@@ -16,7 +16,7 @@ KINDS = {"plain loop": "code", "timestep": "timestep"}
 
 
 class _Size(NamedTuple):
-    """Of the problems: letters of a string, of the alphabet, and how many there are to train on."""
+    """Of the problems: letters of a string, of the alphabet, and how many there are to train on and to test on."""
 
     length: int
     alphabet: int

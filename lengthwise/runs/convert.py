@@ -18,6 +18,7 @@ from lengthwise.certification.certificate import FORMAT
 from lengthwise.files import read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS
 from lengthwise.models.capabilities import HasHiddenMatrices
+from lengthwise.registry import UnknownName
 from lengthwise.runs.spec import spec_from_json
 from lengthwise.training.checkpoint import change_fingerprint
 
@@ -151,6 +152,8 @@ def convert_folder(folder: Path) -> list[Path]:
         change_fingerprint(folder / "checkpoint.safetensors", now)
     changed = [folder / name for name in names if convert_file(folder / name, FILES[name])]
     if now is not None and folder.name != now and re.fullmatch(r".*-seed\d+-[0-9a-f]{10}", folder.name):
+        if folder.with_name(now).exists():
+            raise ValueError(f"{folder}: expected no other run of its present id, got {now} next to it; remove one")
         changed.append(folder.rename(folder.with_name(now)))
     return changed
 
@@ -159,14 +162,17 @@ def convert(path: Path) -> list[Path]:
     """Convert a file of records, a certificate, a run folder, or all that lie below a folder; what changed.
 
     Raises:
-        ValueError: there is no such path, or a file is damaged.
+        ValueError: there is no such path, a file is damaged or about a model or task that is not known here, or a
+            folder has the id that another is to get.
     """
-    if path.is_dir():
-        below = [changed for inner in sorted(path.iterdir()) if inner.is_dir() for changed in convert(inner)]
-        records = [file for file in sorted(path.glob("*.jsonl.gz")) if convert(file)]
-        return below + records + convert_folder(path)
     try:
+        if path.is_dir():
+            below = [changed for inner in sorted(path.iterdir()) if inner.is_dir() for changed in convert(inner)]
+            records = [file for file in sorted(path.glob("*.jsonl.gz")) if convert(file)]
+            return below + records + convert_folder(path)
         changed = convert_records(path) if path.name.endswith(".gz") else convert_file(path, convert_certificate)
+    except UnknownName:
+        raise
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file or folder; name records, runs or certificates") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:

@@ -64,6 +64,12 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         )
     weights = _read_weights(path.parent / description.weights)
     parts: dict[str, dict[str, Tensor]] = {"embedding": {}, "core": {}, "head": {}}
+    for key, tensor in weights.items():
+        if not tensor.is_floating_point() or not tensor.numel():
+            raise ValueError(
+                f"{path}: expected weights that are floating-point numbers, got {key} of {tensor.dtype} and shape "
+                f"{[*tensor.shape]}; save them as float32"
+            )
     prefixes = {getattr(description, part): part for part in parts}
     for key, tensor in weights.items():
         prefix, _, rest = key.rpartition(".")
@@ -139,12 +145,20 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path}: expected safetensors, got something else ({problem})") from None
 
 
+def _matrix(part: str, weights: dict[str, Tensor]) -> tuple[int, int]:
+    """The shape of a part's matrix."""
+    shape = weights["weight"].shape
+    if len(shape) != 2:
+        raise ValueError(f"{part}: expected a weight of two dimensions, got shape {[*shape]}")
+    return shape[0], shape[1]
+
+
 def _embedding(weights: dict[str, Tensor]) -> nn.Embedding:
-    return _with_weights(nn.Embedding(*weights["weight"].shape), weights)
+    return _with_weights(nn.Embedding(*_matrix("embedding", weights)), weights)
 
 
 def _linear(weights: dict[str, Tensor]) -> nn.Linear:
-    classes, width = weights["weight"].shape
+    classes, width = _matrix("head", weights)
     return _with_weights(nn.Linear(width, classes, bias="bias" in weights), weights)
 
 

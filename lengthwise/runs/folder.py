@@ -25,7 +25,7 @@ from lengthwise.files import HOST, read_json, write_json
 from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.card import result_card
-from lengthwise.runs.journal import WAY_OUT, Journal, Probe
+from lengthwise.runs.journal import TRAIN_AGAIN, Journal, Probe
 from lengthwise.runs.lock import RunHeld, held
 from lengthwise.runs.provenance import changed_extensions, file_digests, files_of_others, versions
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
@@ -115,6 +115,8 @@ class RunResult(BaseModel):
                 raise ValueError(f"expected a section {section}")
         if not (isinstance(spec["task"].get("name"), str) and isinstance(spec["model"].get("name"), str)):
             raise ValueError("expected names of task and model")
+        if not isinstance(spec.get("seed"), int):
+            raise ValueError("expected a seed")
         return spec
 
     @property
@@ -138,7 +140,7 @@ class RunResult(BaseModel):
         return flawless[-1] if flawless else None
 
 
-_WAY_OUT = "`lengthwise train` with the run's settings fixes all but the checkpoint and the journals"
+WRITE_AGAIN = "`lengthwise train` with the run's settings fixes all but the checkpoint and the journals"
 
 
 class RunFolder(NamedTuple):
@@ -168,18 +170,17 @@ class RunFolder(NamedTuple):
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self._check_code(spec)
-        begun = versions(device)
         try:
             earlier = self.read_spec()
-            is_own = earlier.id == spec.id
         except ValueError:
-            is_own = False
+            earlier = None
+        is_own = earlier is not None and earlier.id == spec.id
         content = self._read("run.json") if is_own else {}
         planned = content.get("plan") if plan is None else plan.model_dump(mode="json")
-        if is_own and earlier.until == spec.until and content.get("plan") == planned:
+        if earlier is not None and is_own and earlier.until == spec.until and content.get("plan") == planned:
             return
         more = {} if planned is None else {"plan": planned}
-        begun = content.get("versions", begun)
+        begun = content.get("versions") or versions(device)
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
     def _check_code(self, spec: RunSpec) -> None:
@@ -284,11 +285,11 @@ class RunFolder(NamedTuple):
             result = RunResult(**self._read(path.name))
         except ValidationError as error:
             raise ValueError(
-                f"{path}: not a result of this version ({error.error_count()} problems); {_WAY_OUT}"
+                f"{path}: not a result of this version ({error.error_count()} problems); {WRITE_AGAIN}"
             ) from None
         spec = self.read_spec()
         if result.run_id != spec.id or identity(result.spec) != identity(spec.to_json()):
-            raise ValueError(f"{path}: expected the result of {spec.id}, got that of {result.run_id}; {_WAY_OUT}")
+            raise ValueError(f"{path}: expected the result of {spec.id}, got that of {result.run_id}; {WRITE_AGAIN}")
         return result
 
     def check_journals(self, status: RunStatus, step: int) -> None:
@@ -303,7 +304,7 @@ class RunFolder(NamedTuple):
         for journal in (self.metrics, self.probes):
             expected = status.journals.get(journal.path.name)
             if expected is not None and journal.digest(status.step) != expected:
-                raise ValueError(f"{journal.path}: its contents have changed, or are another run's; {WAY_OUT}")
+                raise ValueError(f"{journal.path}: its contents have changed, or are another run's; {TRAIN_AGAIN}")
 
     def read_metrics(self) -> list[StepRecord]:
         """What each step reported; of a finished run, checked. None are left of a run that was taken from records."""
@@ -325,7 +326,7 @@ class RunFolder(NamedTuple):
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
-            return read_json(self.path / name, _WAY_OUT)
+            return read_json(self.path / name, WRITE_AGAIN)
         except FileNotFoundError:
             if self.path.is_dir():
                 problem = f"but there is no {name} in it"
@@ -391,7 +392,7 @@ def load_run(path: str | Path) -> Run:
         change = "has changed since this net began to train, which may answer otherwise than it was measured"
         warnings.warn(f"{folder.path}: {name} {change}", stacklevel=2)
     if not folder.checkpoint.exists() and folder.read_result() is not None:
-        raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {WAY_OUT}")
+        raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {TRAIN_AGAIN}")
     notes = {} if spec.until is None else read_notes(folder.checkpoint, spec.id)
     model = spec.attempt(len(Course.from_notes(notes).over)).make_model()
     steps_done = load_weights(model, folder.checkpoint, spec.id)

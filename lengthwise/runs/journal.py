@@ -36,7 +36,7 @@ class Probe(NamedTuple):
 
 E = TypeVar("E", bound=Entry)
 
-WAY_OUT = "move the run's folder away to train the run again"
+TRAIN_AGAIN = "move the run's folder away to train the run again"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Journal(Generic[E]):
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise ValueError(f"{self.path}: cannot be read: {error.strerror}; {WAY_OUT}") from None
+            raise ValueError(f"{self.path}: cannot be read: {error.strerror}; {TRAIN_AGAIN}") from None
         entries = []
         for number, line in enumerate(lines, start=1):
             try:
@@ -61,7 +61,7 @@ class Journal(Generic[E]):
             except (ValueError, TypeError, RecursionError):
                 if number == len(lines):
                     break
-                raise ValueError(f"{self.path}: damaged at line {number}; {WAY_OUT}") from None
+                raise ValueError(f"{self.path}: damaged at line {number}; {TRAIN_AGAIN}") from None
         return entries
 
     def read_after(self, offset: int) -> tuple[list[E], int]:
@@ -81,7 +81,7 @@ class Journal(Generic[E]):
         try:
             entries = [self.parse(line) for line in whole.splitlines()]
         except (ValueError, TypeError, RecursionError):
-            raise ValueError(f"{self.path}: damaged after byte {offset}; {WAY_OUT}") from None
+            raise ValueError(f"{self.path}: damaged after byte {offset}; {TRAIN_AGAIN}") from None
         return entries, offset + len(whole) + len(newline)
 
     def check(self, steps: int, every: int = 1) -> None:
@@ -95,7 +95,7 @@ class Journal(Generic[E]):
         if actual != expected:
             got = len(actual) if len(actual) != len(expected) else "those of other steps"
             raise ValueError(
-                f"{self.path}: expected {len(expected)} entries up to step {steps}, in order, got {got}; {WAY_OUT}"
+                f"{self.path}: expected {len(expected)} entries up to step {steps}, in order, got {got}; {TRAIN_AGAIN}"
             )
 
     def digest(self, steps: int) -> str:

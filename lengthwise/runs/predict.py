@@ -10,6 +10,7 @@ from torch import Tensor
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import device_of, moved
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
+from lengthwise.ops.answers import answers_of
 from lengthwise.tasks.algorithmic.string_answer import QUERY, StringAnswerTask
 from lengthwise.tasks.base import OracleTask, SymbolTask, Task
 from lengthwise.tasks.text.language import LanguageTask
@@ -27,7 +28,8 @@ class Prediction(NamedTuple):
 def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
     """The model's answer to `text`; a symbol outside the task's alphabet is a ValueError.
 
-    A language model's answer is the likeliest next token, one that is a string all symbols that are queried.
+    A language model's answer is the likeliest next token, one that is a string all symbols that are queried. Where
+    states overflow there is none, of no probability, which is wrong.
     """
     if not isinstance(task, SymbolTask):
         raise ValueError(f"task: {task.name} reads vectors, and no text; call the model with some")
@@ -39,9 +41,12 @@ def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
     with eval_mode(model):
         on_device = moved(inputs, device_of(model))
         logits = model.last(on_device) if torch.equal(positions, last) else model(on_device)[0].cpu()[positions]
-    likeliest = logits.float().cpu().softmax(-1).max(-1)
-    verdict = "" if targets is None else _verdict(task, likeliest.indices, targets[positions])
-    return Prediction(_text(task, likeliest.indices), float(likeliest.values.double().prod()), verdict)
+    answers = answers_of(logits.float().cpu())
+    if (answers < 0).any():
+        return Prediction("none: its states overflow", math.nan, "" if targets is None else "wrong")
+    likely = logits.float().cpu().softmax(-1).gather(1, answers[:, None])
+    verdict = "" if targets is None else _verdict(task, answers, targets[positions])
+    return Prediction(_text(task, answers), float(likely.double().prod()), verdict)
 
 
 def _verdict(task: SymbolTask, answers: Int64[Tensor, " N"], targets: Int64[Tensor, " N"]) -> str:

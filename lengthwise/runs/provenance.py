@@ -30,7 +30,12 @@ def versions(device: str | None = None) -> dict[str, str]:
 
 def changed_extensions(begun: Mapping[str, str]) -> list[str]:
     """Names of the extension files that say something else now than where these versions are from."""
-    return [key.partition(" ")[2] for key, digest in _extensions().items() if begun.get(key, digest) != digest]
+    changed = []
+    for path in _extension_files():
+        known = {digest for key, digest in begun.items() if _is_of(key, path.name)}
+        if known and _digest(path) not in known:
+            changed.append(path.name)
+    return changed
 
 
 def file_digests(begun: Mapping[str, str]) -> set[str]:
@@ -48,9 +53,22 @@ def _digest(path: Path) -> str:
     return blake2b(path.read_bytes(), digest_size=8).hexdigest()
 
 
+def _extension_files() -> list[Path]:
+    return [path for path in loaded_extensions() if path.is_file()]
+
+
+def _is_of(key: str, name: str) -> bool:
+    """Whether a version is that of a file of this name; of several they are counted."""
+    return key == f"{EXTENSION} {name}" or key.startswith(f"{EXTENSION} {name} (")
+
+
 def _extensions() -> dict[str, str]:
     """A hash of each file of the user's that registers members."""
-    return {f"{EXTENSION} {path.name}": _digest(path) for path in loaded_extensions() if path.is_file()}
+    digests: dict[str, str] = {}
+    for path in _extension_files():
+        count = sum(_is_of(key, path.name) for key in digests)
+        digests[f"{EXTENSION} {path.name}" + (f" ({count + 1})" if count else "")] = _digest(path)
+    return digests
 
 
 def _commit() -> str | None:

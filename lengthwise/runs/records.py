@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import MODELS
-from lengthwise.registry import UnknownName, is_of_package
+from lengthwise.registry import is_of_package
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.runs.provenance import file_digests, files_of_others
 from lengthwise.runs.spec import RunSpec, spec_from_json
@@ -64,14 +64,14 @@ def with_earlier(
 def restore(results: Iterable[RunResult], root: Path) -> int:
     """Make a run folder with the result, but no weights, of each run that has none below `root`; return how many.
 
-    A result whose settings would get another id today is left out: it is no result of what would be run now. So is one
-    of a model or task that is not known here, or is written otherwise in a file of the user's.
+    A result whose settings are none today, or would get another id, is left out: it is no result of what would be run
+    now. So is one of a model or task that is not known here, or is written otherwise in a file of the user's.
     """
     count = 0
     for result in results:
         try:
             folder, spec = RunFolder(root / result.run_id), spec_from_json(result.spec)
-        except UnknownName:
+        except ValueError:
             continue
         others = files_of_others(file_digests(result.versions), type(spec.task), MODELS[spec.model_name])
         if spec.id == result.run_id and not others and not folder.path.exists():

@@ -171,6 +171,11 @@ def check(spec: RunSpec) -> None:
     """Raise a ValueError where the parts of a specification, each of which is valid, do not fit one another."""
     check_task(spec.task, spec.recipe)
     training_lengths(spec.task, spec.recipe)
+    if spec.until is not None and spec.recipe.pace is None:
+        raise ValueError(
+            f"train.pace: expected a section with until={spec.until.level!r}, which says when one has learned, got "
+            "none; leave it to the preset"
+        )
     for task in spec.other_tasks:
         own = (spec.task.symbols, spec.task.classes) if isinstance(spec.task, SymbolTask) else None
         if own != (task.symbols, task.classes):

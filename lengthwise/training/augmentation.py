@@ -38,7 +38,7 @@ def with_identity_padding(
 
 
 def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) -> Batch:
-    """Put one run of n pads, log-uniform on 1 ... `maximum`, in front of all strings; they ask nothing.
+    """Put one run of pads, of a log-uniform number below `maximum` (of one: 1), in front of all strings.
 
     A string a little longer than C^l meets, in a tree, pads merged l times. Training must have shown such deep pads,
     or the net is right at length 16,384 and at chance at 10,000. To a tree model that merges pads, they cost a merge
@@ -51,7 +51,7 @@ def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) ->
 
 
 def random_suffixes(batch: Batch, generator: torch.Generator) -> Batch:
-    """The last S symbols of every string and what they ask, for an S drawn from 1 ... T."""
+    """The last S symbols of every string and their answers, for an S drawn from 1 ... T."""
     start = int(torch.randint(batch.inputs.shape[1], (), generator=generator))
     return Batch(batch.inputs[:, start:], batch.targets[:, start:])
 

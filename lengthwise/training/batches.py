@@ -59,22 +59,28 @@ def _way_out(task: Task, recipe: Recipe) -> str:
     return "choose others" if recipe.lengths == "legal" else "raise it, or train on lengths 'legal'"
 
 
-def training_set(task: Task, count: int, length: int, *, seed: int) -> Batch:
-    """The fixed strings of a length that a recipe with `num_examples` = `count` trains on, made from the seed alone.
+def training_set(task: Task, recipe: Recipe, length: int, *, seed: int) -> Batch:
+    """The fixed strings of a length that a recipe with `num_examples` trains on, made from the seed alone.
+
+    Raises:
+        ValueError: the recipe has no fixed training set.
 
     Example:
         >>> from lengthwise.tasks import make_task
-        >>> strings, again = (training_set(make_task("parity"), 100, 5, seed=0) for _ in range(2))
+        >>> recipe = Recipe(num_examples=100)
+        >>> strings, again = (training_set(make_task("parity"), recipe, 5, seed=0) for _ in range(2))
         >>> strings.inputs.shape, torch.equal(strings.inputs, again.inputs)
         (torch.Size([100, 5]), True)
     """
-    return task.sample(count, length, generator_for(seed, "training set", length))
+    if recipe.num_examples is None:
+        raise ValueError("recipe: expected one with num_examples, got none; its strings are drawn again for each step")
+    return drawn(task, recipe, recipe.num_examples, length, generator_for(seed, "training set", length))
 
 
-def drawn(task: Task, recipe: Recipe, length: int, generator: torch.Generator) -> Batch:
-    """A batch of new strings of a length, with all answers where the recipe supervises all prefixes."""
+def drawn(task: Task, recipe: Recipe, count: int, length: int, generator: torch.Generator) -> Batch:
+    """New strings of a length, with all answers where the recipe supervises all prefixes."""
     draw = task.sample_all_answers if recipe.supervision == "prefix" else task.sample
-    return draw(recipe.batch_size, length, generator)
+    return draw(count, length, generator)
 
 
 class Batches:
@@ -93,9 +99,9 @@ class Batches:
         """The strings of a step, all of a length; `generator` is the step's own."""
         task, count = task_at(self.task, self.recipe, step), self.recipe.num_examples
         if count is None:
-            return drawn(task, self.recipe, length, generator)
+            return drawn(task, self.recipe, self.recipe.batch_size, length, generator)
         if (task, length) not in self._sets:
-            self._sets[task, length] = training_set(task, count, length, seed=self.seed)
+            self._sets[task, length] = training_set(task, self.recipe, length, seed=self.seed)
         return _chosen(self._sets[task, length], torch.randint(count, (self.recipe.batch_size,), generator=generator))
 
 
@@ -114,12 +120,10 @@ def examples_answered(model: SequenceModel, task: SymbolTask, recipe: Recipe, *,
         >>> [(point.length, point.num_strings) for point in points]
         [(1, 8), (2, 8)]
     """
-    if recipe.num_examples is None:
-        raise ValueError("recipe: expected one with num_examples, got none; its strings are drawn again for each step")
     points = []
     with eval_mode(model):
         for length in sorted(chain(*training_lengths(task, recipe))):
-            strings = training_set(task, recipe.num_examples, length, seed=seed)
+            strings = training_set(task, recipe, length, seed=seed)
             scored = Batch(strings.inputs[:MAX_SCORED], strings.targets[:MAX_SCORED])
             points.append(answered_point(model, task, scored, length))
     return tuple(points)

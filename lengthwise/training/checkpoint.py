@@ -107,7 +107,7 @@ def change_fingerprint(path: Path, fingerprint: str) -> None:
     tensors, metadata = _read_file(path)
     metadata["fingerprint"] = fingerprint
     metadata["digest"] = _digest(tensors, metadata)
-    write_by_rename(path, save(tensors, metadata))
+    write_by_rename(path, _with_sorted_metadata(save(tensors, metadata)))
 
 
 def _moments(state: TrainingState, parameter: nn.Parameter) -> dict[str, Tensor]:

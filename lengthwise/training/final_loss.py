@@ -17,14 +17,16 @@ MAX_LENGTHS = 50
 
 @one_thread()
 def final_loss(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> float:
-    """The mean loss of the weights that training would end with now, over one new batch of each training length.
+    """The mean loss of the weights that training would end with now, over a new batch of each length that is taken.
 
     Unlike the losses of its steps it has no noise or pads, and no length counts more than another.
     """
-    balanced, others = training_lengths(task, recipe)
-    lengths = sorted(balanced + others)
+    first, others = training_lengths(task, recipe)
+    lengths = sorted(first + others)
     count = min(len(lengths), MAX_LENGTHS)
     taken = [lengths[round(index * (len(lengths) - 1) / max(1, count - 1))] for index in range(count)]
-    batches = (drawn(task, recipe, length, generator_for(seed, "final loss", length)) for length in taken)
+    batches = (
+        drawn(task, recipe, recipe.batch_size, length, generator_for(seed, "final loss", length)) for length in taken
+    )
     with state.with_final_weights() as model, eval_mode(model):
         return fmean(float(supervised_loss(model, batch, recipe.supervision)) for batch in batches)

@@ -54,7 +54,8 @@ SHARE_OF_LATEST = 0.05
 class StepRecord(NamedTuple):
     """What one step reports: steps done so far, loss, length before padding, norm of the gradient, rate of Adam.
 
-    The loss is what was minimized: that of the answers and, where the recipe says so, that of inconsistent states.
+    The loss is what was minimized: that of the answers and, where the recipe says so, those of inconsistent states, of
+    what pieces do to states, and of states that do not contract.
     """
 
     step: int
@@ -82,9 +83,9 @@ class Growth(NamedTuple):
 class TrainingState:
     """All that training changes: weights, their average, the optimizers' moments, lengths reached, steps done.
 
-    `gradient_norm` is the running mean of the norms of gradients, after clipping, `loss` that of the losses of answers.
-    `solved_at` is the step after which that was low enough, `best_at` the one after which it was last a tenth below
-    `best_loss`, which it then became (`PaceRecipe`).
+    `gradient_norm` is the running mean of the norms of gradients, after clipping, `loss` that of the losses of answers
+    and of what pieces do to states. `solved_at` is the step after which that was low enough, `best_at` the one after
+    which it was last a tenth below `best_loss`, which it then became (`PaceRecipe`).
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None, ranks: Ranks = ALONE) -> None:
@@ -231,6 +232,8 @@ def _draw_length(
     """One of the lengths, by the recipe's odds; now and then one of the others, each as likely."""
     if not recipe.is_late(scheduled):
         others = [n for n in others if n > lengths[0]]
+    if recipe.rise is not None:
+        others = [n for n in others if n <= recipe.risen_at(scheduled)]
     if recipe.length_sampling == "growing":
         others = [n for n in others if n < lengths[state.growth.num_reached - 1]]
     share = SHARE_OF_OTHERS * len(others) / (len(lengths) + SHARE_OF_OTHERS * len(others))

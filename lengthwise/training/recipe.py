@@ -51,7 +51,8 @@ class AugmentationRecipe(_Section):
 
     `padding`: probability that a batch gets identity padding, 0 to `pads_per_symbol` T pads at random positions of each
     string and, in front, what fills its first chunk.
-    `leading_padding`: probability that, besides, a run of 1 to `leading_pads` pads is put in front (log-uniform).
+    `leading_padding`: probability that, besides, a run of fewer than `leading_pads` pads, at least one, is put in front
+    (log-uniform).
     `state_noise`, `late_state_noise`: standard deviation of the Gaussian noise on hidden states in the first and in
     the second half of training; a model may leave out its lowest states (RegularGPT: those that are tabled, levels 1
     and 2 for two symbols and C=2).
@@ -66,7 +67,10 @@ class AugmentationRecipe(_Section):
 
 
 class RiseRecipe(_Section):
-    """A curriculum: all strings have `min_length` at first, and `by` more after `every` steps, up to `max_length`."""
+    """A curriculum: all strings have `min_length` at first, and `by` more after `every` steps, up to `max_length`.
+
+    With `lengths="mostly-balanced"` shorter ones come now and then, at which some class cannot occur.
+    """
 
     by: int = Field(5, ge=1, le=MAX_LENGTH)
     every: int = Field(5_000, ge=1, le=MAX_STEPS)
@@ -136,7 +140,8 @@ class PaceRecipe(_Section):
     """Training that follows what it has reached, by its loss alone: it learns, and once it has learned, it contracts.
 
     The steps that a recipe schedules up to the fraction `contract_after` are for learning, and are stretched to all of
-    its steps but `contract_steps`. As soon as the running loss of the answers is below `solved_loss`, the scheduled
+    its steps but `contract_steps`. As soon as the running loss, of the answers and of what pieces do (`StatesRecipe`),
+    each with its weight, is below `solved_loss`, the scheduled
     rest, in which temperatures fall and noise grows, is run through in `contract_steps`. Where the loss does not get
     there, training ends without it: after those steps, or as soon as it has not fallen by a tenth in `patience` steps.
     A recipe that schedules nothing, its rate constant and without noise, trains until the loss is low, and for
@@ -170,7 +175,7 @@ class Recipe(_Section):
     - `length_sampling="growing"`: starts with the shortest length and adds the next one whenever the running loss at
       the longest so far, which is drawn three times as often as any other, is below 0.3. For tasks whose long strings
       are noise until short ones are understood.
-    - `rise`: lengths follow a fixed curriculum instead.
+    - `rise`: lengths follow a fixed curriculum instead of `length_sampling` (`RiseRecipe`).
     - `task_rise`: an integer field of the task follows a fixed curriculum (`TaskRiseRecipe`).
     - `num_examples`: training has a fixed set of that many strings of each length, made from the seed, and every string
       of a batch is one of them, each as likely. Without it strings are drawn for each step.
@@ -218,6 +223,8 @@ class Recipe(_Section):
                 f"pace.contract_steps: expected fewer than steps={self.steps}, got {self.pace.contract_steps}; "
                 "lower it or raise steps"
             )
+        if self.rise and self.length_sampling == "growing":
+            raise ValueError("rise: expected none with length_sampling='growing', which is another curriculum, got one")
         if self.num_examples is not None and self.states:
             raise ValueError(
                 f"num_examples: expected none with states, whose pieces come from other strings, got "
@@ -260,14 +267,17 @@ class Recipe(_Section):
     def length_odds_at(self, step: int, lengths: Sequence[int], num_reached: int = 1) -> list[float]:
         """The odds of each of these lengths at a step, the first `num_reached` of which have been reached."""
         if self.rise is not None:
-            risen = self.min_length + self.rise.by * (step // self.rise.every)
-            current = max((length for length in lengths if length <= risen), default=lengths[0])
+            current = max((length for length in lengths if length <= self.risen_at(step)), default=lengths[0])
             return [float(length == current) for length in lengths]
         if self.length_sampling == "growing":
             return [1.0] * (num_reached - 1) + [3.0] + [0.0] * (len(lengths) - num_reached)
         exponents = {"uniform": 0.0, "log-uniform": 1.0, "short-first": 1.0 - 2.0 * step / self.steps}
         exponent = exponents[self.length_sampling]
         return [length**-exponent for length in lengths]
+
+    def risen_at(self, step: int) -> int:
+        """The longest length that the fixed curriculum has come to at a step; without one, `max_length`."""
+        return self.max_length if self.rise is None else self.min_length + self.rise.by * (step // self.rise.every)
 
     def state_noise_at(self, step: int) -> float:
         """The standard deviation of the state noise at a step."""

@@ -32,7 +32,7 @@ def check_task(task: Task, recipe: Recipe) -> None:
 
 
 def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
-    """Raise a ValueError where the task lacks the field, its values are not all legal, or they change its shapes."""
+    """Raise a ValueError where the task lacks the field, or the first or last value is illegal or changes shapes."""
     fields = {name: getattr(task, name) for name in type(task).model_fields}
     numbers = [name for name, value in fields.items() if value is None or type(value) is int]
     if rise.field not in numbers:
@@ -76,7 +76,7 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
     if recipe.contraction is not None and not issubclass(model, BoundsSteps):
         raise ValueError(f"train.contraction: {model.name} does not bound its steps, which it needs; leave it out")
     if recipe.states and not issubclass(model, ShowsNodes):
-        raise ValueError(f"train.states: {model.name} has no tree whose nodes could be asked; leave states out")
+        raise ValueError(f"train.states: {model.name} has no tree, whose nodes could be told; leave states out")
     if recipe.optimizer.name == "muon" and not issubclass(model, HasHiddenMatrices):
         raise ValueError(
             f"train.optimizer.name: expected 'adamw' or 'adam', as {model.name} names no hidden matrices for Muon to "

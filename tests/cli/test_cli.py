@@ -241,6 +241,21 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["predict", "nowhere", "a", "--prompt", ""], "--prompt: expected none without --sample"),
         (["predict", "nowhere", "a", "--seed", "0"], "--seed: expected none without --sample, got 0"),
         (
+            ["train", "parity", "gru", "--workers", "2"],
+            "--workers: expected 1 for one run, got 2; give --seeds for several",
+        ),
+        (
+            ["evaluate", "x", "--labeled", "y", "--strings", "9"],
+            "--strings: expected none next to --labeled, whose file",
+        ),
+        (["certify", "--check", "x", "--out", "y"], "--out: expected none with --check, which writes no certificate"),
+        (["compare", ".", "..", "--longest", "50"], "--longest: expected none next to folders of runs, which are"),
+        (["compare", ".", "..", "--no-certificates"], "--no-certificates: expected none next to folders of runs"),
+        (
+            ["reproduce", "recurrent/bounded", "--page-only", "--workers", "2"],
+            "--workers: expected none with --page-only, which runs nothing, got 2; leave one out",
+        ),
+        (
             ["train", "parity", "regular-gpt", "--seed", "-1"],
             "lengthwise: --seed: expected a whole number of at least 0, got -1",
         ),

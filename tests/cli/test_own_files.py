@@ -73,6 +73,20 @@ def test_a_file_that_has_changed_since_a_run_began_is_named(
         load_run(tmp_path / "runs" / spec.id)
 
 
+def test_files_of_one_name_are_told_apart(own_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other" / own_file.name
+    other.parent.mkdir()
+    other.write_text("other = True\n")
+    monkeypatch.setattr(registry, "_loaded", {own_file, other})
+    begun = provenance.versions()
+    assert {"extension mine.py", "extension mine.py (2)"} <= begun.keys()
+    for alone in (own_file, other):
+        monkeypatch.setattr(registry, "_loaded", {alone})
+        assert provenance.changed_extensions(begun) == []
+    other.write_text("changed = True\n")
+    assert provenance.changed_extensions(begun) == ["mine.py"]
+
+
 def test_recorded_results_stand_only_for_the_code_that_gave_them(
     own_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -246,6 +246,8 @@ def test_plan_leaves_out_lengths_of_the_dense_range(name: str, fields: dict, len
     plan = every.model_copy(update={"dense_every": 9})
     assert [point.length for point in plan.measure_dense(Oracle(task), task).points] == lengths
     assert not plan.covers(every)
+    assert plan.covers(plan.within(50, 60))
+    assert not plan.covers(plan.within(45, 60)), "lengths 45 and 54 were not measured"
     assert "dense_every" not in every.model_dump(), "results of other plans are as they were"
 
 

@@ -46,6 +46,15 @@ def test_bad_results_are_printed_whole(width: int) -> None:
     assert "50.00 %" in text
 
 
+def test_brackets_are_printed_as_they_are() -> None:
+    for pattern in ("[ab]*abb", "b*[/a]b"):
+        screen = console(120)
+        print_results(
+            screen, [synthetic_run("regex", {"task": {"pattern": pattern, "alphabet": "ab/"}}).result], "Title"
+        )
+        assert f"best shallow baseline: regex pattern={pattern}" in quoted(screen)
+
+
 @pytest.mark.parametrize(("width", "bars"), [(60, False), (80, True)])
 def test_a_curve_fits_its_terminal_and_has_bars_where_they_fit(width: int, bars: bool) -> None:
     points = tuple(

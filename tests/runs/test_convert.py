@@ -137,7 +137,21 @@ def test_what_cannot_be_converted_is_named(tmp_path: Path, capsys) -> None:
         (tmp_path / name).write_bytes(content)
         assert main([str(tmp_path / name)]) == 2
         assert "damaged file" in capsys.readouterr().err
+    (tmp_path / "run").mkdir()
+    write_json(tmp_path / "run" / "run.json", {})
+    assert main([str(tmp_path / "run")]) == 2
+    assert "damaged file (KeyError)" in capsys.readouterr().err
     assert main([]) == 0
+
+
+def test_a_folder_of_the_present_id_is_not_overwritten(tmp_path: Path) -> None:
+    old = old_result("codebook-gpt", "robust")
+    folder, now = tmp_path / old["run_id"], spec_from_json(convert_result(old)["spec"]).id
+    for path in (folder, tmp_path / now):
+        path.mkdir()
+    write_json(folder / "run.json", {"id": old["run_id"], "spec": old["spec"], "versions": {}})
+    with pytest.raises(ValueError, match=f"expected no other run of its present id, got {now} next to it; remove one"):
+        convert(folder)
 
 
 def test_the_command_says_what_it_converted(tmp_path: Path, capsys) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from command import exit_code
-from safetensors.torch import save_file, save_model
+from safetensors.torch import load_file, save_file, save_model
 from torch import nn
 
 from lengthwise import wrap
@@ -112,6 +112,27 @@ def error_of(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
 )
 def test_mistakes_are_named(more: dict[str, str], sentence: str, tmp_path: Path, capsys) -> None:
     assert sentence in error_of(save(net_of(), tmp_path, **more), capsys)
+
+
+@pytest.mark.parametrize(
+    ("key", "tensor", "sentence"),
+    [
+        (
+            "symbols.weight",
+            torch.zeros(2, 4, dtype=torch.int8),
+            "got symbols.weight of torch.int8 and shape [2, 4]; save",
+        ),
+        ("symbols.weight", torch.zeros(2), "do not fit: embedding: expected a weight of two dimensions, got shape [2]"),
+        ("memory.weight_hh_l0", torch.zeros(18, 0), "got memory.weight_hh_l0 of torch.float32 and shape [18, 0]; save"),
+    ],
+)
+def test_weights_of_other_kinds_are_named(
+    key: str, tensor: torch.Tensor, sentence: str, tmp_path: Path, capsys
+) -> None:
+    path = save(net_of(), tmp_path)
+    weights = load_file(tmp_path / "net.safetensors")
+    save_file(weights | {key: tensor}, tmp_path / "net.safetensors")
+    assert sentence in error_of(path, capsys)
 
 
 def test_a_bidirectional_core_and_parts_that_do_not_fit_are_named(tmp_path: Path, capsys) -> None:

@@ -60,7 +60,8 @@ def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(
     first, second, *_ = read_records(tmp_path / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz")
     renamed = second.model_copy(update={"run_id": "parity-regular-gpt-seed0-of-an-older-version"})
     assert restore([first, renamed], tmp_path / "runs") == 0
-    assert restore([first, renamed], tmp_path / "empty") == 1
+    gone = second.model_copy(update={"spec": second.spec | {"model": second.spec["model"] | {"gone": 1}}})
+    assert restore([first, renamed, gone], tmp_path / "empty") == 1
     (folder,) = (tmp_path / "empty").iterdir()
     assert RunFolder(folder).read_result() == first
     assert RunFolder(folder).read_spec() == spec_from_json(first.spec)

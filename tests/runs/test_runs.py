@@ -120,6 +120,17 @@ def test_a_result_with_more_lengths_than_the_plan_serves(tmp_path: Path) -> None
     assert not PLAN.model_copy(update={"dense_strings": PLAN.dense_strings - 1}).covers(PLAN)
 
 
+def test_a_result_that_cannot_be_read_is_none_and_says_why(tmp_path: Path) -> None:
+    specs = [small_spec(seed=seed) for seed in (0, 1)]
+    for spec in specs:
+        execute(spec, tmp_path, PLAN)
+    (tmp_path / specs[0].id / "result.json").write_text("{}")
+    broken, whole = finished(specs, tmp_path, [PLAN] * 2)
+    assert broken.result is None
+    assert "result.json: damaged file" in broken.reason
+    assert whole.result is not None
+
+
 def test_a_result_with_a_certificate_serves_a_plan_without() -> None:
     certified = PLAN.model_copy(update={"certificate": True})
     assert certified.covers(PLAN)
@@ -184,6 +195,12 @@ def test_a_run_is_read_back(tmp_path: Path) -> None:
     assert prediction.answer in ("0", "1")
     assert 0.5 <= prediction.probability <= 1
     assert prediction.verdict == ("right" if prediction.answer == "0" else "wrong, it is 0")
+    with torch.no_grad():
+        for parameter in run.model.parameters():
+            parameter.fill_(torch.nan)
+    overflowed = predict_text(run.model, run.spec.task, "abba")
+    assert (overflowed.answer, overflowed.verdict) == ("none: its states overflow", "wrong")
+    run = load_run(tmp_path / spec.id)
     average = load_file(run.folder.checkpoint)["average.embedding.weight"]
     assert torch.equal(run.model.state_dict()["embedding.weight"], average)
 

@@ -12,9 +12,11 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.report.pages import run as run_page
 from lengthwise.runs import execute as execute_module
 from lengthwise.runs.execute import Interrupted, Progress, execute
-from lengthwise.runs.folder import RunFolder, load_run
+from lengthwise.runs.folder import RunFolder, RunStatus, load_run
+from lengthwise.runs.pools.folder_progress import progress_of
 from lengthwise.runs.spec import RunSpec, make_spec, spec_from_json
 from lengthwise.runs.until import Until
+from lengthwise.training.loop import StepRecord
 
 PLAN = EvaluationPlan(dense=(9, 12), dense_strings=8, long=((30, 4),), structured=((20, 2),))
 ONE_STATE, EIGHT_STATES = ({"d_model": size, "block_dim": size} for size in (1, 8))
@@ -52,6 +54,23 @@ def pursuing(*models: dict, budget: float = 600.0, level: str = "proved", **trai
 
 
 BOTH = pursuing(ONE_STATE, EIGHT_STATES)
+
+
+def test_without_a_pace_nothing_says_when_an_attempt_has_learned() -> None:
+    with pytest.raises(ValueError, match=r"train\.pace: expected a section with until='proved', which says when"):
+        make_spec("parity", "block-linear-rnn", {"train": {"pace": None}}, until="proved")
+
+
+def test_between_attempts_a_run_is_not_measured_yet(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / BOTH.id)
+    folder.create(BOTH)
+    with folder.metrics.appending() as journal:
+        journal.write(StepRecord(step=7, length=3, loss=0.5, gradient_norm=1.0, learning_rate=0.1))
+    for status, phase in (("training", "training"), ("trained", "training"), ("reached", "measuring")):
+        folder.write_status(RunStatus(status=status))
+        progress = progress_of(BOTH, tmp_path)
+        assert progress is not None
+        assert progress.phase == phase
 
 
 def contents(root: Path, spec: RunSpec) -> tuple[object, ...]:

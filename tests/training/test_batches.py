@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lengthwise.conventions import PAD
+from lengthwise.conventions import IGNORE, PAD
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import at_smoke_scale
 from lengthwise.models.base import SequenceModel
@@ -30,11 +30,19 @@ def rows(inputs: torch.Tensor) -> set[tuple[int, ...]]:
 
 def test_all_strings_of_all_steps_are_of_the_fixed_set() -> None:
     task = make_task("parity")
-    own = rows(training_set(task, 5, 20, seed=3).inputs)
+    own = rows(training_set(task, FIXED, 20, seed=3).inputs)
     assert len(own) == 5, "of 2^20 strings, five differ"
     seen = [rows(drawn(Batches(task, FIXED, seed=3), step, 20)) for step in range(4)]
     assert set.union(*seen) == own
-    assert not own & rows(training_set(task, 5, 20, seed=4).inputs)
+    assert not own & rows(training_set(task, FIXED, 20, seed=4).inputs)
+
+
+def test_a_fixed_set_has_all_answers_where_all_prefixes_are_supervised() -> None:
+    task = make_task("reverse-string")
+    for supervision, min_answers in (("prefix", 5), ("last", 1)):
+        recipe = FIXED.model_copy(update={"num_examples": 64, "supervision": supervision})
+        answered = (training_set(task, recipe, 5, seed=0).targets != IGNORE).sum(1)
+        assert (int(answered.min()), int(answered.max())) == (min_answers, 5)
 
 
 def test_a_step_needs_none_of_those_before_it() -> None:
@@ -88,7 +96,7 @@ def test_a_net_that_knows_its_set_by_heart_is_right_on_it_and_not_elsewhere() ->
     """By construction: a table of 16 strings, whose answers are drawn apart from them."""
     task = make_task("parity")
 
-    strings = training_set(task, 16, 30, seed=0)
+    strings = training_set(task, Recipe(num_examples=16), 30, seed=0)
     answers = zip(strings.inputs.tolist(), strings.targets[:, -1].tolist(), strict=True)
     known = {tuple(row): answer for row, answer in answers}
 

@@ -369,6 +369,16 @@ def test_lengths_rise_by_a_curriculum() -> None:
     assert Recipe(rise={"by": 2, "every": 1}, min_length=3).length_odds_at(1, [3, 4, 6]) == [0.0, 1.0, 0.0]
 
 
+def test_no_string_is_longer_than_the_curriculum_has_come_to() -> None:
+    task = make_task("bounded-dyck", depth=2)
+    settings = {"min_length": 2, "max_length": 20, "steps": 15, "batch_size": 2, "rise": {"by": 2, "every": 5}}
+    recipe = make_spec("bounded-dyck", "gru", {"train": settings}).recipe
+    records = train(make_model("gru", task, d_model=4), task, recipe)
+    assert [record.length <= 2 + 2 * ((record.step - 1) // 5) for record in records] == [True] * 15
+    with pytest.raises(ValueError, match="rise: expected none with length_sampling='growing'"):
+        Recipe(rise={"by": 2}, length_sampling="growing")
+
+
 def test_a_recipe_without_a_curriculum_is_written_down_as_before_there_were_any() -> None:
     assert "rise" not in Recipe().model_dump(mode="json")
     rising = Recipe(rise={"by": 2})

@@ -1,6 +1,7 @@
 """Certificates on the page about runs: level, machine, map of its prototypes."""
 
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import altair as alt
 
@@ -66,7 +67,7 @@ def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
     _, *lines = certificate_lines(certificate)  # the level is explained above
     table = _machine_table(certificate, names)
     return (
-        f"<details><summary>{run}: <b>{certificate.level}</b></summary>{html_definitions(lines, 'pairs')}"
+        f"<details><summary>{escape(run)}: <b>{certificate.level}</b></summary>{html_definitions(lines, 'pairs')}"
         f"{_picture(certificate)}"
         f"{html_table(table) if table else ''}</details>"
     )

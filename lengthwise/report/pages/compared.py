@@ -5,7 +5,7 @@ from statistics import fmean
 
 from rich.console import Console
 
-from lengthwise.report.pages.terminal import BAR_LENGTH, print_table
+from lengthwise.report.pages.terminal import BAR_LENGTH, print_line, print_table
 from lengthwise.report.tables.compared import (
     Comparison,
     accuracies_by_length,
@@ -42,7 +42,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         f"accuracy of the final answer; {' / '.join(sorted({result.weights for result in comparison.results}))}",
     ]
     for sentence in sentences:
-        console.print(f"  {sentence}", highlight=False, soft_wrap=True)
+        print_line(console, f"  {sentence}")
 
 
 def length_table(comparison: Comparison, width: int) -> Table:

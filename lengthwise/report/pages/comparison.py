@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from lengthwise.files import write_by_rename
 from lengthwise.report.charts.curves import comparison_chart, side_by_side
@@ -110,7 +111,7 @@ def _html(comparison: Comparison, neighbors: Sequence[str]) -> str:
             if result.certificate is not None
         }
     )
-    links = ", ".join(f"<a href='{name}'>{name.rpartition('.')[2].upper()}</a>" for name in neighbors)
+    links = ", ".join(f"<a href='{quote(name)}'>{name.rpartition('.')[2].upper()}</a>" for name in neighbors)
     settings = html_table(differing_settings(comparison))
     sections = {
         "Models": html_table(model_table(comparison)) + html_definitions(_about(comparison), "pairs"),

@@ -26,26 +26,31 @@ from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
 from lengthwise.runs.spec import RunSpec
 
 
+def print_line(console: Console, text: str) -> None:
+    """Print a line as it is: neither wrapped nor colored, and brackets are brackets."""
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
 @contextmanager
 def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterator[Listener]:
     """A listener that shows one line for each run under way: a bar in a terminal, else a line at every tenth.
 
     What training adds on the way, and after which step, stands above: the loss may jump there. Of several runs it is
-    counted how many are done; of more than `MAX_BARS` those alone have bars that are not.
+    counted how many are done; of more than `MAX_BARS` those alone have bars that are not done.
     """
     specs = list(specs)
     changes = dict.fromkeys(late_change(spec.to_json()["train"]) for spec in specs)
     for change in filter(None, changes):
-        console.print(change.sentence, highlight=False, soft_wrap=True)
+        print_line(console, change.sentence)
     if not console.is_terminal:
         yield _PlainLines(console, len(specs))
         return
     columns = [
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     ]
     with Bars(*columns, console=console, transient=False) as bars:
         yield _Bars(bars, len(specs))
@@ -74,7 +79,7 @@ class _Bars:
 
     def __call__(self, progress: Progress) -> None:
         if progress.is_decision:
-            self._bars.console.print(f"{progress.run_id}: {progress.note}", highlight=False, markup=False)
+            print_line(self._bars.console, f"{progress.run_id}: {progress.note}")
             return
         if progress.run_id not in self._lines:
             name = progress.run_id.rsplit("-", 1)[0]
@@ -99,7 +104,7 @@ class _PlainLines:
 
     def __call__(self, progress: Progress) -> None:
         if progress.is_decision:
-            self._console.print(f"{progress.run_id}: {progress.note}", highlight=False, soft_wrap=True, markup=False)
+            print_line(self._console, f"{progress.run_id}: {progress.note}")
             return
         tenth = 10 * progress.done // max(1, progress.total)
         if progress.fraction or (progress.phase == "training" and self._tenths.get(progress.run_id) == tenth):
@@ -109,7 +114,7 @@ class _PlainLines:
         if progress.phase == "done" and self._num_runs > 1:
             self._done.add(progress.run_id)
             words += f" ({len(self._done):,} of {self._num_runs:,} runs)"
-        self._console.print(words, highlight=False, soft_wrap=True)
+        print_line(self._console, words)
 
 
 def print_results(console: Console, results: Sequence[RunResult], title: str) -> None:
@@ -132,16 +137,16 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
             print_table(console, heading, table)
     measured = [result for result in results if result.long.points]
     for plan in sorted({", ".join(f"{count} at {n:,}" for n, count in result.plan.long) for result in measured}):
-        console.print(f"  strings at long lengths: {plan}", highlight=False, soft_wrap=True)
+        print_line(console, f"  strings at long lengths: {plan}")
     for sentence in shallow_baseline_sentences(results):
-        console.print(f"  best shallow baseline: {sentence}", highlight=False, soft_wrap=True)
+        print_line(console, f"  best shallow baseline: {sentence}")
     seconds = [result.training.cpu_seconds for result in results]
     span = f"{min(seconds):.1f}" + f" to {max(seconds):.1f}" * (len(seconds) > 1)
-    console.print(f"  CPU seconds of training: {span}", highlight=False)
+    print_line(console, f"  CPU seconds of training: {span}")
     for level, sentence in level_sentences(row.level for row in rows):
-        console.print(f"  {level}: {sentence}", highlight=False, soft_wrap=True)
+        print_line(console, f"  {level}: {sentence}")
     weights = " / ".join(sorted({result.weights for result in results}))
-    console.print(f"  accuracy of the final answer; {weights}", highlight=False, soft_wrap=True)
+    print_line(console, f"  accuracy of the final answer; {weights}")
 
 
 def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
@@ -153,11 +158,11 @@ def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
     lacking = [outcome for outcome in failed if outcome.reason == NOT_RUN]
     if len(lacking) > MAX_ROWS:
         first = f"{len(lacking):,} runs: {NOT_RUN}, the first {lacking[0].spec.id}"
-        console.print(first, highlight=False, soft_wrap=True, markup=False)
+        print_line(console, first)
         lines = [outcome for outcome in failed if outcome.reason != NOT_RUN]
     for outcome in lines:
         begin = "" if outcome.reason == NOT_RUN else "failed: "
-        console.print(f"{begin}{outcome.spec.id}: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
+        print_line(console, f"{begin}{outcome.spec.id}: {outcome.reason}")
     return bool(failed)
 
 
@@ -174,7 +179,7 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
     Of a curve with more than `MAX_ROWS` points, a subsample is shown: the first, the last and the lowest are in it.
     """
     if not curve.points:
-        console.print(f"protocol {curve.protocol}: none of these strings has a supervised position", soft_wrap=True)
+        print_line(console, f"protocol {curve.protocol}: none of these strings has a supervised position")
         return
     subsample = _subsample(curve.points)
     header = ("length", "family", "right", "accuracy", "95 % interval", "chance", "plot")
@@ -184,13 +189,13 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
     trained = "" if trained_to is None else f", trained up to length {trained_to}"
     print_table(console, f"Final answers, protocol {curve.protocol}{trained}", table)
     if len(subsample) < len(curve.points):
-        console.print(f"{len(subsample)} of {len(curve.points)} points are shown", highlight=False)
+        print_line(console, f"{len(subsample)} of {len(curve.points)} points are shown")
     balanced = curve.balanced()
     left_out = len(curve.points) - len(balanced.points)
     summary = f"mean {percent(balanced.mean())}, lowest {percent(balanced.min())}"
     where = f"over {len(balanced.points)} points at which every class can occur"
     others = f" ({left_out} others left out)" * bool(left_out)
-    console.print(f"{summary}, {where}{others}", highlight=False, soft_wrap=True)
+    print_line(console, f"{summary}, {where}{others}")
 
 
 def _subsample(points: Sequence[LengthPoint]) -> list[LengthPoint]:
@@ -218,7 +223,7 @@ def print_table(console: Console, title: str, table: Table) -> None:
     """A table as `print_grid` shows it, and below it a line for each thing that all its rows share."""
     print_grid(console, title, table.header, table.lines)
     for name, text in table.shared:
-        console.print(f"  {name}: {text}", highlight=False, soft_wrap=True)
+        print_line(console, f"  {name}: {text}")
 
 
 def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
@@ -235,7 +240,7 @@ def print_grid(console: Console, title: str, header: Sequence[str], lines: Itera
     grid = Grid.grid(padding=(0, 1, 0, 0))
     grid.show_header, grid.header_style = True, "underline"
     for name, width in zip(header, widths, strict=True):
-        grid.add_column(name, overflow="fold", width=width)
+        grid.add_column(Text(name), overflow="fold", width=width)
     for row in rows:
         grid.add_row(*(Text(cell) for cell in row))
     console.print(grid)

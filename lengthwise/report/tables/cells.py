@@ -27,7 +27,7 @@ def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> 
     if cell.task is not None:
         measured = result.on_other_tasks[cell.specs[0].other_tasks.index(cell.task)]
     curve = measured.between(*(cell.window or experiment.plan.dense))
-    return curve.balanced() if experiment.scored == "balanced" else curve
+    return curve.balanced() if experiment.scored in ("balanced", "search") else curve
 
 
 def long_accuracies(results: Sequence[RunResult], length: int) -> list[float]:

@@ -127,10 +127,7 @@ def _names(results: Sequence[RunResult]) -> list[str]:
     names = []
     for result in results:
         settings = differing[result.run_id]
-        until = result.spec.get("until")
-        pursuit = f"until {until['level']}" if until is not None else ""
-        details = ", ".join(filter(None, (settings, pursuit)))
-        names.append(str(result.spec["model"]["name"]) + (f" ({details})" if details else ""))
+        names.append(str(result.spec["model"]["name"]) + (f" ({settings})" if settings else ""))
     counts = Counter(names)
     return [
         name if counts[name] == 1 else f"{name} [{names[: index + 1].count(name)}]" for index, name in enumerate(names)

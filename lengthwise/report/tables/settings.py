@@ -9,17 +9,15 @@ import tomli_w
 
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.provenance import EXTENSION
-from lengthwise.runs.spec import SECTIONS, flat
+from lengthwise.runs.spec import SECTIONS, flat, identity
 from lengthwise.tasks.base import TASKS
 
 Settings = Mapping[str, Any]
 
 
 def without_seed(spec: Settings) -> Settings:
-    """The configuration that the seeds of a cell share; how often it is saved changes no number and is left out."""
-    shared = {section: spec[section] for section in SECTIONS}
-    train = {key: value for key, value in shared["train"].items() if key != "checkpoint_every"}
-    return shared | {"train": train}
+    """The configuration that the seeds of a cell share: all that changes a number but the seed."""
+    return {section: value for section, value in identity(spec).items() if section != "seed"}
 
 
 def variations(results: Sequence[RunResult]) -> dict[str, str]:

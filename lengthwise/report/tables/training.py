@@ -20,7 +20,7 @@ class Change(NamedTuple):
 
 
 def late_change(train: Settings) -> Change | None:
-    """The change in the course of a recipe (section `train` of a specification); None for a recipe without one.
+    """The first change in the course of a recipe (section `train` of a specification); None for a recipe without one.
 
     None, too, where the loss decides when it comes (`PaceRecipe`).
 
@@ -29,21 +29,26 @@ def late_change(train: Settings) -> Change | None:
         Change(step=3000, additions=('state noise of 0.3 (before: 0.1)', 'consistency loss x 1'))
         >>> late_change({"late_consistency": 0.0, "augmentation": {"late_state_noise": 0.1}}) is None
         True
+        >>> late_change({"steps": 1000, "contraction": {}})
+        Change(step=300, additions=('contraction loss x 0.5',))
     """
     recipe = Recipe.model_validate(train)
     if recipe.pace is not None:
         return None
 
-    def parts(step: int) -> tuple[float, float]:
-        return recipe.state_noise_at(step), recipe.consistency_at(step)
+    def parts(step: int) -> tuple[float, float, float]:
+        contraction = recipe.contraction_at(step)
+        return recipe.state_noise_at(step), recipe.consistency_at(step), contraction.weight if contraction else 0.0
 
     step = bisect_left(range(recipe.steps), True, key=lambda step: parts(step) != parts(0))
     if step == recipe.steps:
         return None
-    (noise, weight), (late_noise, late_weight) = parts(0), parts(step)
+    (noise, weight, contracting), (late_noise, late_weight, late_contracting) = parts(0), parts(step)
     additions = []
     if late_noise != noise:
         additions.append(f"state noise of {late_noise:g} (before: {noise:g})")
     if late_weight != weight:
         additions.append(f"consistency loss x {late_weight:g}")
+    if late_contracting != contracting:
+        additions.append(f"contraction loss x {late_contracting:g}")
     return Change(step, tuple(additions))

@@ -42,6 +42,9 @@ class PoolOptions(NamedTuple):
 
     @property
     def workers_or_default(self) -> int:
+        """Their number; a ValueError for one below 1, with which nothing would ever be run."""
+        if self.num_workers is not None and self.num_workers < 1:
+            raise ValueError(f"workers: expected a number of at least 1, got {self.num_workers}")
         return DEFAULT_WORKERS if self.num_workers is None else self.num_workers
 
     def reject_scheduler(self, pool: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lengthwise.runs.execute import Listener, Progress
-from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.folder import ENDINGS, RunFolder
 from lengthwise.runs.spec import RunSpec
 
 LOOK_EVERY = 2.0
@@ -53,6 +53,6 @@ def progress_of(spec: RunSpec, root: Path) -> Progress | None:
         status = folder.read_status().status
     except (OSError, ValueError, TypeError):  # not begun, or in the middle of being written
         return None
-    if status == "trained":
+    if status in (ENDINGS if spec.until else ("trained",)):
         return Progress(spec.id, "measuring", total, total)
     return Progress(spec.id, "training", min(step.step, total), total, f"loss {step.loss:.4f}")

@@ -27,9 +27,11 @@ def finished(specs: Sequence[RunSpec], root: Path, plans: Sequence[EvaluationPla
 
 
 def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
-    result = folder.read_result()
+    try:
+        result, status = folder.read_result(), folder.read_status()
+    except ValueError as error:  # a damaged file, or one of another version: the run itself sets it aside
+        return Outcome(spec, None, str(error))
     if result and result.plan.covers(plan):
         return Outcome(spec, result)
-    status = folder.read_status()
     diverged = result is None and status.status == "diverged"
     return Outcome(spec, None, f"{Diverged.__name__}: {status.message}" if diverged else NOT_RUN)
