@@ -117,13 +117,13 @@ def make_spec(
     """
     task_class, model_class = TASKS[task], MODELS[model]
     goal = None if until is None else parse_goal(until)
-    recipe = _preset(
+    base_preset = _preset(
         model_class, (task_class.default_preset or None) if preset is None else preset, until=goal is not None
     )
     if issubclass(task_class, VectorTask):
         check_accepts_vectors(model_class)
-    base: Settings = {"train": recipe.train, "model": recipe.models.get(model, {})}
-    pursuit = recipe.until.get(model, Pursuit({"pace": {}}))
+    base: Settings = {"train": base_preset.train, "model": base_preset.models.get(model, {})}
+    pursuit = base_preset.until.get(model, Pursuit({"pace": {}}))
     if goal is not None:
         base = merge(base, {"train": pursuit.train})
     merged = merge(base, settings)
@@ -183,10 +183,9 @@ def check(spec: RunSpec) -> None:
                 f"other_tasks: expected tasks of the symbols and classes of {spec.task.name}, got {task.symbols} and "
                 f"{task.classes}; change fields that leave both alone"
             )
+    check_model(MODELS[spec.model_name], spec.recipe)
     for number in range(1 if spec.until is None else len(spec.until.models)):
-        attempt = spec.attempt(number)
-        check_model(MODELS[spec.model_name], spec.recipe)
-        model = attempt.outline()
+        model = spec.attempt(number).outline()
         check_memory(model, spec.recipe)
         if spec.until is not None:
             check_reachable(model, spec.task, spec.until.level)
