@@ -51,4 +51,8 @@ def published_break_even(length: int, chunk_size: int) -> float:
 
     Source: Chi et al. (2023), section 3.4.
     """
+    if length < 2 or chunk_size < 2:
+        raise ValueError(
+            f"length, chunk_size: expected at least 2, got {length} and {chunk_size}: no level merges less"
+        )
     return length / (chunk_size * math.log(length, chunk_size))

@@ -47,9 +47,10 @@ def remainder_drift(
     Raises:
         ValueError: a length is not positive, or strings are too few for all remainders to occur.
     """
-    if min(*lengths, reference) < 1:
-        raise ValueError(f"lengths: expected at least 1, got {min(*lengths, reference)}; leave it out")
-    inputs = task.sample(num_strings, max(*lengths, reference), generator_for(seed, "drift")).inputs
+    read = [*lengths, reference]
+    if min(read) < 1:
+        raise ValueError(f"lengths: expected at least 1, got {min(read)}; leave it out")
+    inputs = task.sample(num_strings, max(read), generator_for(seed, "drift")).inputs
     targets = task.solve(inputs)
     with eval_mode(model):
         states = torch.cat(list(model.states(inputs)), 1)

@@ -69,6 +69,10 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     batch = task.sample(NUM_STRINGS, length, generator_for(seed, "analysis strings", length))
     targets = batch.targets[:, -1]
     supervised = targets != IGNORE
+    if not supervised.any():
+        raise ValueError(
+            f"length: expected strings that have an answer, got {NUM_STRINGS} of {length} symbols without; take another"
+        )
     with torch.no_grad():
         right = (final_answers(model, batch.inputs) == targets)[supervised]
     blocks = block_states(model, task, batch.inputs).subsample(NUM_STRINGS, generator_for(seed, "analysis states"))

@@ -98,7 +98,8 @@ def target_of(machine: Machine) -> Target:
         transducer, classes, task = machine, tuple(map(str, range(max(1, int(machine.outputs.max()) + 1)))), None
     else:
         raise ValueError(
-            f"machine: expected a task that a finite machine solves, got {machine.name}; `lengthwise list` shows tasks"
+            f"machine: expected a task that a finite machine solves, got "
+            f"{getattr(machine, 'name', repr(machine)[:40])}; `lengthwise list` shows tasks"
         )
     answers = transducer.outputs[transducer.outputs != IGNORE]
     if ((answers < 0) | (answers >= len(classes))).any():

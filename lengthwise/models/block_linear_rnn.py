@@ -50,10 +50,10 @@ class BlockLinearRNNConfig(ModelConfig):
     block_dim: Width = 8
     num_layers: Depth = 1
     columns: Literal["stochastic", "reflected", "clamped", "rescaled", "unit"] = "stochastic"
-    p: float = Field(1.2, ge=1)
+    p: float = Field(1.2, ge=1, le=8)
     hidden: int = Field(512, ge=0, le=MAX_WIDTH)
     read: Literal["all", "last", "mixture"] = "all"
-    end_temperature: float = Field(0.001, gt=0, le=1)
+    end_temperature: float = Field(0.001, ge=1e-30, le=1)
     input_map: Literal["two-layer", "linear"] = Field("two-layer", exclude_if=lambda name: name == "two-layer")
     first_state: Literal["learned", "zero"] = Field("learned", exclude_if=lambda name: name == "learned")
 

@@ -151,6 +151,11 @@ class LoopedTransformer(CausalTransformer):
     def depth(self) -> int:
         return self.config.num_loops
 
+    @property
+    def receptive_field(self) -> int | None:
+        """As of as many layers; None where the number of loops follows the input."""
+        return super().receptive_field if self._rule() == "fixed" else None
+
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         rule, lengths = self._rule(), range(1, read.shape[1] + 1)
         if rule == "converged":

@@ -51,6 +51,14 @@ class OwnAnswers(SequenceModel):
         """How many of the last positions a pass reads; None: all."""
         return self.model.receptive_field if isinstance(self.model, BoundedReceptiveField) else None
 
+    @property
+    def max_length(self) -> int | None:
+        """A string of T symbols is one of 2T - 1 for the model."""
+        longest, num_read = self.model.max_length, self.num_positions_read
+        if longest is None or (num_read is not None and num_read <= longest):
+            return None
+        return (longest + 1) // 2
+
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         logits: Tensor = self.readout(torch.stack(list(self._states(inputs)), 1))
         return logits

@@ -70,6 +70,11 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
             raise ValueError("embedding: expected one without max_norm, which changes its weights when they are read")
     if num_symbols is None:
         raise ValueError(f"num_symbols: expected a number, as {type(embedding).__name__} does not say it, got none")
+    if num_symbols < 1:
+        raise ValueError(f"num_symbols: expected at least 1, got {num_symbols}")
+    for name, part in (("embedding", embedding), ("head", head)):
+        if not isinstance(part, nn.Module):
+            raise ValueError(f"{name}: expected a module of torch, got a {type(part).__name__}")
     _check_core(core)
     model = WrappedRNN(embedding, core, head, num_symbols)
     _check_parts(model)

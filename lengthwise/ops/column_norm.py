@@ -5,6 +5,8 @@ Matrices have shape [*, S, S], column j is ``matrix[..., :, j]``, and x_t = A x_
 Source: Fan et al. (2024), Advancing Regular Language Reasoning in Linear Recurrent Neural Networks, eq. (6)-(7).
 """
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -188,6 +190,6 @@ def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Flo
 
 
 def _checked(p: float) -> float:
-    if not p >= 1:
-        raise ValueError(f"p: expected at least 1, got {p}; below 1 it is no norm")
+    if not 1 <= p < math.inf:
+        raise ValueError(f"p: expected a finite number of at least 1, got {p}; below 1 it is no norm")
     return p

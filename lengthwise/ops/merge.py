@@ -131,7 +131,7 @@ def _projected_backward(
         by_queries = parts.new_zeros(len(query), len(parts)).index_add_(1, windows[-1], by_queries)
         zeros = parts.new_zeros(len(key_value), len(parts))
         by_keys_values = zeros.index_add_(1, windows.flatten(), by_keys_values)
-    columns = parts.view(-1, len(query))
+    columns = parts.reshape(-1, len(query))
     by_columns, first = by_keys_values.t() @ key_value, len(columns) - by_queries.shape[1]
     by_columns[first:].addmm_(by_queries.t(), query)
     return by_columns.view_as(parts), by_queries @ columns[first:], by_keys_values @ columns

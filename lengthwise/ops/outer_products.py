@@ -2,9 +2,9 @@ r"""Decaying sums of outer products: the recurrence of a matrix state with one d
 
     S_t = a_t S_{t-1} + k_t v_t^T,     y_t = S_t^T q_t,
 
-for every head, with a_t any real number (0 and negative ones too), keys and queries of N numbers, values of P. Decays
-are [B, T, H], values [B, T, H, P], states [B, H, N, P]; keys and queries are [B, T, H, N], or [B, T, 1, N] where all
-heads share them.
+for every head, with a_t real numbers (0 and negative ones too) whose products over a chunk are finite, keys and queries
+of N numbers, values of P. Decays are [B, T, H], values [B, T, H, P], states [B, H, N, P]; keys and queries are [B, T,
+H, N], or [B, T, 1, N] where all heads share them.
 
 The definition is a loop over positions. `outer_products` cuts the string into chunks of up to 32 positions: within one,
 y_i = sum_{j <= i} (q_i . k_j) L_ij v_j with L_ij = a_{j+1} ... a_i, a masked attention; between chunks, states follow

@@ -1,6 +1,7 @@
 """The contract of a task, and how one is made from its name."""
 
 from abc import ABC, abstractmethod
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -13,6 +14,9 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.registry import Registry
 from lengthwise.validation import truncate, validated
+
+MAX_LOOKED_AT = 10_000
+"""The longest length that an error names as the legal one next to a longer one that is not."""
 
 
 class Batch(NamedTuple):
@@ -77,7 +81,7 @@ class Task(BaseModel, ABC):
         if length >= 1 and self.is_legal_length(length):
             return
         around = [n for n in range(max(1, length - 3), max(1, length) + 4) if self.is_legal_length(n)]
-        around = around or [n for n in range(length, 0, -1) if self.is_legal_length(n)][:1]
+        around = around or list(islice(filter(self.is_legal_length, range(min(length, MAX_LOOKED_AT), 0, -1)), 1))
         raise ValueError(f"length: {self.name} has no strings of length {length}; legal lengths near it: {around}")
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lengthwise.analysis.overview import analyze
+from lengthwise.conventions import IGNORE
 from lengthwise.models import make_model
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks import make_task
@@ -72,3 +73,10 @@ def test_other_models_and_lengths_are_refused() -> None:
         analyze(thick, task, length=0)
     with pytest.raises(ValueError, match="length: expected at most 10,000 symbols, got 10,001"):
         analyze(thick, task, length=10_001)
+
+
+def test_strings_without_any_answer_are_named() -> None:
+    table, outputs = ((1, 2), (1, 3), (4, 2), (5, 5), (5, 5), (5, 5)), (IGNORE, 0, 1, IGNORE, IGNORE, IGNORE)
+    task = make_task("machine", alphabet=("a", "b"), table=table, outputs=outputs, answers=("no", "yes"))
+    with pytest.raises(ValueError, match=r"length: expected strings that have an answer, got .* of 40 symbols without"):
+        analyze(make_model("regular-gpt", task, d_model=8, num_heads=2), task, length=40)

@@ -177,3 +177,10 @@ def test_a_machine_that_is_not_proved_replaces_nothing() -> None:
     for replace in (machine_model, streamed_machine_model):
         with pytest.raises(ValueError, match="expected level extracted or higher, got refuted; no machine is proved"):
             replace(refuted)
+
+
+def test_a_file_that_is_nested_without_end_is_no_machine(tmp_path: Path) -> None:
+    path = tmp_path / "machine.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="describes no machine"):
+        load_machine_model(path)

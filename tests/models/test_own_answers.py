@@ -16,6 +16,10 @@ MODELS = {
     "window": ("transformer", {"positions": "local", "position_range": 2}),
     "window of 4": ("transformer", {"positions": "local", "position_range": 4, "num_layers": 3}),
     "loops": ("looped-transformer", {"positions": "local", "position_range": 3, "num_loops": 3, "variant": "code"}),
+    "as many loops as symbols": (
+        "looped-transformer",
+        {"positions": "local", "position_range": 2, "num_loops": 1, "loops": "length", "gates": "open"},
+    ),
     "alibi": ("transformer", {"positions": "alibi"}),
     "gru": ("gru", {}),
 }
@@ -132,3 +136,11 @@ def test_answers_are_no_symbols_of_the_strings() -> None:
     model: SequenceModel = make("window")
     with pytest.raises(ValueError, match=r"inputs: expected symbol ids in 0..2, got ids in 0..3"):
         model(torch.tensor([[0, 3]]))
+
+
+def test_it_reads_half_as_many_symbols_as_its_model() -> None:
+    task = make_task("scratchpad", base="parity")
+    for settings, longest in (({"learned_positions": 9}, 5), ({}, None)):
+        model = OwnAnswers(make_model("transformer", task, d_model=8, num_heads=2, **settings), num_symbols=2)
+        assert model.max_length == longest
+        model(torch.zeros(1, longest or 9, dtype=torch.int64))

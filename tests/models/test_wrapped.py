@@ -218,3 +218,16 @@ def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
     net = wrap(nn.Embedding(3, 4, padding_idx=0), nn.GRU(4, 6), nn.Linear(6, 2))
     with pytest.raises(ValueError, match=r"expected one of the 2 symbols of parity, got an embedding of 3 rows"):
         certify(net, make_task("parity"))
+
+
+@pytest.mark.parametrize(
+    ("embedding", "head", "num_symbols", "sentence"),
+    [
+        (nn.Sequential(nn.Embedding(2, 4)), nn.Linear(6, 2), -1, "num_symbols: expected at least 1, got -1"),
+        (nn.Embedding(2, 4), "x", None, "head: expected a module of torch, got a str"),
+        (None, nn.Linear(6, 2), 2, "embedding: expected a module of torch, got a NoneType"),
+    ],
+)
+def test_parts_that_are_no_modules_are_named(embedding, head, num_symbols: int | None, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        wrap(embedding, nn.GRU(4, 6), head, num_symbols=num_symbols)

@@ -164,10 +164,10 @@ def test_distributions_keep_their_size_over_a_million_steps() -> None:
             assert sorted(state.flatten().tolist()) == [0.0] * 7 + [1.0]
 
 
-@pytest.mark.parametrize("p", [0.5, 0.0, -1.0, float("nan")])
+@pytest.mark.parametrize("p", [0.5, 0.0, -1.0, float("nan"), float("inf")])
 def test_what_is_no_norm_is_refused(p: float) -> None:
     for function in (clamped_columns, rescaled_blocks, unit_columns):
-        with pytest.raises(ValueError, match="p: expected at least 1, got"):
+        with pytest.raises(ValueError, match="p: expected a finite number of at least 1, got"):
             function(torch.eye(2), p)
 
 

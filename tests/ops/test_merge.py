@@ -138,3 +138,10 @@ def test_what_a_subclass_replaces_is_computed() -> None:
 def test_without_gradients_the_layer_is_taken_apart() -> None:
     with torch.no_grad():
         assert drawn_layer(2).fused() is None
+
+
+def test_parts_may_lie_in_memory_in_any_way() -> None:
+    (weights,) = drawn_layer(3, d_model=4, num_heads=2).fused().args
+    parts = drawn(2, 3, 4).transpose(0, 1).requires_grad_()
+    one, other = (torch.autograd.grad(merge(weights, given).sum(), parts)[0] for given in (parts, parts.contiguous()))
+    torch.testing.assert_close(one, other)

@@ -282,3 +282,11 @@ def test_answers_to_rare_strings_have_their_odds() -> None:
         "machine", alphabet=("a", "b"), table=table, outputs=(IGNORE, 1, 0, IGNORE), answers=("ends", "goes on")
     )
     assert [labeled.baseline(length) for length in (2, 40, 5_000)] == [0.5] * 3
+
+
+def test_lengths_are_balanced_where_each_answer_occurs_that_any_string_has() -> None:
+    """The start has an answer of its own, and one answer is no state's."""
+    table, answers = ((1, 2), (1, 2), (2, 1)), ("no", "yes", "idle", "never")
+    task = make_task("machine", alphabet=("a", "b"), table=table, outputs=(2, 0, 1), answers=answers)
+    assert [task.is_balanced_length(length) for length in (1, 2, 40)] == [True] * 3
+    make_spec("machine", "rnn", {"task": task.model_dump(exclude={"name"})})

@@ -138,3 +138,14 @@ def test_balanced_lengths_of_bounded_brackets(with_end: bool) -> None:
         task = make_task("next-symbols", base={"name": "bounded-dyck", "depth": depth}, with_end=with_end)
         balanced = [length for length in range(1, 30) if task.is_balanced_length(length)]
         assert balanced == ([] if depth % 2 or depth == 2 else list(range(depth, 30, 2)))
+
+
+def test_answers_that_are_rarer_than_any_float_are_answers() -> None:
+    """No letter twice in a row until a d: after 1,200 letters a string without d is one in 2^1,200 or so."""
+    table = [[1, 2, 3, 4], [5, 2, 3, 4], [1, 5, 3, 4], [1, 2, 5, 4], [4, 4, 4, 4], [5, 5, 5, 5]]
+    base = {"name": "dfa", "alphabet": "abcd", "transitions": table, "accepting": [0, 1, 2, 3, 4]}
+    task = make_task("next-symbols", base=base)
+    for length in (1_000, 1_200, 5_000):
+        assert task.is_balanced_length(length)
+    string = task.encode("ab" * 600)[None]
+    assert "b" not in task.classes[int(task.solve(string)[0, -1])]

@@ -122,3 +122,9 @@ def test_hard_problems_have_lengths_of_their_own(max_value: int, legal: range) -
 def test_items_that_are_not_positive_are_refused(item: int) -> None:
     with pytest.raises(ValueError, match=rf"^items: expected integers of at least 1, got {item}; give positive ones$"):
         reachable_sums(torch.tensor([[4, item]]))
+
+
+def test_lengths_far_beyond_are_said_at_once() -> None:
+    for sampling in ("hard", "published"):
+        with pytest.raises(ValueError, match=r"has no strings of length 10000000000; legal lengths near it: \[1"):
+            make_task("subset-sum", sampling=sampling).check_length(10**10)

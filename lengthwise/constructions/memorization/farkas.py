@@ -108,7 +108,7 @@ def refute_below(memorization: Memorization | RationalMemorization) -> list[Fark
 
 def _check_count(period: int, below: int) -> None:
     """Raise a ValueError if there are too many sets of the largest dimension below."""
-    count = comb((period - 1) // 2, (below - 1) // 2)
+    count = comb((period - 1) // 2, max(0, below - 1) // 2)
     if count > MAX_CERTIFICATES:
         raise ValueError(
             f"word: expected a proof of at most {MAX_CERTIFICATES:,} certificates, got {count:,}, one for each set of "

@@ -59,7 +59,7 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
     inputs = np.zeros((d, n)) if generator.inputs is None else generator.inputs.astype(float)
     scale, shift = (SCALE, np.zeros(d)) if activation == "tanh" else (1.0, _shift(generator, count))
     between = shift - generator.hidden @ shift
-    first = scale * generator.first + shift
+    first = np.asarray(scale * generator.first + shift, np.float64)
     start = np.arctanh(first) if activation == "tanh" else first
     _write(model.hidden_weight, generator.hidden)
     _write(model.input_weight, np.concatenate([scale * inputs + between[:, None], start[:, None]], 1))

@@ -1,7 +1,6 @@
 """Words that are repeated indefinitely: their letters around a circle, read at any stride."""
 
 from collections.abc import Iterator
-from functools import cache
 from math import gcd
 from typing import NamedTuple
 
@@ -65,7 +64,6 @@ def parse_word(text: str) -> Word:
     return Word(np.array([symbols.index(letter) for letter in root]), symbols, len(text) // period)
 
 
-@cache
 def binary_words(period: int) -> Iterator[Word]:
     """The words of two symbols and a period, one of each class up to rotation and exchange of the symbols.
 

@@ -94,9 +94,9 @@ class SubsetSum(SingleAnswerTask):
 
     def is_legal_length(self, length: int) -> bool:
         """Up to `max_length` items; for hard problems with few enough subsets."""
-        if self.sampling == "hard" and 2**length > MAX_SUBSETS_PER_VALUE * self.max_value:
+        if not super().is_legal_length(length):
             return False
-        return super().is_legal_length(length)
+        return self.sampling != "hard" or 2**length <= MAX_SUBSETS_PER_VALUE * self.max_value
 
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
         """Whether the target can be reached."""

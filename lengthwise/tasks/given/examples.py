@@ -209,4 +209,4 @@ def _check_labels(symbols: Sequence[str], labels: Sequence[str], number: int, su
 
 def _natural(name: str) -> tuple[int, int, str]:
     """Numbers by size, before words."""
-    return (0, int(name), name) if name.isascii() and name.isdigit() else (1, 0, name)
+    return (0, int(name), name) if name.isascii() and name.isdigit() and len(name) < 19 else (1, 0, name)

@@ -43,8 +43,10 @@ def read_examples(
         rows = _rows_of_file(Path(source), (string, label), checks_first=supervision == "last")
     elif hasattr(source, "columns"):
         rows = _rows_of_frame(source, (string, label))
-    else:
+    elif isinstance(source, Iterable):
         rows = enumerate(source, 1)
+    else:
+        raise ValueError(f"examples: expected a file, a data frame or pairs, got a {type(source).__name__}")
     return examples_from(_split_rows(rows, split, supervision), supervision, min_classes=min_classes)
 
 
@@ -57,7 +59,7 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
             raise ValueError(f"examples: row {number:,}: expected a string and its label, got {str(row)[:80]!r}")
         string, label = row
-        if string is None or string != string:  # NaN
+        if string is None or (isinstance(string, float) and string != string):  # NaN
             raise ValueError(
                 f'examples: row {number:,}: expected a string, got a missing one; write "" for the empty string, or '
                 "leave the row out"

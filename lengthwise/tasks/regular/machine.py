@@ -103,8 +103,9 @@ class MachineTransduction(RegularTask):
         """Whether each answer that some string has can be that to a string of this length."""
         if length < 1:
             return False
-        answers = self.transducer.outputs[self._possible(length)]
-        return set(range(len(self.classes))) <= set(answers.tolist())
+        outputs = self.transducer.outputs
+        occurring = set(outputs[self._reached].ravel().tolist()) - {IGNORE}
+        return occurring <= set(outputs[self._possible(length)].tolist())
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw independent uniform symbols; every prefix that has an answer is supervised."""

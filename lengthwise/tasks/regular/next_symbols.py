@@ -100,7 +100,9 @@ class NextSymbols(RegularTask):
 
     def is_balanced_length(self, length: int) -> bool:
         """Whether each set can be the answer to a string of this length."""
-        return self.is_legal_length(length) and all(self._odds_of_answers(length) > 0)
+        if not self.is_legal_length(length):
+            return False
+        return set(range(len(self.classes))) <= set(self.transducer.outputs[self._prefixes.reached(length)].tolist())
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw prefixes of strings of the language; every prefix is supervised."""
@@ -175,12 +177,22 @@ class _Prefixes:
         self.language = language
         self.live = live_states(language)
         self._odds: list[list[Float64[np.ndarray, "Q V"]]] = [[] for _ in WEIGHTS]
+        self._reached: list[Bool[np.ndarray, " Q"]] = []
 
     @cached_property
     def sampler(self) -> StringSampler:
         """Draws them uniformly (start 0) or persistent (start 1)."""
         prefixes = DFA(self.language.semiautomaton, self.language.start, self.live)
         return joint_sampler([prefixes], WEIGHTS)
+
+    def reached(self, length: int) -> Bool[np.ndarray, " Q"]:
+        """Which states some prefix of this length of at least 1 leads to: without probabilities, which underflow."""
+        while len(self._reached) < length:
+            before = self._reached[-1] if self._reached else np.arange(len(self.live)) == self.language.start
+            after = np.zeros_like(self.live)
+            after[self.language.semiautomaton.table[before]] = True
+            self._reached.append(after & self.live)
+        return self._reached[length - 1]
 
     def odds(self, length: int) -> Float64[np.ndarray, " Q"]:
         """The probability of each state after a sample of this length of at least 1."""

@@ -28,6 +28,8 @@ def _made(given: object) -> object:
         task = validated(TASKS[str(name)], fields)
     except UnknownName as problem:
         raise ValueError(f"name: {problem}") from None
+    except RecursionError:
+        raise ValueError("base: expected a task, got tasks of tasks that are nested too deeply") from None
     except ValueError as problem:
         raise ValueError("; ".join(str(problem).splitlines())) from None
     if not isinstance(task, RegularTask):

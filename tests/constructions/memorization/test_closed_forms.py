@@ -26,7 +26,7 @@ from lengthwise.constructions.memorization.frequencies import orbit
 from lengthwise.constructions.memorization.generator import LinearGenerator, strict_argmax
 from lengthwise.constructions.memorization.planar import planar
 from lengthwise.constructions.memorization.separation import read_out
-from lengthwise.constructions.memorization.words import parse_word, units
+from lengthwise.constructions.memorization.words import binary_words, parse_word, units
 from lengthwise.conventions import Tie
 
 ARCS = [(a, p - a) for p in range(3, 13) for a in range(1, p)]
@@ -286,3 +286,7 @@ def test_the_reference_program_agrees_on_pairs_of_measures() -> None:
             equal = np.concatenate([(signs[:, None] * np.c_[states, np.ones(9)]).T, np.ones((1, 9))])
             measures = linprog(np.zeros(9), A_eq=equal, b_eq=np.r_[np.zeros(len(equal) - 1), 2.0])
             assert (measures.status == 0) == (read_out(word.letters, states) is None)
+
+
+def test_words_of_a_period_are_there_each_time() -> None:
+    assert [len(list(binary_words(5))) for _ in range(2)] == [3, 3]

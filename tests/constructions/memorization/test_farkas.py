@@ -142,3 +142,7 @@ def test_null_vectors_solve_their_equations(period: int) -> None:
 
 def test_equations_with_many_solutions_have_no_one_null_vector() -> None:
     assert null_vector([[(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (1, 5)]], 6) is None
+
+
+def test_nothing_is_below_a_word_of_one_letter() -> None:
+    assert refute_below(memorize("aaa")) == []

@@ -18,8 +18,9 @@ from lengthwise.constructions.memorization.contracting_line import contracting_r
 from lengthwise.constructions.memorization.contracting_plane import Signs, contracting_plane
 from lengthwise.constructions.memorization.cycle import Undecided, cycle_states, net_of
 from lengthwise.constructions.memorization.feedback import digits
-from lengthwise.constructions.memorization.networks import as_linear_rnn
+from lengthwise.constructions.memorization.networks import as_elman, as_linear_rnn
 from lengthwise.constructions.memorization.words import Word, parse_word
+from lengthwise.models.linear_rnn_generator import generate_by_definition
 
 BINARY = [text for period in range(2, 9) for text in word_classes(2, period)]
 
@@ -171,3 +172,12 @@ def test_what_is_no_word_of_two_symbols_is_refused() -> None:
             function(parse_word("abc"))
     with pytest.raises(ValueError, match="dimension: expected at least 1, got 0"):
         found_net(parse_word("ab"), 0)
+
+
+def test_nets_of_fractions_are_standard_rnns_too() -> None:
+    generator = contraction(parse_word("00101"))
+    expected = "".join(generator.generate(10))
+    for activation in ("relu", "tanh"):
+        model = as_elman(generator, activation, 10)
+        answers = generate_by_definition(model, 10).tolist()
+        assert "".join(generator.symbols[answer] for answer in answers) == expected
