@@ -3,7 +3,7 @@
 from typing import Any
 
 from lengthwise.automata.labeled import LabeledMachine
-from lengthwise.automata.monoid import MAX_ELEMENTS, TransitionMonoid, monoid_up_to
+from lengthwise.automata.monoid import MAX_ELEMENTS, TransitionMonoid, max_elements, monoid_up_to
 
 COUNTED_LENGTH = 10
 """The length of the strings of which those accepted are counted."""
@@ -42,7 +42,8 @@ class Description:
     def __init__(self, labeled: LabeledMachine) -> None:
         self.labeled = labeled
         self.smallest = labeled.machine.minimize()
-        self.monoid = monoid_up_to(self.smallest.semiautomaton)
+        self.max_elements = max_elements(self.smallest.semiautomaton)
+        self.monoid = monoid_up_to(self.smallest.semiautomaton, self.max_elements)
 
     @property
     def is_star_free(self) -> bool | None:
@@ -61,7 +62,7 @@ class Description:
             f"answers: {', '.join(labeled.classes)}",
             *([f"no answer: in {labeled.num_unanswered} states"] if labeled.num_unanswered else []),
             f"shortest strings: {', '.join(shortest)}",
-            f"transition monoid: {described_monoid(self.monoid)}",
+            f"transition monoid: {described_monoid(self.monoid, self.max_elements)}",
         ]
         if self.is_star_free is not None:
             yes, is_or_not = ("yes", "is") if self.is_star_free else ("no", "is not")

@@ -204,7 +204,7 @@ def dfa_from_automata_lib(machine: Any) -> DFA:
     def step(state: Any, symbol: str) -> Any:
         return machine.transitions.get(state, {}).get(symbol, sink)
 
-    table, states = explore(sorted(machine.input_symbols), machine.initial_state, step)
+    table, states = explore(sorted(machine.input_symbols, key=str), machine.initial_state, step)
     return DFA(table, 0, np.array([state in machine.final_states for state in states]))
 
 

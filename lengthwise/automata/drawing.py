@@ -63,7 +63,7 @@ def machine_svg(machine: Transducer, classes: Sequence[str]) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="machine" viewBox="{view}" {size} role="img"'
-            f' aria-label={quoteattr(about)} font-family="sans-serif" font-size="13" text-anchor="middle">',
+            f' aria-label={quoteattr(_printable(about))} font-family="sans-serif" font-size="13" text-anchor="middle">',
             f'<rect class="paper" {corner} {size} fill="white"/>',
             _arrow_svg("start", _path_of_start(layout), layout.start[1] - layout.start[0], layout.start[-1]),
             *(_transition_svg(pair, route, ", ".join(symbols[pair])) for pair, route in routes),
@@ -107,6 +107,15 @@ def label_lines(symbols: Sequence[str]) -> list[str]:
     return [*kept, f"and {len(symbols) - sum(line.count(', ') + 1 for line in kept)} more"]
 
 
+def _printable(text: str) -> str:
+    """Without control characters, which no XML holds."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def _text(text: str) -> str:
+    return escape(_printable(text))
+
+
 def _path_of_start(layout: Layout) -> str:
     x, y = layout.start[0].tolist()
     to = layout.start[-1][0]
@@ -117,7 +126,7 @@ def _transition_svg(pair: tuple[int, int], route: Route, symbols: str) -> str:
     begin, *middle = route.control
     letter = "Q" if len(middle) == 2 else "C"
     path = f"M{begin[0]:.1f} {begin[1]:.1f}{letter}" + " ".join(f"{x:.1f} {y:.1f}" for x, y in middle)
-    title = f"<title>{escape(f'{pair[0]} to {pair[1]}: {symbols}')}</title>"
+    title = f"<title>{_text(f'{pair[0]} to {pair[1]}: {symbols}')}</title>"
     group = f'class="transition" data-from="{pair[0]}" data-to="{pair[1]}"'
     drawn = _arrow_svg("arc", path, middle[-1] - middle[-2], middle[-1])
     return f"<g {group}>{title}{drawn}</g>"
@@ -138,7 +147,7 @@ def _label_svg(pair: tuple[int, int], route: Route, lines: Sequence[str]) -> str
     (x, y), (width, height) = route.label_at, route.label_size
     first = y + 4.5 - (len(lines) - 1) * LINE_HEIGHT / 2
     spans = "".join(
-        f'<tspan x="{x:.1f}" y="{first + row * LINE_HEIGHT:.1f}">{escape(line)}</tspan>'
+        f'<tspan x="{x:.1f}" y="{first + row * LINE_HEIGHT:.1f}">{_text(line)}</tspan>'
         for row, line in enumerate(lines)
     )
     patch = (
@@ -154,13 +163,13 @@ def _state_svg(state: int, layout: Layout, answer: str, output: int, *, accepts:
     size = min(13.0, 1.7 * (2 * RADIUS - 8) / max(1, len(answer)))  # the width of a letter is about 0.6 of its height
     fill = "white" if output == IGNORE else TINTS[output % len(TINTS)]
     tint = "tint-none" if output == IGNORE else f"tint-{output % len(TINTS)}"
-    title = f"<title>{escape(f'state {state}: {answer}' if answer else f'state {state}, without an answer')}</title>"
+    title = f"<title>{_text(f'state {state}: {answer}' if answer else f'state {state}, without an answer')}</title>"
     inner = (
         f'<circle class="inner" cx="{x:g}" cy="{y:g}" r="{RADIUS - 3.5}" fill="none" stroke="#333"/>' if accepts else ""
     )
     return (
         f'<g class="state" data-state="{state}">{title}<circle class="{tint}" cx="{x:g}" cy="{y:g}" r="{RADIUS}" '
         f'fill="{fill}" stroke="#333" stroke-width="1.5"/>{inner}<text class="answer" x="{x:g}" y="{y + 2:g}" '
-        f'font-size="{size:g}" fill="#222">{escape(answer)}</text><text class="number" x="{x:g}" y="{y + 15:g}" '
+        f'font-size="{size:g}" fill="#222">{_text(answer)}</text><text class="number" x="{x:g}" y="{y + 15:g}" '
         f'font-size="9" fill="#666">{state}</text></g>'
     )

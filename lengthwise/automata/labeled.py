@@ -118,7 +118,7 @@ class LabeledMachine:
     def mealy(self) -> tuple[Semiautomaton, list[list[str]]]:
         """The smallest Mealy machine that answers all strings but the empty one alike: its start is state 0.
 
-        The names of the outputs stand in a row for each state, in the order of the symbols; none is empty.
+        The names of the outputs stand in a row for each state, by symbol; they are empty where there is no answer.
         """
         outputs = self.machine.outputs[self.machine.semiautomaton.table]
         rows = np.unique(outputs, axis=0, return_inverse=True)[1].reshape(-1)

@@ -11,6 +11,14 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 
 MAX_ELEMENTS = 20_000
 
+MAX_ENTRIES = 50_000_000
+"""The maximal numbers in the maps of all elements: 0.4 GB, and as much for looking them up."""
+
+
+def max_elements(machine: Semiautomaton) -> int:
+    """How many elements are counted of a machine's transition monoid, if nothing else is said."""
+    return min(MAX_ELEMENTS, max(1, MAX_ENTRIES // machine.num_states))
+
 
 @dataclass(frozen=True, eq=False)
 class TransitionMonoid:

@@ -46,7 +46,8 @@ class Semiautomaton:
                 f"table: expected next states in 0..{num_states - 1}, got {table[state, symbol]} "
                 f"at state {state} and symbol {symbol}; add the missing state or fix the entry"
             )
-        if len(self.symbols) != num_symbols or len(set(self.symbols)) != num_symbols or "" in self.symbols:
+        are_names = all(isinstance(symbol, str) and symbol for symbol in self.symbols)
+        if not are_names or len(self.symbols) != num_symbols or len(set(self.symbols)) != num_symbols:
             raise ValueError(
                 f"symbols: expected {num_symbols} distinct non-empty strings, got {self.symbols!r}; "
                 "name every column of the table once"
@@ -68,7 +69,8 @@ class Semiautomaton:
 
     def check_state(self, state: int, argument: str = "start") -> None:
         """Raise a ValueError unless `state` is one of the states."""
-        if not 0 <= state < self.num_states:
+        is_number = isinstance(state, int | np.integer) and not isinstance(state, bool)
+        if not is_number or not 0 <= state < self.num_states:
             raise ValueError(
                 f"{argument}: expected a state in 0..{self.num_states - 1}, got {state}; number the states from 0"
             )

@@ -31,7 +31,10 @@ class Transducer:
     outputs: Int64[np.ndarray, " Q"]
 
     def __post_init__(self) -> None:
-        outputs = np.array(self.outputs, dtype=np.int64)
+        outputs = np.array(self.outputs)
+        if outputs.dtype.kind not in "biu":
+            raise ValueError(f"outputs: expected numbers of answers, got {outputs.dtype}; number them from 0")
+        outputs = outputs.astype(np.int64)
         self.semiautomaton.check_state(self.start)
         self.semiautomaton.check_labels(outputs, "outputs")
         outputs.setflags(write=False)
@@ -131,7 +134,7 @@ class Transducer:
         """Symbols, start, table and outputs, as plain lists."""
         return {
             "symbols": list(self.symbols),
-            "start": self.start,
+            "start": int(self.start),
             "table": self.semiautomaton.table.tolist(),
             "outputs": self.outputs.tolist(),
         }

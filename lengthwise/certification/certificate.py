@@ -227,7 +227,7 @@ _GRID, _STRINGS = "of a grid", "of strings"
 
 TaskMachineFields = Annotated[
     Annotated[TransducerFields, Tag(_STRINGS)] | Annotated[GridMachineFields, Tag(_GRID)],
-    Discriminator(lambda content: _GRID if "cells" in content else _STRINGS),
+    Discriminator(lambda content: _GRID if isinstance(content, Mapping) and "cells" in content else _STRINGS),
 ]
 """The machine of a task: problems are those of the kind that it is."""
 

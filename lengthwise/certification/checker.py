@@ -166,8 +166,8 @@ def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> 
     logits, rows = features.through(weights, name), np.arange(len(answers))
     lead = logits.each(lambda a: a[..., rows, answers][..., None] - a)
     slack = np.abs(lead.slope).sum(0) + logits.rest + logits.rest[rows, answers][:, None]
-    is_own = np.arange(logits.center.shape[1]) == answers[:, None]
-    demand((is_own | (lead.center > slack)).all(), "a set of its holds states of several answers")
+    is_ahead = (np.arange(logits.center.shape[1]) == answers[:, None]) | (lead.center > slack)
+    demand((is_ahead & np.isfinite(slack)).all(), "a set of its holds states of several answers")
 
 
 def ends_after_symbols(sets: Tensors, task: Content) -> set[tuple[int, int]]:
@@ -387,8 +387,8 @@ def check(certificate: Content, proof: bytes) -> str:
         demand(all(sets["outputs"][klass] == right for klass, right in ends), "its machine gives other answers")
         model = certificate["model"] | {"num_symbols": len(task["symbols"])}
         check_sets(weights, sets, model, np.array(sorted({klass for klass, _ in ends})))
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError) as problem:
-        raise Rejected(f"proof: damaged, or of another version ({type(problem).__name__}: {problem})") from None
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as error:
+        raise Rejected(f"proof: damaged, or of another version ({type(error).__name__}: {error})") from None
     return f"{(table >= 0).sum():,} steps lead from {len(table):,} sets of states into one another; answers are right"
 
 

@@ -1,6 +1,7 @@
 """What every exported file says of its origin: task, names of symbols and answers, certificate."""
 
 import json
+import os.path
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,11 +31,11 @@ def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
         ValueError: it is damaged.
     """
     path = Path(source)
-    if path.is_dir() or path.suffix == ".toml":
+    if os.path.isdir(source) or path.suffix == ".toml":
         path = certificate_file(path)
         if not path.exists():
             return None
-    elif not path.exists() or not is_certificate(path):
+    elif not os.path.exists(source) or not is_certificate(path):
         return None
     certificate = Certificate.read(path)
     return CertificateFacts(certificate.level, digest_of(certificate.to_text())), certificate

@@ -10,11 +10,13 @@ from lengthwise import __version__
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.formats.base import FORMATS, Format
 from lengthwise.automata.formats.notes import notes_on
-from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
+from lengthwise.automata.labeled import LabeledMachine, difference, labeled_dfa
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Certificate, machine_from_json
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of
 from lengthwise.files import write_by_rename
-from lengthwise.runs.machines import given_machines
+from lengthwise.runs.machines import Given, given_machines
 
 NAMES = ("c", "js", "dot", "json", "regex", "mermaid")
 
@@ -37,6 +39,8 @@ class MachineText(Export):
         if cls.takes:
             machine = of_answer(machine, options.answer)
         certified = certificate_of(source)
+        if certified is not None:
+            _check_is_of(given, certified[1], source)
         certificate = "none" if certified is None else str(certified[0])
         about = (f"written by lengthwise {__version__}", f"certificate: {certificate}")
         content = cls.kind.write_annotated(machine, notes_on(machine, out.stem, about))
@@ -49,6 +53,16 @@ class MachineText(Export):
             ("certificate", certificate),
             ("wrote", str(out)),
         ]
+
+
+def _check_is_of(given: Given, certificate: Certificate, source: str) -> None:
+    """Raise a ValueError where a certificate of level extracted or above is about another machine."""
+    task = machine_from_json(certificate.transducer)
+    if not certificate.reaches("extracted") or not isinstance(task, Transducer):
+        return
+    about = LabeledMachine(task, certificate.classes).without_empty_string()
+    if difference(given.labeled.without_empty_string(), about) is not None:
+        raise ValueError(f"{source}: expected the machine that its certificate is about, got another; learn it again")
 
 
 def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:

@@ -11,6 +11,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.models.capabilities import BoundedReceptiveField
 from lengthwise.models.own_answers import OwnAnswers
+from lengthwise.ops.answers import answers_of
 
 MAX_WINDOWS = 100_000
 """The number of windows that are enumerated, at most."""
@@ -63,8 +64,12 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
         if frontier:
             numbers |= {window: len(numbers) + index for index, window in enumerate(frontier)}
             with eval_mode(inner):
-                best = inner.last(torch.tensor(frontier)).topk(2, dim=1)
-            outputs += best.indices[:, 0].tolist()
-            margin = min(margin, float(best.values.diff(dim=1).abs().min()))
+                logits = inner.last(torch.tensor(frontier))
+            answers = answers_of(logits)
+            if bool((answers < 0).any()):
+                raise ValueError("model: expected finite logits, got others")
+            outputs += answers.tolist()
+            if logits.shape[1] > 1:
+                margin = min(margin, float(logits.topk(2, dim=1).values.diff(dim=1).abs().min()))
     steps = np.array([[numbers[window] for window in successors] for successors in table])
     return WindowMachine(Transducer(Semiautomaton(steps, symbols), 0, np.array(outputs)), margin, size)

@@ -123,6 +123,7 @@ class Learned(NamedTuple):
         Files appear by rename. `load_compiled` reads the net back; commands take the folder as that of a compiled one.
         """
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / "machine.svg").unlink(missing_ok=True)
         for kind in ("json", "dot", *(["svg"] if self.machine.num_states <= MAX_DRAWN else [])):
             write_machine(self.labeled, folder / f"machine.{kind}")
         save_compiled(self._as_construction(), folder)
@@ -203,8 +204,6 @@ def learn(
     _check_names(examples)
     parts = _parts(examples, seed)
     trained_on = parts["trained on"]
-    if len(trained_on) < MIN_TRAINED:
-        raise ValueError(f"examples: expected at least {MIN_TRAINED} to train on, got {len(trained_on)}; give more")
     result = search(trained_on, budget=budget, seed=seed, exact=exact, report=report)
     result = _by_merging(trained_on, result) if exact and result.best.num_errors else result
     machine, answers_empty = result.machine, examples.empty_label in examples.classes
@@ -258,12 +257,14 @@ Part = Literal["trained on", "longest", "at random"]
 
 
 def _parts(examples: Examples, seed: int) -> dict[Part, Examples]:
-    """What is trained on and what is held out; parts without a string are left out."""
+    """What is trained on, at least `MIN_TRAINED` strings, and what is held out; parts without a string are left out."""
     longest = are_longest(examples, SHARE_OF_LONGEST)
     drawn = generator_for(seed, "held out")
     chance = np.random.default_rng(int(drawn.initial_seed()) % 2**63).random(len(examples))
     at_random = ~longest & (chance < SHARE_AT_RANDOM)
     masks: dict[Part, Any] = {"trained on": ~longest & ~at_random, "longest": longest, "at random": at_random}
+    if (count := int(masks["trained on"].sum())) < MIN_TRAINED:
+        raise ValueError(f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more")
     return {part: examples.part(mask) for part, mask in masks.items() if mask.any()}
 
 

@@ -60,7 +60,7 @@ def requested_machine(
         return make_task("regex", pattern=source, **({} if alphabet is None else {"alphabet": alphabet}))
     if alphabet is not None:
         raise ValueError(f"alphabet: expected none next to {pattern}, which names its symbols, got {alphabet!r}")
-    if source.labeled.is_automaton:
+    if source.labeled.is_automaton and not source.labeled.separator:
         return make_task("dfa", **source.labeled.dfa().to_json())
     return machine_task(source.labeled)
 

@@ -70,6 +70,10 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
                 f"{path}: expected weights that are floating-point numbers, got {key} of {tensor.dtype} and shape "
                 f"{[*tensor.shape]}; save them as float32"
             )
+    if len(kinds := {str(tensor.dtype) for tensor in weights.values()}) > 1:
+        raise ValueError(
+            f"{path}: expected weights of one kind of numbers, got {', '.join(sorted(kinds))}; convert them"
+        )
     prefixes = {getattr(description, part): part for part in parts}
     for key, tensor in weights.items():
         prefix, _, rest = key.rpartition(".")
@@ -85,7 +89,7 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
             raise ValueError(f"{path}: expected weights of {part} {getattr(description, part)!r}, got none; name it")
     try:
         net = _net(parts, description.nonlinearity)
-    except (KeyError, RuntimeError, ValueError) as problem:
+    except (IndexError, KeyError, RuntimeError, ValueError) as problem:
         sentence = f"no weight {problem}" if isinstance(problem, KeyError) else str(problem).splitlines()[0]
         raise ValueError(f"{path}: the weights in {description.weights} do not fit: {sentence}") from None
     task = make_task(name, **settings)
@@ -171,6 +175,8 @@ def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
     kind = GATES.get(rows // projected) if rows % projected == 0 else None
     if kind is None:
         raise ValueError(f"expected a weight_hh_l0 of 1, 3 or 4 square blocks, got shape {[rows, output]}")
+    if kind is not nn.RNN and nonlinearity != "tanh":
+        raise ValueError(f"nonlinearity: expected none with an nn.{kind.__name__}, got {nonlinearity!r}; leave it out")
     options: dict[str, Any] = {"nonlinearity": nonlinearity} if kind is nn.RNN else {}
     if "weight_hr_l0" in weights:
         options["proj_size"] = output

@@ -118,3 +118,11 @@ def test_a_loop_does_not_stand_between_the_two_arrows_of_a_neighbor() -> None:
             beyond = [layout.centers[state] - route.samples[len(route.samples) // 2] for route in others]
             cosines = [above @ end / np.linalg.norm(above) / np.linalg.norm(end) for end in beyond]
             assert max(cosines) < np.cos(np.radians(45)), state
+
+
+def test_control_characters_are_written_out() -> None:
+    machine = Transducer(Semiautomaton(np.array([[0, 0]]), ("\x01", "b")), 0, np.array([0]))
+    text = machine_svg(machine, ["\x02 <"])
+    ElementTree.fromstring(text)
+    assert "\\x01" in text
+    assert "\\x02" in text

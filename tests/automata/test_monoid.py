@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.automata import Semiautomaton, library
-from lengthwise.automata.monoid import transition_monoid
+from lengthwise.automata.monoid import max_elements, transition_monoid
 
 pytestmark = checked_strategies
 
@@ -113,3 +113,8 @@ def test_elements_of_strings_are_products_of_those_of_their_symbols(machine: Sem
     for symbol in string:
         state = int(monoid.graph[state, symbol])
     assert monoid.element(string) == state
+
+
+def test_the_memory_of_a_count_is_bounded() -> None:
+    small, large = (Semiautomaton(np.zeros((size, 1), np.int64), ("a",)) for size in (2, 100_000))
+    assert (max_elements(small), max_elements(large)) == (20_000, 500)

@@ -126,3 +126,10 @@ def test_reachable_needs_a_state() -> None:
     for start in (-1, 2):
         with pytest.raises(ValueError, match="state"):
             FLIP.reachable(start)
+
+
+@pytest.mark.parametrize("start", [True, 0.0, 0.5, -1, 2])
+def test_a_start_that_is_no_state_is_named(start: object) -> None:
+    machine = Semiautomaton(np.array([[1], [0]]), ("a",))
+    with pytest.raises(ValueError, match=r"start: expected a state in 0\.\.1, got"):
+        machine.check_state(start)

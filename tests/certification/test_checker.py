@@ -369,3 +369,9 @@ def test_a_column_of_one_number_has_to_be_one() -> None:
 def test_chunks_of_other_sizes_on_the_lowest_levels_are_rejected(proof: Proof) -> None:
     if proof.certificate["evidence"]["method"] == "enclosures":
         rejected(proof, proof.arrays, model=proof.certificate["model"] | {"lower_chunk_sizes": [2]})
+
+
+def test_a_header_that_is_nested_without_end_is_rejected() -> None:
+    text = b"[" * 200_000
+    with pytest.raises(Rejected, match="damaged, or of another version"):
+        check({"level": "proved"}, len(text).to_bytes(8, "little") + text)

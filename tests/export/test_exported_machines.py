@@ -260,3 +260,22 @@ def test_a_proof_about_other_weights_is_never_written_into_a_machine(certified: 
     assert exit_code("export", str(other), "--to", "js", "--out", str(out)) == 2
     assert f"{other}: its certificate is about other weights; certify {other} again" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_certificate_about_another_machine_is_none_of_this_one(certified: Path, tmp_path: Path, capsys) -> None:
+    folder, task = tmp_path / "folder", make_task("cycle-navigation")
+    shutil.copytree(certified, folder)
+    machine = LabeledMachine(task.transducer, task.classes)
+    write_machine(machine, folder / "machine.json")
+    assert exit_code("export", str(folder), "--to", "dot", "--out", str(tmp_path / "right.dot")) == 0
+    turned = Transducer(machine.machine.semiautomaton, machine.machine.start, (machine.machine.outputs + 1) % 5)
+    write_machine(LabeledMachine(turned, task.classes), folder / "machine.json")
+    assert exit_code("export", str(folder), "--to", "dot", "--out", str(tmp_path / "wrong.dot")) == 2
+    assert "expected the machine that its certificate is about, got another" in capsys.readouterr().err
+    assert not (tmp_path / "wrong.dot").exists()
+
+
+def test_a_long_expression_is_no_path(tmp_path: Path, capsys) -> None:
+    pattern = "regex:" + "|".join(["ab"] * 100)
+    assert exit_code("export", pattern, "--to", "dot", "--out", str(tmp_path / "long.dot")) == 0
+    assert "4 states" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import onnxruntime
 import pytest
 import torch
@@ -64,6 +65,11 @@ def test_a_graph_of_another_model_is_found_out() -> None:
 
     with pytest.raises(RuntimeError, match="graph: expected the model's logits, got others by up to"):
         agreement(model, run, 2)
+    with torch.no_grad():  # differences count in relation to the logits, however small these are
+        for parameter in model.readout.parameters():
+            parameter *= 1e-6
+    with pytest.raises(RuntimeError, match="graph: expected the model's logits, got others by up to"):
+        agreement(model, lambda inputs: np.zeros((*inputs.shape, 2), np.float32), 2)
 
 
 def test_a_run_comes_back_from_a_folder_for_hubs(tmp_path: Path, monkeypatch, capsys) -> None:

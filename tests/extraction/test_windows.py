@@ -80,3 +80,13 @@ def test_models_that_read_all_are_no_such_machines(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("lengthwise.extraction.windows.MAX_WINDOWS", 1_000)
     with pytest.raises(ValueError, match="model: expected at most 1,000 windows, got more; choose a smaller window"):
         window_machine(make("parity", 30), ("a", "b"))
+
+
+def test_logits_that_are_no_numbers_are_no_answers_and_one_class_has_no_margin() -> None:
+    task = make_task("machine", alphabet=("a", "b"), table=((0, 0),), outputs=(0,), answers=("x",))
+    model = make_model("transformer", task, d_model=8, num_heads=2, positions="local", position_range=2)
+    assert window_machine(model, task.symbols).margin == float("inf")
+    with torch.no_grad():
+        model.readout[-1].bias.fill_(torch.nan)
+    with pytest.raises(ValueError, match="model: expected finite logits, got others"):
+        window_machine(model, task.symbols)

@@ -377,3 +377,9 @@ def test_names_that_no_file_could_hold_are_refused_before_nets_are_trained(name:
         ValueError, match=r"expected symbols that can be printed, and words without blanks in them, got"
     ):
         learn(pairs, budget=1e9)
+
+
+def test_two_examples_are_too_few_whichever_is_held_out() -> None:
+    for seed in range(130, 160):
+        with pytest.raises(ValueError, match=r"examples: expected at least \d+ to train on, got [012]; give more"):
+            learn([("a", "x"), ("b", "y")], seed=seed)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from command import exit_code
 
 from lengthwise.automata import library
 from lengthwise.constructions import CONSTRUCTIONS, construct
@@ -86,3 +87,15 @@ def test_a_net_in_double_precision_stays_one(tmp_path: Path) -> None:
     for key, tensor in load_compiled(tmp_path).model.state_dict().items():
         assert tensor.dtype == torch.float64
         assert torch.equal(weights[key], tensor)
+
+
+def test_an_automaton_whose_symbols_are_words_is_compiled(tmp_path: Path) -> None:
+    path = tmp_path / "door.att"
+    path.write_text("0 1 open\n1 0 close\n0\n")
+    assert exit_code("compile", str(path), "--to", "rnn", "--out", str(tmp_path / "net")) == 0
+    construction = load_compiled(tmp_path / "net")
+    task = construction.target.task
+    assert task is not None
+    strings = [task.encode(text)[None] for text in ("open", "open close", "close")]
+    answers = [task.classes[int(construction.model.last(string).argmax())] for string in strings]
+    assert [answer == answers[1] for answer in answers] == [False, True, False]

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+import numpy as np
+
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
 from lengthwise.automata.formats.draft import Draft
 from lengthwise.automata.labeled import LabeledMachine
@@ -36,8 +38,9 @@ class ATT(ReadableFormat):
         """The edges of the initial state, those of the others, and the final states."""
         answers, outputs = machine.answer_names(), machine.machine.outputs
         named = [name for name in answers if name]
-        if not machine.is_automaton and _are_weights(named):
-            raise ValueError(f"expected answers that are not read as weights, got {named[0]!r}; rename it")
+        on_edges = [answers[state] for state in np.unique(machine.machine.semiautomaton.table) if answers[state]]
+        if not machine.is_automaton and _are_weights(on_edges):
+            raise ValueError(f"expected answers that are not read as weights, got {on_edges[0]!r}; rename it")
         for name in (*machine.symbols, *named):
             if name.split() != [name] or name == EPSILON:
                 raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
@@ -94,8 +97,9 @@ class ATT(ReadableFormat):
 
 
 def _are_weights(words: Sequence[str]) -> bool:
-    """Whether all are numbers, and one is written with a point."""
-    return all(re.fullmatch(r"-?\d*\.?\d+", word) for word in words) and any("." in word for word in words)
+    """Whether all are numbers, and one is written with a point or an exponent, or is infinite."""
+    numbers = all(re.fullmatch(r"-?(\d*\.?\d+(e[-+]?\d+)?|Infinity)", word, re.IGNORECASE) for word in words)
+    return numbers and any(re.search(r"\.|\de[-+]?\d|infinity", word, re.IGNORECASE) for word in words)
 
 
 def _is_zero(word: str) -> bool:

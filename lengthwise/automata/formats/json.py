@@ -14,6 +14,9 @@ from lengthwise.conventions import IGNORE
 
 _NOTES = ("about", "tests")
 
+MAX_UNNAMED = 10_000
+"""Answers that are numbered up to the largest number among them, where the file has no names."""
+
 _OTHER_NAMES = {
     "states": ("states",),
     "initial": ("initial", "initial_state", "initial_states", "start", "start_state"),
@@ -84,6 +87,8 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
         raise ValueError(f"table: expected rows of {len(symbols)} numbers of states, got others; give one row a state")
     if not _are_numbers([content["start"]]) or not _are_numbers(outputs):
         raise ValueError("outputs: expected numbers of answers, and start that of a state, got others")
+    if not content.get("classes") and max([0, *outputs]) >= MAX_UNNAMED:
+        raise ValueError(f"outputs: expected numbers below {MAX_UNNAMED:,} without classes, got {max(outputs)}")
     machine = Transducer.from_json({**content, "symbols": symbols})
     named = content.get("classes") or [str(number) for number in range(max([0, *outputs]) + 1)]
     return LabeledMachine(machine, tuple(_names(named, "classes")))
@@ -92,8 +97,9 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
 def _named(content: Mapping[str, Any]) -> LabeledMachine:
     """The automaton of states with names."""
     draft = Draft()
-    for state in _entry(content, "states"):
-        draft.add_state(str(state))
+    declared = [str(state) for state in _entry(content, "states")]
+    for state in declared:
+        draft.add_state(state)
     alphabet = [str(symbol) for symbol in _entry(content, "alphabet")]
     for symbol in alphabet:
         draft.add_symbol(symbol)
@@ -107,10 +113,15 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
             raise ValueError(f"alphabet: expected the symbols of all edges, got no {symbol!r}; add it")
         draft.add_edge(source, symbol, target)
     initial = _names_of_states(_entry(content, "initial"))
-    draft.set_start(initial[0] if len(initial) == 1 else "")
+    if not initial:
+        raise ValueError("initial: expected a state to begin in, got none; name one")
+    first = "start"
+    while first in declared:
+        first += "'"
+    draft.set_start(initial[0] if len(initial) == 1 else first)
     for state in initial if len(initial) > 1 else ():
         draft.check_state(state)
-        draft.add_empty_edge("", state)
+        draft.add_empty_edge(first, state)
     return draft.automaton({str(state) for state in _entry(content, "accepting")})
 
 

@@ -47,7 +47,7 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
         >>> parse_mlregtest("0 1 a a\n1 0 b b\n0\n", "abc").to_json()["transitions"]
         [[1, 2, 2], [2, 0, 2], [2, 2, 2]]
     """
-    lines = []
+    alphabet, lines = tuple(alphabet), []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if len(words) in (4, 5):
@@ -64,7 +64,7 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
     missing = [symbol for symbol in given.symbols if alphabet and symbol not in alphabet]
     if missing:
         raise ValueError(f"alphabet: expected every symbol of the edges, got none for {missing[0]!r}; add it")
-    return _over(given, tuple(alphabet) or tuple(sorted(given.symbols))).minimize()
+    return _over(given, alphabet or tuple(sorted(given.symbols))).minimize()
 
 
 def _over(language: DFA, symbols: tuple[str, ...]) -> DFA:

@@ -33,7 +33,9 @@ class Regex(ReadableFormat):
             if not symbol.isprintable():
                 raise ValueError(f"expected symbols that can be printed, got {symbol!r}; rename it")
         pattern = regex_from_dfa(dfa)
-        alphabet = "" if named_symbols(pattern) == dfa.symbols else f"{_ALPHABET}{''.join(dfa.symbols)}\n"
+        # Of no strings at all, the expression is a class of all other characters, which another alphabet may have.
+        names_all = named_symbols(pattern) == dfa.symbols and bool(dfa.minimize().accepting.any())
+        alphabet = "" if names_all else f"{_ALPHABET}{''.join(dfa.symbols)}\n"
         return f"{pattern}\n{alphabet}"
 
     @classmethod

@@ -107,10 +107,9 @@ class ExactProver(Prover):
             names = f"{type(model).__name__} with a {type(layer).__name__}"
             raise ValueError(f"model: exact merges are those of a RegularGPT of variant bare, got a {names}")
         assert isinstance(layer, BareLayer)
-        assert isinstance(readout, nn.Sequential)
         kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
         check_usual(model, kinds)
-        if [type(part) for part in readout] != [nn.Identity, nn.Linear]:
+        if not isinstance(readout, nn.Sequential) or [type(part) for part in readout] != [nn.Identity, nn.Linear]:
             raise ValueError("model: exact merges are known with a linear read-out, got another one")
         machine, points, leaves = extraction.fine, extraction.prototypes.double(), model.tree.leaves
         if not torch.equal(extraction.prototypes[: len(leaves)], leaves):

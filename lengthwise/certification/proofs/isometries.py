@@ -140,7 +140,8 @@ class Balls:
     """Balls around prototypes, each with its answer."""
 
     def __init__(self, readout: nn.Module, points: Float64[Tensor, "K D"], outputs: Int64[Tensor, " K"]) -> None:
-        assert isinstance(readout, nn.Sequential)
+        if not isinstance(readout, nn.Sequential):
+            raise ValueError(f"model: bounds are known for its usual read-out, got a {type(readout).__name__}")
         self.readout, self.points, self.outputs = readout, points, outputs
 
     def margin(self, radius: float) -> float:

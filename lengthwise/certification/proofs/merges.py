@@ -90,5 +90,5 @@ def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tenso
     ahead = logits.center.gather(1, answers) - logits.center
     slack = torch.einsum("nyd,ndp->nyp", lead, normed.slope.double()).abs().sum(-1)
     slack = slack + logits.remainder + logits.remainder.gather(1, answers)
-    margins = (ahead - slack).scatter(1, answers, torch.inf)
+    margins = (ahead - slack).scatter(1, answers, torch.inf).where(slack.isfinite(), -torch.inf)
     return float(margins.min())

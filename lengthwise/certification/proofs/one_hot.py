@@ -162,7 +162,8 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
     """What is read from one-hot states."""
     if isinstance(readout, nn.Sequential):
         return _through(readout, states)
-    assert isinstance(readout, MixtureReadout)
+    if not isinstance(readout, MixtureReadout):
+        raise ValueError(f"model: bounds are known for its usual read-out, got a {type(readout).__name__}")
     # One number of a one-hot state is 1, so that its sum is one probability, exactly. Its logarithm is wrong by what
     # the probability is wrong by in relation to its size: a few units of the logit's distance to the largest one.
     logits = states.center @ readout.weight.double()

@@ -57,7 +57,7 @@ class Steps(ABC):
 def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
     """By how much the logit of each one's answer exceeds every other one, at least; infinite for one answer.
 
-    Minus infinity, or no number, where float32 may overflow.
+    Minus infinity, or no number, where float32 may overflow, of one answer, too.
     """
     weight = logits.weight.double()
     bias = weight.new_zeros(len(weight)) if logits.bias is None else logits.bias.double()
@@ -67,7 +67,7 @@ def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"])
     size = features.size @ weight.abs().T + bias.abs()
     slack = torch.where(size < LARGEST, (weight.shape[1] + 2) * UNIT * (size + SMALLEST), torch.inf)
     margins = ahead - slack - slack.gather(1, outputs[:, None])
-    return float(margins.scatter(1, outputs[:, None], torch.inf).min())
+    return float(margins.scatter(1, outputs[:, None], torch.inf).where(slack.isfinite(), -torch.inf).min())
 
 
 STEPS: Registry[type[Steps]] = Registry("steps", "lengthwise.certification.proofs")

@@ -18,6 +18,8 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
     if foreign:
         raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
+    if any(type(m) is nn.LayerNorm and (m.weight is None or m.bias is None) for m in modules):
+        raise ValueError("model: bounds are known for a LayerNorm with weights and biases, got one without")
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
         raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
     if _global_forward_hooks or _global_forward_pre_hooks:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.automata.formats.att import ATT
 from lengthwise.automata.labeled import LabeledMachine
 
@@ -64,3 +65,17 @@ def test_an_acceptor_that_repeats_its_symbols_is_one() -> None:
 def test_faults_are_named(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ATT.read(text)
+
+
+def test_answers_that_no_edge_has_are_no_weights() -> None:
+    """The start's answer stands on no edge, as nothing leads there."""
+    table = np.array([[1, 2], [1, 2], [2, 1]])
+    machine = LabeledMachine(Transducer(Semiautomaton(table, ("a", "b")), 0, np.array([0, 1, 2])), ("x", "0.5", "1"))
+    with pytest.raises(ValueError, match=r"expected answers that are not read as weights, got '0\.5'; rename it"):
+        ATT.write(machine)
+
+
+@pytest.mark.parametrize("weight", ["1e-05", "2.5E+3", "Infinity", "-0.5"])
+def test_weights_of_all_forms_are_none_of_its_answers(weight: str) -> None:
+    with pytest.raises(ValueError, match="expected outputs, got numbers such as"):
+        ATT.read(f"0 1 a 0.5\n1 0 a {weight}\n0\n1\n")

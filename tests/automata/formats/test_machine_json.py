@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from automaton_strategies import checked_strategies, dfas, moore_machines, oracle
 from hypothesis import given, settings
@@ -90,7 +91,7 @@ OURS: dict[str, Any] = {
         ({**OURS, "symbols": [1]}, r"^symbols: expected a list of names, got \[1\]; write them as texts$"),
         ({**OURS, "classes": ["no", "no"]}, r"^classes: expected names that differ from one another, got"),
         ({**TRIPLES, "initial_state": ["s0", "s7"]}, r"^state 's7' is used and nowhere declared; declare it$"),
-        ({**TRIPLES, "initial_state": []}, r"^state '' is used and nowhere declared; declare it$"),
+        ({**TRIPLES, "initial_state": []}, r"^initial: expected a state to begin in, got none; name one$"),
         ({**TRIPLES, "initial_state": "s7"}, r"^state 's7' is used and nowhere declared; declare it$"),
         ({**TRIPLES, "accepting_states": ["s7"]}, r"^state 's7' is used and nowhere declared; declare it$"),
         ({**TRIPLES, "alphabet": ["5c"]}, r"^alphabet: expected the symbols of all edges, got no '10c'; add it$"),
@@ -106,4 +107,30 @@ OURS: dict[str, Any] = {
 )
 def test_faults_are_named(content: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
+        JSON.read(json.dumps(content))
+
+
+def test_a_state_without_a_name_is_one_like_the_others() -> None:
+    for name in ("", "start"):
+        content = {"states": [name, "q", "r"], "alphabet": ["a"], "initial": ["q", "r"], "accepting": ["q"]}
+        machine = JSON.read(json.dumps(content | {"transitions": [[name, "a", "q"]]})).machine
+        assert machine.run(np.array([[0]])).tolist() == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (
+            {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0.0},
+            "start: expected a state in 0",
+        ),
+        ({"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [0.5], "start": 0}, "accepting: expected a state"),
+        (
+            {"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [3_000_000]},
+            "outputs: expected numbers below 10,0",
+        ),
+    ],
+)
+def test_numbers_that_are_none_of_a_state_are_named(content: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
         JSON.read(json.dumps(content))

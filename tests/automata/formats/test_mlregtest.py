@@ -52,3 +52,8 @@ def test_other_texts_are_rejected(text: str, alphabet: str, message: str) -> Non
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"none\.att: expected a file of MLRegTest: No such file or directory; ch"):
         read_mlregtest(tmp_path / "none.att")
+
+
+def test_a_symbol_is_no_part_of_the_alphabet_as_a_text() -> None:
+    with pytest.raises(ValueError, match="alphabet: expected every symbol of the edges, got none for 'ab'; add it"):
+        parse_mlregtest("0 1 ab ab\n1 0 c c\n1\n", "cab")

@@ -12,7 +12,7 @@ from lengthwise.automata.formats.regex import Regex
         ("(a|b)*abb", "ab", "(b*a)+bb\n"),
         ("a*\nalphabet: ba\n", "ba", "a*\nalphabet: ba\n"),
         ("\nalphabet: a", "a", "\nalphabet: a\n"),
-        ("[^ab]", "ab", "[^ab]\n"),
+        ("[^ab]", "ab", "[^ab]\nalphabet: ab\n"),
         (" *\r\n", " ", " *\n"),
     ],
 )

@@ -1,20 +1,23 @@
 """Proofs for torch's own cells: bounds hold what float32 computes, and no net that errs far out is proved."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from last_symbol import LastSymbol
 from slow_nets import slow_net
+from torch import nn
 
 from lengthwise.automata import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
+from lengthwise.certification.checker import Rejected, demand_lead, point
 from lengthwise.certification.evidence.intervals import KINDS as KINDS_OF_EVIDENCE
 from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.certification.proofs.intervals import IntervalProver, growth, invariant_intervals
-from lengthwise.certification.proofs.steps import STEPS, steps_of
+from lengthwise.certification.proofs.steps import STEPS, margin, steps_of
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.extraction.base import Extraction
@@ -206,3 +209,18 @@ def test_compiled_elman_nets_are_proved_as_points(name: str) -> None:
     extraction = extract_recurrent(model, task.symbols, radius=0.5)
     evidence = IntervalProver().prove(model, supervised_only(extraction, task.transducer))
     assert evidence.radius == 0
+
+
+@pytest.mark.parametrize("num_classes", [1, 2])
+def test_a_logit_that_overflows_has_no_margin(num_classes: int) -> None:
+    """Of one answer, too: there is no other that it could fall behind, but its logit is no number."""
+    linear = nn.Linear(2, num_classes).requires_grad_(False)
+    features = Intervals.around(torch.ones(1, 2, dtype=torch.float64))
+    answers = torch.zeros(1, dtype=torch.int64)
+    assert margin(linear, features, answers) > -5
+    linear.weight[0] = 3e38
+    assert not linear(torch.ones(2)).isfinite().all()
+    assert margin(linear, features, answers) == -torch.inf
+    overflows = np.errstate(invalid="ignore")
+    with overflows, pytest.raises(Rejected, match="a set of its holds states of several answers"):
+        demand_lead({"w": linear.weight.numpy()}, "w", point(np.ones((1, 2))), np.zeros(1, np.int64))

@@ -9,6 +9,7 @@ from slow_nets import slow_net
 from torch import nn
 from torch.nn.utils import parametrize
 
+from lengthwise.certification.certify import certify
 from lengthwise.certification.proofs.enclosures import invariant_enclosures
 from lengthwise.certification.proofs.exact import ExactProver
 from lengthwise.certification.proofs.intervals import IntervalProver
@@ -130,3 +131,14 @@ def test_a_read_out_whose_margin_is_no_number_is_not_proved() -> None:
     search = invariant_enclosures(model, extraction)
     assert search.evidence is None
     assert "hold states of several answers" in search.reason
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.parametrize("name", ["regular-gpt", "block-linear-rnn"])
+def test_a_read_out_of_another_kind_is_a_reason_and_no_error(name: str) -> None:
+    task = make_task("parity")
+    model = construct(name, task).model
+    model.readout = model.readout[-1]
+    certificate = certify(model, task)
+    assert certificate.level == "extracted"
+    assert certificate.reason
