@@ -75,12 +75,7 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
         super().__init__()
         self.config = config
         self.num_symbols = vocab_size
-        num_letters = vocab_size - NUM_SPECIAL
-        if num_letters < 1:
-            raise ValueError(
-                f"model: grid-recurrence reads two strings and {NUM_SPECIAL} symbols between and after, got a task "
-                f"of {vocab_size} symbols; take longest-common-subsequence or levenshtein-distance"
-            )
+        num_letters = max(0, vocab_size - NUM_SPECIAL)
         self.cell: GridCell
         if config.messages == "categorical":
             self.cell = CategoricalCell(

@@ -103,8 +103,3 @@ def test_sums_of_a_rule_are_exact_where_float32_is_not() -> None:
     assert model.last_state(problem[None]).item() == 1 - 2**24  # 3 columns, 4 rows
     longer = TASK.encode("a b c a a b c a | b c a a b c a a b <sep>")
     assert model.last_state(longer[None]).item() == 2**24 - 1
-
-
-def test_a_task_without_letters_is_named() -> None:
-    with pytest.raises(ValueError, match=r"grid-recurrence reads two strings and .* got a task of 2 symbols"):
-        make_model("grid-recurrence", make_task("parity"))
