@@ -115,14 +115,19 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
     initial = _names_of_states(_entry(content, "initial"))
     if not initial:
         raise ValueError("initial: expected a state to begin in, got none; name one")
+    draft.set_start(initial[0] if len(initial) == 1 else _started_in(draft, initial, declared))
+    return draft.automaton({str(state) for state in _entry(content, "accepting")})
+
+
+def _started_in(draft: Draft, initial: Sequence[str], declared: Sequence[str]) -> str:
+    """A new state from which edges that read nothing lead to several."""
     first = "start"
     while first in declared:
         first += "'"
-    draft.set_start(initial[0] if len(initial) == 1 else first)
-    for state in initial if len(initial) > 1 else ():
+    for state in initial:
         draft.check_state(state)
         draft.add_empty_edge(first, state)
-    return draft.automaton({str(state) for state in _entry(content, "accepting")})
+    return first
 
 
 def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:

@@ -206,7 +206,6 @@ class WrappedSteps(Steps):
             if isinstance(part, nn.Linear):
                 features = features.linear(part.weight, part.bias)
             elif isinstance(part, nn.LayerNorm):
-                check_normalizes_last_axis(part)
                 features = features.normed(part)
             elif isinstance(part, nn.ReLU):
                 features = features.relu()
@@ -219,9 +218,3 @@ class WrappedSteps(Steps):
         last = self.head[-1]
         assert isinstance(last, nn.Linear)
         return last
-
-
-def check_normalizes_last_axis(norm: nn.LayerNorm) -> None:
-    """Reject a LayerNorm over several axes, or without weight and bias."""
-    if len(norm.normalized_shape) != 1 or norm.weight is None or norm.bias is None:
-        raise ValueError("model: bounds are known for a LayerNorm of the last axis with weight and bias, got another")

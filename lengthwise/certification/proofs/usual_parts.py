@@ -10,16 +10,21 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     """Reject a model with parts of other kinds than these, or that may compute something else than they say.
 
     Raises:
-        ValueError: a part is of another kind or a subclass; a hook, a compiled call, a perturbation or a replaced
-            method may change a result; a weight is a tensor of a kind of its own, or not in the state dict, by which a
-            certificate names its model.
+        ValueError: a part is of another kind or a subclass, or a LayerNorm over several axes or without weights; a
+            hook, a compiled call, a perturbation or a replaced method may change a result; a weight is a tensor of a
+            kind of its own, or not in the state dict, by which a certificate names its model.
     """
     modules = list(model.modules())
     foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
     if foreign:
         raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
-    if any(type(m) is nn.LayerNorm and (m.weight is None or m.bias is None) for m in modules):
-        raise ValueError("model: bounds are known for a LayerNorm with weights and biases, got one without")
+    for norm in modules:
+        if isinstance(norm, nn.LayerNorm) and (
+            len(norm.normalized_shape) != 1 or norm.weight is None or norm.bias is None
+        ):
+            raise ValueError(
+                "model: bounds are known for a LayerNorm of the last axis with weight and bias, got another"
+            )
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
         raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
     if _global_forward_hooks or _global_forward_pre_hooks:
