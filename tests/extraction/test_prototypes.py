@@ -1,0 +1,64 @@
+"""The nearest of some prototypes, against every distance, computed from differences."""
+
+from unittest.mock import Mock
+
+import pytest
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lengthwise.extraction.prototypes import nearest_prototypes
+from lengthwise.models.base import SequenceModel
+from lengthwise.ops.answers import answers_of
+
+
+def answering_by_first_two_numbers() -> SequenceModel:
+    """Anything with a read-out, which is all of a model that is looked at."""
+    model = Mock(spec=SequenceModel)
+    model.readout = lambda states: states[:, :2]
+    return model
+
+
+def nearest_by_definition(
+    states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
+) -> tuple[Float[Tensor, "N P"], Float[Tensor, " N"]]:
+    """All distances in float64, infinite to prototypes of another answer, and the least of them for each state."""
+    distances = (states.double()[:, None] - prototypes.double()).norm(dim=2)
+    answers, theirs = answers_of(states[:, :2]), answers_of(prototypes[:, :2])
+    distances[(answers[:, None] != theirs) | (answers < 0)[:, None]] = torch.inf
+    return distances, torch.cat([distances, torch.full((len(states), 1), torch.inf)], 1).amin(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("offset", [0.0, 30.0])
+@pytest.mark.parametrize(("width", "number"), [(2, 1), (7, 5), (64, 63), (300, 12)])
+def test_the_nearest_prototype_of_the_same_answer_is_given(
+    width: int, number: int, offset: float, dtype: torch.dtype
+) -> None:
+    generator = torch.Generator().manual_seed(width)
+    states = offset + torch.randn(101, width, generator=generator, dtype=dtype)
+    prototypes = offset + torch.randn(number, width, generator=generator, dtype=dtype)
+    indices, distances = nearest_prototypes(answering_by_first_two_numbers(), states, prototypes)
+    every, least = nearest_by_definition(states, prototypes)
+    is_none = least.isinf()
+    assert bool((indices[is_none] == number).all())
+    assert bool(distances[is_none].isinf().all())
+    given = every[~is_none].gather(1, indices[~is_none][:, None])[:, 0]
+    eps = torch.finfo(dtype).eps
+    # Distances of differences are right to rounding; squares of them are ordered to that of products as large as norms.
+    torch.testing.assert_close(distances[~is_none].double(), given, rtol=width * eps, atol=0.0)
+    norms = states.double().norm(dim=1).amax() + prototypes.double().norm(dim=1).amax()
+    assert bool((given.square() <= least[~is_none].square() + 4 * width * eps * norms.square()).all())
+    assert number < 5 or bool((~is_none).all())
+
+
+def test_no_prototype_is_given_where_there_is_none_or_a_state_is_not_finite() -> None:
+    states = torch.ones(5, 3)
+    states[1, 2], states[2, 0], states[3], states[4, 2] = torch.nan, torch.inf, -torch.inf, 1e38
+    huge = torch.tensor([[1.0, 1.0, 2.0]]) * 1e38
+    # The last state is finite, but the square of its distance overflows; so do those of all to the huge prototype.
+    cases = ((torch.zeros(0, 3), [0] * 5), (torch.zeros(1, 3), [0, 1, 1, 1, 1]), (huge, [1] * 5))
+    for prototypes, expected in cases:
+        indices, distances = nearest_prototypes(answering_by_first_two_numbers(), states, prototypes)
+        assert indices.tolist() == expected
+        assert distances.isfinite().tolist() == (indices < len(prototypes)).tolist()
