@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -18,15 +18,14 @@ from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
 from lengthwise.runs.folder import ENDINGS, RunFolder, RunResult, RunStatus, takes_probes
 from lengthwise.runs.journal import JournalWriter, Probe
+from lengthwise.runs.measurements import measurements
 from lengthwise.runs.placement import Placement, check_ranks_of
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.signals import StopRequested
 from lengthwise.runs.spec import RunSpec
 from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
-from lengthwise.tasks.base import SymbolTask, VectorTask
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.tasks.base import SymbolTask
 from lengthwise.threads import one_thread
-from lengthwise.training.batches import examples_answered
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
 from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
@@ -340,49 +339,42 @@ def _probe(state: TrainingState, task: SymbolTask, work: _Work) -> Probe:
         return Probe(state.step, probe_accuracy(model, task), cost, fresh)
 
 
+class _Announcer:
+    """Says what is measured, and how much of it is done; before anything is begun, the run may be stopped."""
+
+    def __init__(self, work: _Work, step: int) -> None:
+        self._work = work
+        self._step = step
+        self._what = ""
+
+    def begin(self, what: str) -> None:
+        """Say what is measured from now on.
+
+        Raises:
+            Interrupted: somebody asked to stop.
+        """
+        self._what = what
+        self.set_progress(0.0)
+        if self._work.stop_requested():
+            run = self._work.spec.id
+            raise Interrupted(f"stopped while measuring; {run} is trained and saved, and the same command measures it")
+
+    def set_progress(self, fraction: float) -> None:
+        """Say how much of it is done."""
+        self._work.listener(Progress(self._work.spec.id, "measuring", self._step, self._step, self._what, fraction))
+
+
 def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     (spec, folder), (state, status, certificate) = work[:2], trained
     started = time.perf_counter()
     loss = math.nan if spec.until is not None else final_loss(state, spec.task, spec.recipe, seed=spec.seed)
     state.load_final_weights()
-
-    announced = ""
-
-    def announce(what: str, fraction: float = 0.0) -> None:
-        nonlocal announced
-        announced = what
-        work.listener(Progress(spec.id, "measuring", status.step, status.step, what, fraction))
-
-    measured: dict[str, Any] = {}
-    if spec.recipe.num_examples is not None and isinstance(spec.task, SymbolTask):
-        announce("training set")
-        measured["examples"] = examples_answered(state.model, spec.task, spec.recipe, seed=spec.seed)
-    if isinstance(spec.task, VectorTask):
-        announce("errors")
-        measured["errors"] = plan.measure_errors(state.model, spec.task)
-    elif isinstance(spec.task, LanguageTask):
-        announce("perplexity")
-        measured["perplexity"] = plan.measure_perplexity(
-            state.model, spec.task, lambda fraction: announce(announced, fraction)
-        )
-    else:
-        announce(f"lengths {plan.dense[0]}-{plan.dense[1]}")
-        parts = plan.measure(state.model, spec.task, lambda fraction: announce(announced, fraction))
-        is_certified = plan.certificate or (spec.until is not None and spec.until.is_certified)
-        is_left_to_certify = is_certified and certificate is None
-        last = "certificate" if is_left_to_certify else ""
-        then = ("long lengths" if plan.long else "", "structured strings" if plan.structured else "", last)
-        for (part, curve), next_part in zip(parts, then, strict=True):
-            measured[part] = curve
-            if next_part:
-                announce(next_part)
-                if work.stop_requested():
-                    raise Interrupted(
-                        f"stopped while measuring; {spec.id} is trained and saved, and the same command measures it"
-                    )
-        measured["on_other_tasks"] = tuple(plan.measure_dense(state.model, task) for task in spec.other_tasks)
-        if is_left_to_certify:
-            certificate = _certified(state, work)
+    announcer = _Announcer(work, status.step)
+    measured = measurements(spec, plan, state.model, announcer.begin, announcer.set_progress)
+    is_certified = plan.certificate or (spec.until is not None and spec.until.is_certified)
+    if certificate is None and is_certified and "dense" in measured:
+        announcer.begin("certificate")
+        certificate = _certified(state, work)
     return RunResult(
         run_id=spec.id,
         spec=spec.to_json(),

@@ -1,0 +1,41 @@
+"""What an evaluation plan measures of a trained model."""
+
+from collections.abc import Callable
+from typing import Any
+
+from lengthwise.evaluation.length_curve import SetProgress
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.models.base import SequenceModel
+from lengthwise.runs.spec import RunSpec
+from lengthwise.tasks.base import VectorTask
+from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.training.batches import examples_answered
+
+
+def measurements(
+    spec: RunSpec, plan: EvaluationPlan, model: SequenceModel, begin: Callable[[str], None], set_progress: SetProgress
+) -> dict[str, Any]:
+    """All that the plan has but the certificate, each under its name in a result (`RunResult`).
+
+    `begin` is called with the name of what is measured next, `set_progress` with the fraction of it that is done.
+    """
+    task = spec.task
+    if isinstance(task, VectorTask):
+        begin("errors")
+        return {"errors": plan.measure_errors(model, task)}
+    measured: dict[str, Any] = {}
+    if spec.recipe.num_examples is not None:
+        begin("training set")
+        measured["examples"] = examples_answered(model, task, spec.recipe, seed=spec.seed)
+    if isinstance(task, LanguageTask):
+        begin("perplexity")
+        return {**measured, "perplexity": plan.measure_perplexity(model, task, set_progress)}
+    low, high = plan.dense
+    parts = plan.measure(model, task, set_progress)
+    is_planned = {f"lengths {low}-{high}": True, "long lengths": plan.long, "structured strings": plan.structured}
+    for name, has_lengths in is_planned.items():
+        if has_lengths:
+            begin(name)
+        measured.update([next(parts)])
+    measured["on_other_tasks"] = tuple(plan.measure_dense(model, other) for other in spec.other_tasks)
+    return measured
