@@ -28,7 +28,7 @@ class LinearCDELayer(TabledLayer):
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025), and its code for initialization and D states.
     Differs from the source: h_0 does not depend on the first symbol, which acts as all others do; steps are not cut
-        off, nor is the size of A penalized.
+        off at 1e11, from where on published states grow by that much a symbol at most, and no longer as equations say.
     """
 
     def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:

@@ -137,6 +137,13 @@ class FollowsTraining(ABC):
         """Called before each step with the fraction of training that is done."""
 
 
+class HasPenalty(ABC):
+    """Training adds the model's `penalty`, a number that its weights alone make, to the loss that it minimizes."""
+
+    @abstractmethod
+    def penalty(self) -> Float[Tensor, ""]: ...
+
+
 class AnswersNumbers(ABC):
     """The model's answer is a number, and class k stands for the integer k: the nearest class is the answer.
 

@@ -2,20 +2,28 @@
 
 from collections.abc import Sequence
 
-from pydantic import model_validator
+import torch
+from jaxtyping import Float
+from pydantic import Field, model_validator
+from torch import Tensor
 
 from lengthwise.layers.linear_cde import LinearCDELayer, Structure
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.models.base import MODELS, Width, check_divides_width
+from lengthwise.models.capabilities import HasPenalty
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
 class LinearCDEConfig(StackedConfig):
-    """As `StackedConfig`; `structure`: `"block"`, of blocks of `block_dim`, or `"low-rank"`, diagonals plus `rank`."""
+    """As `StackedConfig`; `structure`: `"block"`, of blocks of `block_dim`, or `"low-rank"`, diagonals plus `rank`.
+
+    Training adds `norm_penalty` times the size of A to the loss.
+    """
 
     structure: Structure = "block"
     block_dim: Width = 4
     rank: Width = 4
+    norm_penalty: float = Field(1e-3, ge=0, le=1e3, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "LinearCDEConfig":
@@ -27,10 +35,12 @@ class LinearCDEConfig(StackedConfig):
 
 
 @MODELS.register("linear-cde")
-class LinearCDE(StackedRNN):
+class LinearCDE(StackedRNN, HasPenalty):
     """h_t = (I + A(u_t)) h_{t-1} with A(u) linear in u, of blocks (BD-SLiCE) or diagonal plus low rank (DPLR-SLiCE).
 
-    Nothing keeps states from growing: those that overflow answer wrongly, and training that they end is `Diverged`.
+    Nothing but a penalty keeps states from growing: those that overflow answer wrongly, and training that they end is
+    `Diverged`. The penalty is the published one: the root of the sum of the squares of A^0 ... A^D, in a layer of low
+    rank of their diagonals alone, summed over layers.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025).
@@ -49,3 +59,9 @@ class LinearCDE(StackedRNN):
                 d_model=config.d_model, structure=config.structure, block_dim=config.block_dim, rank=config.rank
             )
         ]
+
+    def penalty(self) -> Float[Tensor, ""]:
+        layers = [layer for layer in self.layers if isinstance(layer, LinearCDELayer)]
+        sizes = torch.stack([(layer.diagonal if layer.blocks is None else layer.blocks).norm() for layer in layers])
+        penalty: Tensor = self.config.norm_penalty * sizes.sum()
+        return penalty

@@ -11,7 +11,7 @@ from torch import Tensor
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import device_of, moved
 from lengthwise.models.base import RecurrentModel, SequenceModel, TreeModel
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, AnswersNumbers, DrawsInTraining
+from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, AnswersNumbers, DrawsInTraining, HasPenalty
 from lengthwise.ops.integer_answers import integer_loss
 from lengthwise.tasks.base import Batch, RegularTask, Task
 from lengthwise.training.augmentation import (
@@ -48,7 +48,8 @@ def step_loss(
 
     Parts besides the answers', where the recipe has them: what pieces do to the states of the task's machine; how much
     intervals grow in a step; and how far the states of suffixes of half of the strings are from those of the same
-    suffixes with pads (the mean square over all numbers, where each state has noise of its own).
+    suffixes with pads (the mean square over all numbers, where each state has noise of its own). Where the model has
+    it: its penalty.
 
     All draws are made on the CPU, of the whole batch, and then moved to the model's device. Of several processes, each
     has the loss of its rows such that the mean over processes is the loss of all; `noise` draws on states, by default
@@ -76,7 +77,7 @@ def step_loss(
         pieces = moved(_augmented(Batch(pieces, pieces), recipe, generator, block).inputs, device_of(model))
         nodes = combine(model, *nodes_of(model, pieces, head.table), recipe.states, generator)
         learned = learned + recipe.states.weight * head.loss(*nodes, generator)
-    minimized = learned
+    minimized = learned + model.penalty() if isinstance(model, HasPenalty) else learned
     if contraction := recipe.contraction_at(scheduled):
         assert isinstance(model, RecurrentModel), "check_model rejects others"
         rows = moved(ranks.rows(augmented.inputs), device_of(model))

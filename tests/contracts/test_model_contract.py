@@ -16,11 +16,14 @@ from lengthwise.models.capabilities import (
     DrawsInTraining,
     FollowsTraining,
     HasHiddenMatrices,
+    HasPenalty,
 )
 from lengthwise.ops.intervals import Intervals
 from lengthwise.presets import PRESETS
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
+from lengthwise.tasks.base import Batch
+from lengthwise.training.losses import step_loss
 
 LENGTHS = (1, 2, 7, 63)
 
@@ -219,6 +222,19 @@ def test_hidden_matrices_are_parameters_of_the_model(name: str) -> None:
     parameters = {id(parameter) for parameter in model.parameters()}
     assert model.hidden_matrices
     assert all(matrix.ndim == 2 and id(matrix) in parameters for matrix in model.hidden_matrices)
+
+
+@that_are(HasPenalty)
+def test_a_penalty_is_a_number_that_weights_make(name: str) -> None:
+    model, inputs = make(name), draw(9)
+    penalty = model.penalty()
+    assert penalty.isfinite()
+    assert float(penalty.detach()) > 0
+    gradients = torch.autograd.grad(penalty, list(model.parameters()), allow_unused=True)
+    assert any(gradient is not None and bool(gradient.any()) for gradient in gradients)
+    spec, batch = make_spec("parity", name, {}), Batch(inputs, torch.zeros_like(inputs))
+    loss = step_loss(model, None, batch, spec.task, spec.recipe, 0, torch.Generator())
+    torch.testing.assert_close(loss.minimized - loss.learned, penalty, rtol=0.0, atol=1e-6)
 
 
 @that_are(FollowsTraining)
