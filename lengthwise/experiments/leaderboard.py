@@ -48,8 +48,8 @@ ENTRANTS = (
     Entrant("DeltaNet [-1, 1]", "delta-net", {"eigenvalues": "signed"}, 3e-3),
     Entrant("DeltaProduct, 2", "delta-net", {"eigenvalues": "signed", "householders": 2}, 3e-3),
     Entrant("diagonal", "diagonal-linear-rnn", {"transitions": "input-dependent"}, 1e-2),
-    Entrant("linear CDE", "linear-cde", {}, 1e-2),
-    Entrant("linear CDE, low rank", "linear-cde", {"structure": "low-rank"}, 1e-2),
+    Entrant("linear CDE", "linear-cde", {}, 3e-2),
+    Entrant("linear CDE, low rank", "linear-cde", {"structure": "low-rank"}, 3e-3),
     Entrant("PD-SSM", "pd-ssm", {}, 3e-2),
     Entrant("PD-SSM, machine", "pd-ssm", {"diagonal": "none", "driven": False}, 3e-2),
     Entrant(

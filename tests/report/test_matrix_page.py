@@ -43,6 +43,20 @@ def test_a_line_has_the_strings_that_refute_the_nets_of_its_column() -> None:
     assert (cells["solved"], cells["refuted"], cells["error"]) == ("4 of 4", "3 of 4", "3 (2-10)")
     assert cells["fits"] == "2 of 4"
     assert cells["cells"] == "1 of 1"
+    assert cells["overflow"] == "-"
+
+
+def test_the_share_of_strings_that_overflow_is_said() -> None:
+    result = REFUTED[0].result
+    assert result is not None
+    first, *others = result.dense.points
+    half = first.model_copy(update={"num_correct": 0, "num_overflowed": first.num_strings // 2})
+    dense = result.dense.model_copy(update={"points": (half, *others)})
+    outcomes = [REFUTED[0]._replace(result=result.model_copy(update={"dense": dense}))]
+    (entry,) = entries_of(experiment := matrix(outcomes, ""), outcomes)
+    assert entry.overflowed == half.num_overflowed / sum(point.num_strings for point in dense.points) > 0
+    header, (line,), _ = column_table(experiment, [entry])
+    assert dict(zip(header, line, strict=True))["overflow"].endswith(" %")
 
 
 def test_where_there_are_parts_each_has_its_columns() -> None:

@@ -36,7 +36,8 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         *table_paragraphs(column_table(experiment, entries).without_empty()),
         "*mean*: over cells; compare models only where *cells*, those that have a finished run, are all. "
         f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
-        f"*solved*: runs without an error at {lengths}. *proved*, *extracted*, *refuted*: runs with such a "
+        f"*solved*: runs without an error at {lengths}. *overflow*: strings of these lengths on which states are no "
+        "finite numbers any more, all of which count as wrong. *proved*, *extracted*, *refuted*: runs with such a "
         "certificate; *error*: the symbols of the shortest strings known to be answered wrongly, the median of nets "
         "and their range.",
         *(["## Published numbers next to ours", *table_paragraphs(published)] if published.lines else []),

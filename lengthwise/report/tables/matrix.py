@@ -24,6 +24,7 @@ class Entry(NamedTuple):
 
     `chance` is the mean score of the best constant answer; `levels` counts certificates, and `errors` has the lengths
     of the strings that these name. `fits`: runs whose loss at the lengths of training is below `LOW_LOSS`.
+    `overflowed`: the share of the strings on which states overflow.
     """
 
     cell: Cell
@@ -33,6 +34,7 @@ class Entry(NamedTuple):
     at_longest: float
     fits: int
     solved: int
+    overflowed: float
     chance: float
     levels: Counter[str]
     errors: tuple[int, ...]
@@ -56,7 +58,7 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
             continue
         certificates = [result.certificate for result in results if result.certificate]
         curves = [accuracies_scored(result, cell, experiment) for result in results]
-        scores = [point.baseline for curve in curves for point in curve.points]
+        points = [point for curve in curves for point in curve.points]
         entries.append(
             Entry(
                 cell=cell,
@@ -66,7 +68,8 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
                 at_longest=min(long_accuracies(results, longest), default=math.nan),
                 fits=sum(result.final_loss is not None and result.final_loss < LOW_LOSS for result in results),
                 solved=sum(curve.min() == 1.0 for curve in curves),
-                chance=sum(scores) / len(scores) if scores else math.nan,
+                overflowed=sum(point.num_overflowed for point in points) / max(1, sum(p.num_strings for p in points)),
+                chance=sum(point.baseline for point in points) / len(points) if points else math.nan,
                 levels=Counter(certificate.level for certificate in certificates),
                 errors=tuple(len(named.counterexample.string) for named in certificates if named.counterexample),
                 steps=max(result.training.step for result in results),
@@ -78,7 +81,7 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
 
 
 _COUNTED = ("proved", "extracted", "refuted")
-_SCORES = ("mean", "fits", "solved", *_COUNTED, "error", "cells")
+_SCORES = ("mean", "fits", "solved", "overflow", *_COUNTED, "error", "cells")
 
 
 def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
@@ -102,19 +105,18 @@ def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
 
 
 def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
-    """Mean over cells, runs that fit, are solved, proved and refuted, the median error, and cells that have a run."""
+    """Mean over cells, runs that fit, are solved, strings that overflow, levels, the median error, cells with a run."""
     if not own:
         return (*[NOTHING] * (len(_SCORES) - 1), f"0 of {total}")
     runs = sum(entry.num_runs for entry in own)
-    counts = (
-        sum(entry.fits for entry in own),
-        sum(entry.solved for entry in own),
-        *(sum(entry.levels[level] for entry in own) for level in _COUNTED),
-    )
+    fits, solved = (sum(counts) for counts in zip(*((entry.fits, entry.solved) for entry in own), strict=True))
+    levels = (f"{sum(entry.levels[level] for entry in own)} of {runs}" for level in _COUNTED)
     mean = percent(sum(entry.mean for entry in own) / len(own))
+    overflowed = sum(entry.overflowed for entry in own) / len(own)
+    overflow = percent(overflowed) if overflowed else NOTHING
     errors = [length for entry in own for length in entry.errors]
     error = f"{median(errors):,.0f} ({span(errors)})" if errors else NOTHING
-    return (mean, *(f"{count} of {runs}" for count in counts), error, f"{len(own)} of {total}")
+    return (mean, f"{fits} of {runs}", f"{solved} of {runs}", overflow, *levels, error, f"{len(own)} of {total}")
 
 
 def published_table(entries: Sequence[Entry]) -> Table:
@@ -161,6 +163,7 @@ def _csv_line(entry: Entry) -> dict[str, str | int]:
         "at_longest": f"{entry.at_longest:.6f}",
         "fits": entry.fits,
         "solved": entry.solved,
+        "overflowed": f"{entry.overflowed:.6f}",
         "chance": f"{entry.chance:.6f}",
         **{level: entry.levels[level] for level in LEVELS},
         "errors": " ".join(map(str, entry.errors)),
