@@ -23,7 +23,8 @@ class Cell(NamedTuple):
 
     `published` is the paper's entry, as printed; `window` the lengths scored, where they are not the whole dense range;
     `task` the one of its runs' `other_tasks` that is scored, where it is not the task that they learned; `part` the
-    name of the matrix that the cell stands in, where an experiment has several.
+    name of the matrix that the cell stands in, where an experiment has several; `published_windows` the lengths of the
+    paper's entry, of several papers each its own, where they are not those scored.
     """
 
     row: str
@@ -33,6 +34,7 @@ class Cell(NamedTuple):
     window: tuple[int, int] | None = None
     task: SymbolTask | None = None
     part: str = ""
+    published_windows: tuple[tuple[int, int], ...] = ()
 
 
 class Experiment(NamedTuple):

@@ -1,6 +1,7 @@
 """What papers print of the leaderboard's models on its tasks, and by which protocol."""
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from lengthwise.experiments.languages import LANGUAGES
 
@@ -10,6 +11,8 @@ _CHI_RECOGNITION = (
 )
 _GRAZZI = "Grazzi et al.: 1 is right and 0 is chance, best of 3 seeds (median), trained at 3-40, 40-256"
 _PERCENT = "%, mean of 5 seeds (deviation), best checkpoint on the strings of the test, trained at 3-40, 40-256"
+_WINDOWS = {_CHI_RECOGNITION: (51, 100), _GRAZZI: (41, 256), _PERCENT: (41, 256)}
+"""The lengths of a protocol, as far as ours has them, where they are not all of ours."""
 
 ARITHMETIC, LEADING_PLUS, EQUALS = "Modular Arithmetic", "Arithmetic, leading +", "Arithmetic, = at the end"
 
@@ -39,31 +42,43 @@ _PERCENT_TABLE: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _entries() -> Iterator[tuple[str, str, str]]:
-    """Row, column and what is printed, with its protocol."""
+class Published(NamedTuple):
+    """What papers print in a cell, with their protocols, and the lengths of those that have not all of ours."""
+
+    text: str
+    windows: tuple[tuple[int, int], ...]
+
+
+NOT_PUBLISHED = Published("", ())
+
+
+def _entries() -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Row and column, what is printed, with its protocol, and the protocol."""
     for language in LANGUAGES:
         row = LEADING_PLUS if language.row == ARITHMETIC else language.row
         protocol = _CHI_RECOGNITION if row.startswith(("D_", "Tomita")) else _CHI
         printed = language.published
         columns = {"RNN": printed.rnn, "Transformer": printed.transformer, "RegularGPT": printed.chunks_of_2}
-        yield from ((row, column, f"{entry} ({protocol})") for column, entry in columns.items() if entry)
+        yield from (((row, column), f"{entry} ({protocol})", protocol) for column, entry in columns.items() if entry)
     for paper, protocol, rows, table in (
         ("", _GRAZZI, _GRAZZI_ROWS, _GRAZZI_TABLE),
         ("PD-SSM's paper: ", _PERCENT, _PERCENT_ROWS, _PERCENT_TABLE),
     ):
         for column, entries in table.items():
             for row, entry in zip(rows, entries, strict=True):
-                yield row, column, f"{entry} ({paper}{protocol})"
+                yield (row, column), f"{entry} ({paper}{protocol})", protocol
 
 
-def _joined() -> dict[tuple[str, str], str]:
-    texts: dict[tuple[str, str], list[str]] = {}
-    for row, column, text in _entries():
-        texts.setdefault((row, column), []).append(text)
-    return {cell: "; ".join(several) for cell, several in texts.items()}
+def _joined() -> dict[tuple[str, str], Published]:
+    joined: dict[tuple[str, str], Published] = {}
+    for cell, text, protocol in _entries():
+        earlier = joined.get(cell, NOT_PUBLISHED)
+        windows = dict.fromkeys((*earlier.windows, *([_WINDOWS[protocol]] if protocol in _WINDOWS else [])))
+        joined[cell] = Published("; ".join(filter(None, (earlier.text, text))), tuple(windows))
+    return joined
 
 
-PUBLISHED: Mapping[tuple[str, str], str] = _joined()
+PUBLISHED: Mapping[tuple[str, str], Published] = _joined()
 """By row and column, with final answers supervised; what several papers print, one after another.
 
 The Transformer of Chi et al. is not causal, has five layers and relative positions; the linear CDEs are those of the

@@ -26,11 +26,13 @@ def test_published_numbers_are_of_cells_that_exist() -> None:
 
 def test_numbers_of_different_protocols_are_told_apart() -> None:
     """Chi et al. have a + in front of arithmetic, others an = at its end; several papers share a cell."""
-    assert "21.9 / 20.3 (Chi et al." in PUBLISHED["Arithmetic, leading +", "Transformer"]
-    for (row, _), text in PUBLISHED.items():
+    assert "21.9 / 20.3 (Chi et al." in PUBLISHED["Arithmetic, leading +", "Transformer"].text
+    for (row, _), (text, windows) in PUBLISHED.items():
+        assert ((51, 100) in windows) == ("51-100" in text)
+        assert ((41, 256) in windows) == ("40-256" in text)
         assert ("51-100" in text) == row.startswith(("D_", "Tomita"))
         if "Arithmetic" in row:
             assert row in ("Arithmetic, leading +", "Arithmetic, = at the end")
             assert ("Chi et al." in text) == (row == "Arithmetic, leading +")
             assert ("Grazzi et al." in text or "PD-SSM's paper" in text) == (row == "Arithmetic, = at the end")
-    assert PUBLISHED["Parity", "DeltaNet [-1, 1]"].count("trained at 3-40, 40-256") == 2
+    assert PUBLISHED["Parity", "DeltaNet [-1, 1]"].text.count("trained at 3-40, 40-256") == 2

@@ -9,7 +9,7 @@ from lengthwise.certification.certificate import Certificate, Counterexample, Le
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
 from lengthwise.report.pages.matrix import matrix_page
-from lengthwise.report.tables.matrix import column_table, entries_of
+from lengthwise.report.tables.matrix import column_table, entries_of, published_table
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import make_spec
 
@@ -44,6 +44,21 @@ def test_a_line_has_the_strings_that_refute_the_nets_of_its_column() -> None:
     assert cells["fits"] == "2 of 4"
     assert cells["cells"] == "1 of 1"
     assert cells["overflow"] == "-"
+
+
+def test_next_to_a_published_number_is_ours_at_its_lengths() -> None:
+    result = REFUTED[0].result
+    assert result is not None
+    first, *others = result.dense.points
+    half = first.model_copy(update={"num_correct": first.num_strings // 2})
+    dense = result.dense.model_copy(update={"points": (half, *others)})
+    outcomes = [REFUTED[0]._replace(result=result.model_copy(update={"dense": dense}))]
+    window, above = (first.length, first.length), (others[0].length, others[-1].length)
+    experiment = matrix(outcomes, "")
+    cell = experiment.cells[0]._replace(published="99.9 (a paper)", published_windows=(window, above))
+    ((*_, ours, published),) = published_table(entries_of(experiment._replace(cells=[cell]), outcomes)).lines
+    assert ours == f"50.00 % ({first.length}); 100 % ({above[0]}-{above[1]})"
+    assert published == "99.9 (a paper)"
 
 
 def test_the_share_of_strings_that_overflow_is_said() -> None:

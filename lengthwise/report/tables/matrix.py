@@ -5,7 +5,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 from lengthwise.experiments.base import Cell, Experiment
@@ -13,6 +13,7 @@ from lengthwise.report.tables.cells import accuracies_scored, long_accuracies, r
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.table import Table
+from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
 
 LOW_LOSS = 0.01
@@ -24,7 +25,8 @@ class Entry(NamedTuple):
 
     `chance` is the mean score of the best constant answer; `levels` counts certificates, and `errors` has the lengths
     of the strings that these name. `fits`: runs whose loss at the lengths of training is below `LOW_LOSS`.
-    `overflowed`: the share of the strings on which states overflow.
+    `overflowed`: the share of the strings on which states overflow. `at_published`: the mean at the lengths of each of
+    the published numbers that are of other lengths.
     """
 
     cell: Cell
@@ -35,6 +37,7 @@ class Entry(NamedTuple):
     fits: int
     solved: int
     overflowed: float
+    at_published: tuple[float, ...]
     chance: float
     levels: Counter[str]
     errors: tuple[int, ...]
@@ -69,6 +72,7 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
                 fits=sum(result.final_loss is not None and result.final_loss < LOW_LOSS for result in results),
                 solved=sum(curve.min() == 1.0 for curve in curves),
                 overflowed=sum(point.num_overflowed for point in points) / max(1, sum(p.num_strings for p in points)),
+                at_published=tuple(_mean_at(window, results, cell, experiment) for window in cell.published_windows),
                 chance=sum(point.baseline for point in points) / len(points) if points else math.nan,
                 levels=Counter(certificate.level for certificate in certificates),
                 errors=tuple(len(named.counterexample.string) for named in certificates if named.counterexample),
@@ -78,6 +82,10 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
             )
         )
     return entries
+
+
+def _mean_at(window: tuple[int, int], results: Sequence[RunResult], cell: Cell, experiment: Experiment) -> float:
+    return fmean(accuracies_scored(result, cell._replace(window=window), experiment).mean() for result in results)
 
 
 _COUNTED = ("proved", "extracted", "refuted")
@@ -120,13 +128,17 @@ def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
 
 
 def published_table(entries: Sequence[Entry]) -> Table:
-    """One line for each cell of which a paper prints a number, with its protocol."""
-    lines = [
-        (entry.cell.row, entry.cell.column, entry.cell.part, percent(entry.mean), entry.cell.published)
-        for entry in entries
-        if entry.cell.published
-    ]
-    return Table(("row", "model", "supervision", "ours, mean", "published"), tuple(lines))
+    """One line for each cell of which a paper prints a number, with its protocol, and ours at its lengths."""
+    lines = []
+    for entry in entries:
+        if entry.cell.published:
+            at_published = zip(entry.cell.published_windows, entry.at_published, strict=True)
+            ours = "; ".join(f"{percent(mean)} ({span(window)})" for window, mean in at_published) or NOTHING
+            cell = entry.cell
+            lines.append((cell.row, cell.column, cell.part, percent(entry.mean), ours, cell.published))
+    return Table(
+        ("row", "model", "supervision", "ours, mean", "ours at the published lengths", "published"), tuple(lines)
+    )
 
 
 def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
