@@ -18,13 +18,21 @@ where an experiment re-runs a paper's; those of our own protocol have no larger 
 SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (128, 8)), structured=((20, 4),))
 
 
+class Printed(NamedTuple):
+    """An entry as a paper prints it, the protocol in a sentence, and its lengths, where they are not those scored."""
+
+    entry: str
+    protocol: str
+    window: tuple[int, int] | None = None
+
+
 class Cell(NamedTuple):
     """One entry of a table: the same configuration over several seeds, or seeds and rates.
 
     `published` is the paper's entry, as printed; `window` the lengths scored, where they are not the whole dense range;
     `task` the one of its runs' `other_tasks` that is scored, where it is not the task that they learned; `part` the
-    name of the matrix that the cell stands in, where an experiment has several; `published_windows` the lengths of the
-    paper's entry, of several papers each its own, where they are not those scored.
+    name of the matrix that the cell stands in, where an experiment has several; `printed` what several papers
+    print, each by a protocol of its own.
     """
 
     row: str
@@ -34,7 +42,7 @@ class Cell(NamedTuple):
     window: tuple[int, int] | None = None
     task: SymbolTask | None = None
     part: str = ""
-    published_windows: tuple[tuple[int, int], ...] = ()
+    printed: tuple[Printed, ...] = ()
 
 
 class Experiment(NamedTuple):

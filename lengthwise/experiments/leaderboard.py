@@ -6,7 +6,7 @@ from typing import NamedTuple
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.experiments.languages import LANGUAGES, Language
-from lengthwise.experiments.leaderboard_published import EQUALS, LEADING_PLUS, NOT_PUBLISHED, NOTES, PUBLISHED
+from lengthwise.experiments.leaderboard_published import EQUALS, LEADING_PLUS, NOTES, PUBLISHED
 from lengthwise.experiments.random_languages import NUM_STATES, NUM_SYMBOLS, about_monoids
 from lengthwise.models.base import MODELS
 from lengthwise.registry import is_of_package
@@ -94,14 +94,12 @@ _ABOUT_RUNS = (
 
 def entrant_cell(entrant: Entrant, language: Language, part: str, scale: Scale) -> Cell:
     """One cell: a model's runs on a task, by one supervision."""
-    published = PUBLISHED.get((language.row, entrant.column), NOT_PUBLISHED) if part == LAST else NOT_PUBLISHED
     return Cell(
         language.row,
         entrant.column,
         specs_of(entrant, language, SUPERVISIONS[part], scale, SEEDS),
-        published=published.text,
-        published_windows=published.windows,
         part=part,
+        printed=PUBLISHED.get((language.row, entrant.column), ()) if part == LAST else (),
     )
 
 

@@ -1,16 +1,22 @@
 """What papers print of the leaderboard's models on its tasks, and by which protocol."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
+from lengthwise.experiments.base import Printed
 from lengthwise.experiments.languages import LANGUAGES
 
-_CHI = "Chi et al.: best / mean of 3 seeds and rates, trained up to 40, 41-500"
+_CHI = "Chi et al.: best / mean of 3 seeds and rates, trained at up to 40 symbols, tested at 41-500."
 _CHI_RECOGNITION = (
-    "Chi et al.: best / mean of 3 seeds and rates, trained up to 50, 51-100, odd lengths and uniform negatives included"
+    "Chi et al.: best / mean of 3 seeds and rates, trained at up to 50 symbols, tested at 51-100, odd lengths and "
+    "uniform negatives included."
 )
-_GRAZZI = "Grazzi et al.: 1 is right and 0 is chance, best of 3 seeds (median), trained at 3-40, 40-256"
-_PERCENT = "%, mean of 5 seeds (deviation), best checkpoint on the strings of the test, trained at 3-40, 40-256"
+_GRAZZI = (
+    "Grazzi et al.: 1 is right and 0 is chance, best of 3 seeds (median), trained at 3-40 symbols, tested at 40-256."
+)
+_PERCENT = (
+    "PD-SSM's paper: percent, mean of 5 seeds (deviation), the best checkpoint on the strings of the test, trained at "
+    "3-40 symbols, tested at 40-256."
+)
 _WINDOWS = {_CHI_RECOGNITION: (51, 100), _GRAZZI: (41, 256), _PERCENT: (41, 256)}
 """The lengths of a protocol, as far as ours has them, where they are not all of ours."""
 
@@ -42,44 +48,29 @@ _PERCENT_TABLE: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Published(NamedTuple):
-    """What papers print in a cell, with their protocols, and the lengths of those that have not all of ours."""
-
-    text: str
-    windows: tuple[tuple[int, int], ...]
-
-
-NOT_PUBLISHED = Published("", ())
-
-
-def _entries() -> Iterator[tuple[tuple[str, str], str, str]]:
-    """Row and column, what is printed, with its protocol, and the protocol."""
+def _entries() -> Iterator[tuple[str, str, str, str]]:
+    """Row, column, what is printed, and the protocol."""
     for language in LANGUAGES:
         row = LEADING_PLUS if language.row == ARITHMETIC else language.row
         protocol = _CHI_RECOGNITION if row.startswith(("D_", "Tomita")) else _CHI
         printed = language.published
         columns = {"RNN": printed.rnn, "Transformer": printed.transformer, "RegularGPT": printed.chunks_of_2}
-        yield from (((row, column), f"{entry} ({protocol})", protocol) for column, entry in columns.items() if entry)
-    for paper, protocol, rows, table in (
-        ("", _GRAZZI, _GRAZZI_ROWS, _GRAZZI_TABLE),
-        ("PD-SSM's paper: ", _PERCENT, _PERCENT_ROWS, _PERCENT_TABLE),
-    ):
+        yield from ((row, column, entry, protocol) for column, entry in columns.items() if entry)
+    for protocol, rows, table in ((_GRAZZI, _GRAZZI_ROWS, _GRAZZI_TABLE), (_PERCENT, _PERCENT_ROWS, _PERCENT_TABLE)):
         for column, entries in table.items():
-            for row, entry in zip(rows, entries, strict=True):
-                yield (row, column), f"{entry} ({paper}{protocol})", protocol
+            yield from ((row, column, entry, protocol) for row, entry in zip(rows, entries, strict=True))
 
 
-def _joined() -> dict[tuple[str, str], Published]:
-    joined: dict[tuple[str, str], Published] = {}
-    for cell, text, protocol in _entries():
-        earlier = joined.get(cell, NOT_PUBLISHED)
-        windows = dict.fromkeys((*earlier.windows, *([_WINDOWS[protocol]] if protocol in _WINDOWS else [])))
-        joined[cell] = Published("; ".join(filter(None, (earlier.text, text))), tuple(windows))
-    return joined
+def _by_cell() -> dict[tuple[str, str], tuple[Printed, ...]]:
+    by_cell: dict[tuple[str, str], tuple[Printed, ...]] = {}
+    for row, column, entry, protocol in _entries():
+        printed = Printed(entry, protocol, _WINDOWS.get(protocol))
+        by_cell[row, column] = (*by_cell.get((row, column), ()), printed)
+    return by_cell
 
 
-PUBLISHED: Mapping[tuple[str, str], Published] = _joined()
-"""By row and column, with final answers supervised; what several papers print, one after another.
+PUBLISHED: Mapping[tuple[str, str], tuple[Printed, ...]] = _by_cell()
+"""By row and column, with final answers supervised: what papers print.
 
 The Transformer of Chi et al. is not causal, has five layers and relative positions; the linear CDEs are those of the
 paper on SLiCE (blocks of four, rank four), from the table of PD-SSM's.

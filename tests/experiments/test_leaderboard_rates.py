@@ -26,13 +26,14 @@ def test_published_numbers_are_of_cells_that_exist() -> None:
 
 def test_numbers_of_different_protocols_are_told_apart() -> None:
     """Chi et al. have a + in front of arithmetic, others an = at its end; several papers share a cell."""
-    assert "21.9 / 20.3 (Chi et al." in PUBLISHED["Arithmetic, leading +", "Transformer"].text
-    for (row, _), (text, windows) in PUBLISHED.items():
-        assert ((51, 100) in windows) == ("51-100" in text)
-        assert ((41, 256) in windows) == ("40-256" in text)
-        assert ("51-100" in text) == row.startswith(("D_", "Tomita"))
-        if "Arithmetic" in row:
-            assert row in ("Arithmetic, leading +", "Arithmetic, = at the end")
-            assert ("Chi et al." in text) == (row == "Arithmetic, leading +")
-            assert ("Grazzi et al." in text or "PD-SSM's paper" in text) == (row == "Arithmetic, = at the end")
-    assert PUBLISHED["Parity", "DeltaNet [-1, 1]"].text.count("trained at 3-40, 40-256") == 2
+    (chi,) = PUBLISHED["Arithmetic, leading +", "Transformer"]
+    assert (chi.entry, chi.window) == ("21.9 / 20.3", None)
+    for (row, _), several in PUBLISHED.items():
+        for printed in several:
+            tested = "41-500" if printed.window is None else f"{printed.window[0]}-{printed.window[1]}"
+            assert tested.replace("41-256", "40-256") in printed.protocol
+            assert (printed.window == (51, 100)) == row.startswith(("D_", "Tomita"))
+            if "Arithmetic" in row:
+                assert row in ("Arithmetic, leading +", "Arithmetic, = at the end")
+                assert printed.protocol.startswith("Chi et al.") == (row == "Arithmetic, leading +")
+    assert [p.window for p in PUBLISHED["Parity", "DeltaNet [-1, 1]"]] == [(41, 256)] * 2

@@ -7,9 +7,10 @@ from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.certification.certificate import Certificate, Counterexample, Level
 from lengthwise.experiments import Experiment
-from lengthwise.experiments.base import Cell
+from lengthwise.experiments.base import Cell, Printed
 from lengthwise.report.pages.matrix import matrix_page
-from lengthwise.report.tables.matrix import column_table, entries_of, published_table
+from lengthwise.report.tables.matrix import column_table, entries_of, printed_tables
+from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import make_spec
 
@@ -55,10 +56,14 @@ def test_next_to_a_published_number_is_ours_at_its_lengths() -> None:
     outcomes = [REFUTED[0]._replace(result=result.model_copy(update={"dense": dense}))]
     window, above = (first.length, first.length), (others[0].length, others[-1].length)
     experiment = matrix(outcomes, "")
-    cell = experiment.cells[0]._replace(published="99.9 (a paper)", published_windows=(window, above))
-    ((*_, ours, published),) = published_table(entries_of(experiment._replace(cells=[cell]), outcomes)).lines
-    assert ours == f"50.00 % ({first.length}); 100 % ({above[0]}-{above[1]})"
-    assert published == "99.9 (a paper)"
+    printed = (Printed("99.9", "P.", window), Printed("0.8", "Q.", above), Printed("0.9", "Q."))
+    experiment = experiment._replace(cells=[experiment.cells[0]._replace(printed=printed)])
+    entries = entries_of(experiment, outcomes)
+    first_paper, second_paper = printed_tables(entries).values()
+    assert first_paper.lines == (("Parity", "C=2", "50.00 %", "99.9"),)
+    assert [line[2:] for line in second_paper.lines] == [("100 %", "0.8"), (percent(entries[0].mean), "0.9")]
+    sections = matrix_page(experiment, outcomes, "stem").sections
+    assert sections.index("P.") < sections.index("Q.")
 
 
 def test_the_share_of_strings_that_overflow_is_said() -> None:

@@ -6,7 +6,7 @@ from lengthwise.experiments.base import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
 from lengthwise.report.tables.markdown import table_paragraphs
-from lengthwise.report.tables.matrix import LOW_LOSS, column_table, entries_of, matrix_csv, missing, published_table
+from lengthwise.report.tables.matrix import LOW_LOSS, column_table, entries_of, matrix_csv, missing, printed_tables
 from lengthwise.report.tables.numbers import span
 from lengthwise.runs.pools.outcome import Outcome
 
@@ -14,6 +14,7 @@ _DOTS = (
     "A dot: the lowest level that all finished seeds have, proved, bounded or extracted; a cell without one has a seed "
     "that is refuted, or about which nothing is known beyond tests."
 )
+_OURS = "*ours*: means over finished seeds, and over those of our lengths that the published test has."
 _NO_DOTS = "In each cell a seed is refuted, or nothing is known beyond tests."
 
 
@@ -25,7 +26,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
     lengths = span(experiment.plan.dense)
     runs = sum(entry.num_runs for entry in entries)
     complete = sum(entry.num_runs == len(entry.cell.specs) for entry in entries)
-    published = published_table(entries)
+    printed = printed_tables(entries)
     sections = [
         f"![Accuracy by task and model]({stem}.svg)",
         f"Numbers: the mean accuracy of final answers over finished seeds and lengths {lengths}, in percent, cut, "
@@ -40,7 +41,8 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         "finite numbers any more, all of which count as wrong. *proved*, *extracted*, *refuted*: runs with such a "
         "certificate; *error*: the symbols of the shortest strings known to be answered wrongly, the median of nets "
         "and their range.",
-        *(["## Published numbers next to ours", *table_paragraphs(published)] if published.lines else []),
+        *(["## Published numbers next to ours", _OURS] if printed else []),
+        *(part for protocol, table in printed.items() for part in (protocol, *table_paragraphs(table))),
     ]
     if lacking := missing(experiment, outcomes):
         sections += ["## Not run", "\n".join(f"- {reason}: {columns}" for reason, columns in lacking)]

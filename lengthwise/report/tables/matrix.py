@@ -25,8 +25,8 @@ class Entry(NamedTuple):
 
     `chance` is the mean score of the best constant answer; `levels` counts certificates, and `errors` has the lengths
     of the strings that these name. `fits`: runs whose loss at the lengths of training is below `LOW_LOSS`.
-    `overflowed`: the share of the strings on which states overflow. `at_published`: the mean at the lengths of each of
-    the published numbers that are of other lengths.
+    `overflowed`: the share of the strings on which states overflow. `at_printed`: the mean at the lengths of each of
+    the numbers that papers print.
     """
 
     cell: Cell
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     fits: int
     solved: int
     overflowed: float
-    at_published: tuple[float, ...]
+    at_printed: tuple[float, ...]
     chance: float
     levels: Counter[str]
     errors: tuple[int, ...]
@@ -72,7 +72,7 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
                 fits=sum(result.final_loss is not None and result.final_loss < LOW_LOSS for result in results),
                 solved=sum(curve.min() == 1.0 for curve in curves),
                 overflowed=sum(point.num_overflowed for point in points) / max(1, sum(p.num_strings for p in points)),
-                at_published=tuple(_mean_at(window, results, cell, experiment) for window in cell.published_windows),
+                at_printed=tuple(_mean_at(printed.window, results, cell, experiment) for printed in cell.printed),
                 chance=sum(point.baseline for point in points) / len(points) if points else math.nan,
                 levels=Counter(certificate.level for certificate in certificates),
                 errors=tuple(len(named.counterexample.string) for named in certificates if named.counterexample),
@@ -84,8 +84,9 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
     return entries
 
 
-def _mean_at(window: tuple[int, int], results: Sequence[RunResult], cell: Cell, experiment: Experiment) -> float:
-    return fmean(accuracies_scored(result, cell._replace(window=window), experiment).mean() for result in results)
+def _mean_at(window: tuple[int, int] | None, results: Sequence[RunResult], cell: Cell, experiment: Experiment) -> float:
+    at_window = cell._replace(window=window or cell.window)
+    return fmean(accuracies_scored(result, at_window, experiment).mean() for result in results)
 
 
 _COUNTED = ("proved", "extracted", "refuted")
@@ -127,18 +128,14 @@ def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
     return (mean, f"{fits} of {runs}", f"{solved} of {runs}", overflow, *levels, error, f"{len(own)} of {total}")
 
 
-def published_table(entries: Sequence[Entry]) -> Table:
-    """One line for each cell of which a paper prints a number, with its protocol, and ours at its lengths."""
-    lines = []
+def printed_tables(entries: Sequence[Entry]) -> dict[str, Table]:
+    """By protocol, a line for each cell of which a paper prints a number by it, next to ours at its lengths."""
+    lines: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
-        if entry.cell.published:
-            at_published = zip(entry.cell.published_windows, entry.at_published, strict=True)
-            ours = "; ".join(f"{percent(mean)} ({span(window)})" for window, mean in at_published) or NOTHING
-            cell = entry.cell
-            lines.append((cell.row, cell.column, cell.part, percent(entry.mean), ours, cell.published))
-    return Table(
-        ("row", "model", "supervision", "ours, mean", "ours at the published lengths", "published"), tuple(lines)
-    )
+        for printed, mean in zip(entry.cell.printed, entry.at_printed, strict=True):
+            line = (entry.cell.row, entry.cell.column, percent(mean), printed.entry)
+            lines.setdefault(printed.protocol, []).append(line)
+    return {protocol: Table(("row", "model", "ours", "published"), tuple(own)) for protocol, own in lines.items()}
 
 
 def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
@@ -182,5 +179,5 @@ def _csv_line(entry: Entry) -> dict[str, str | int]:
         "steps": entry.steps,
         "parameters": entry.parameters,
         "cpu_seconds": f"{entry.cpu_seconds:.1f}",
-        "published": entry.cell.published,
+        "published": " ".join(f"{printed.entry} ({printed.protocol})" for printed in entry.cell.printed),
     }
