@@ -14,8 +14,8 @@ _GRAZZI = (
     "Grazzi et al.: 1 is right and 0 is chance, best of 3 seeds (median), trained at 3-40 symbols, tested at 40-256."
 )
 _PERCENT = (
-    "PD-SSM's paper: percent, mean of 5 seeds (deviation), the best checkpoint on the strings of the test, trained at "
-    "3-40 symbols, tested at 40-256."
+    "PD-SSM's paper: two layers of width 128 or 512, percent, mean of 5 seeds (deviation), the best checkpoint on the "
+    "strings of the test, trained at 3-40 symbols, tested at 40-256."
 )
 _WINDOWS = {_CHI_RECOGNITION: (51, 100), _GRAZZI: (41, 256), _PERCENT: (41, 256)}
 """The lengths of a protocol, as far as ours has them, where they are not all of ours."""
