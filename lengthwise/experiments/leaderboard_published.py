@@ -80,6 +80,8 @@ NOTES = (
     "The Transformer of Chi et al. reads in both directions and has five layers and relative positions. The paper on "
     "LDRU says 100 % on 18 of 21 languages up to 500 symbols, trained at up to 40, its arithmetic from left to right; "
     "of the others it needed longer training strings.",
+    "DeltaNet, Mamba and xLSTM have one layer and no short convolution here (setting `conv`); the published ones have "
+    "two or three layers, most of them with a convolution of width 4.",
     "Not quoted, since the nets are others: gated DeltaNet and DeltaProduct, complex diagonal recurrences, and groups "
     "by four Householders or other generators.",
 )
