@@ -14,7 +14,7 @@ _DOTS = (
     "A dot: the lowest level that all finished seeds have, proved, bounded or extracted; a cell without one has a seed "
     "that is refuted, or about which nothing is known beyond tests."
 )
-_OURS = "*ours*: means over finished seeds, and over those of our lengths that the published test has."
+_OURS = "*ours*{parts}: means over finished seeds, and over those of our lengths that the published test has."
 _NO_DOTS = "In each cell a seed is refuted, or nothing is known beyond tests."
 
 
@@ -27,6 +27,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
     runs = sum(entry.num_runs for entry in entries)
     complete = sum(entry.num_runs == len(entry.cell.specs) for entry in entries)
     printed = printed_tables(entries)
+    parts = ", ".join(dict.fromkeys(entry.cell.part for entry in entries if entry.cell.printed and entry.cell.part))
     sections = [
         f"![Accuracy by task and model]({stem}.svg)",
         f"Numbers: the mean accuracy of final answers over finished seeds and lengths {lengths}, in percent, cut, "
@@ -41,7 +42,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         "finite numbers any more, all of which count as wrong. *proved*, *extracted*, *refuted*: runs with such a "
         "certificate; *error*: the symbols of the shortest strings known to be answered wrongly, the median of nets "
         "and their range.",
-        *(["## Published numbers next to ours", _OURS] if printed else []),
+        *(["## Published numbers next to ours", _OURS.format(parts=f" ({parts})" if parts else "")] if printed else []),
         *(part for protocol, table in printed.items() for part in (protocol, *table_paragraphs(table))),
     ]
     if lacking := missing(experiment, outcomes):

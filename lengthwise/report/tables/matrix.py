@@ -118,7 +118,7 @@ def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
     if not own:
         return (*[NOTHING] * (len(_SCORES) - 1), f"0 of {total}")
     runs = sum(entry.num_runs for entry in own)
-    fits, solved = (sum(counts) for counts in zip(*((entry.fits, entry.solved) for entry in own), strict=True))
+    fits, solved = sum(entry.fits for entry in own), sum(entry.solved for entry in own)
     levels = (f"{sum(entry.levels[level] for entry in own)} of {runs}" for level in _COUNTED)
     mean = percent(sum(entry.mean for entry in own) / len(own))
     overflowed = sum(entry.overflowed for entry in own) / len(own)
