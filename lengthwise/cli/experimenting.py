@@ -162,10 +162,11 @@ def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console:
     """Show the table and the runs that failed; the exit code."""
     from lengthwise.report.pages.terminal import print_failures, print_table
     from lengthwise.report.tables.experiment import main_table
-    from lengthwise.report.tables.matrix import column_table, entries_of
+    from lengthwise.report.tables.matrix import column_tables, entries_of
 
     if experiment.is_matrix:
-        print_table(console, experiment.title, column_table(experiment, entries_of(experiment, outcomes)))
+        for part, table in column_tables(experiment, entries_of(experiment, outcomes)).items():
+            print_table(console, f"{experiment.title}: {part}" if part else experiment.title, table)
     elif experiment.cells:
         print_table(console, experiment.title, main_table(experiment, outcomes))
     return 1 if print_failures(console, outcomes) else 0

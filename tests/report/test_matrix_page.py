@@ -9,7 +9,7 @@ from lengthwise.certification.certificate import Certificate, Counterexample, Le
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell, Printed
 from lengthwise.report.pages.matrix import matrix_page
-from lengthwise.report.tables.matrix import column_table, entries_of, printed_tables
+from lengthwise.report.tables.matrix import column_tables, cost_table, entries_of, printed_tables
 from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import make_spec
@@ -39,7 +39,7 @@ REFUTED = [
 
 
 def test_a_line_has_the_strings_that_refute_the_nets_of_its_column() -> None:
-    header, (line,), _ = column_table(experiment := matrix(REFUTED, ""), entries_of(experiment, REFUTED))
+    header, (line,), _ = column_tables(experiment := matrix(REFUTED, ""), entries_of(experiment, REFUTED))[""]
     cells = dict(zip(header, line, strict=True))
     assert (cells["solved"], cells["refuted"], cells["error"]) == ("4 of 4", "3 of 4", "3 (2-10)")
     assert cells["fits"] == "2 of 4"
@@ -75,13 +75,19 @@ def test_the_share_of_strings_that_overflow_is_said() -> None:
     outcomes = [REFUTED[0]._replace(result=result.model_copy(update={"dense": dense}))]
     (entry,) = entries_of(experiment := matrix(outcomes, ""), outcomes)
     assert entry.overflowed == half.num_overflowed / sum(point.num_strings for point in dense.points) > 0
-    header, (line,), _ = column_table(experiment, [entry])
+    header, (line,), _ = column_tables(experiment, [entry])[""]
     assert dict(zip(header, line, strict=True))["overflow"].endswith(" %")
 
 
-def test_where_there_are_parts_each_has_its_columns() -> None:
-    table = column_table(experiment := matrix(REFUTED, "one", "other"), entries_of(experiment, REFUTED))
-    assert [name for name in table.header if name.endswith("error")] == ["one: error", "other: error"]
+def test_where_there_are_parts_each_has_a_table() -> None:
+    entries = entries_of(experiment := matrix(REFUTED, "one", "other"), REFUTED)
+    tables = column_tables(experiment, entries)
+    assert list(tables) == ["one", "other"]
+    assert tables["one"] == tables["other"]
+    ((column, _, rate, _),) = cost_table(entries).lines
+    assert (column, rate) == ("C=2", f"{REFUTED[0].spec.recipe.optimizer.learning_rate:g}")
+    assert "### Other" in matrix_page(experiment, REFUTED, "stem").sections
+    assert list(column_tables(experiment, [entry for entry in entries if entry.cell.part == "one"])) == ["one"]
 
 
 @pytest.mark.parametrize("levels", [("proved", "extracted"), ("proved", "refuted")])

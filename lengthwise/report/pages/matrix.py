@@ -6,7 +6,15 @@ from lengthwise.experiments.base import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
 from lengthwise.report.tables.markdown import table_paragraphs
-from lengthwise.report.tables.matrix import LOW_LOSS, column_table, entries_of, matrix_csv, missing, printed_tables
+from lengthwise.report.tables.matrix import (
+    LOW_LOSS,
+    column_tables,
+    cost_table,
+    entries_of,
+    matrix_csv,
+    missing,
+    printed_tables,
+)
 from lengthwise.report.tables.numbers import span
 from lengthwise.runs.pools.outcome import Outcome
 
@@ -34,14 +42,20 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         f"never rounded up. Colors begin at chance. {_DOTS if has_marks(entries) else _NO_DOTS}",
         f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
         f"{len(experiment.cells):,} cells. All cells, with numbers in full: [{stem}.csv]({stem}.csv).",
-        "## What each model does, and what it costs",
-        *table_paragraphs(column_table(experiment, entries).without_empty()),
+        "## What each model does",
+        *(
+            paragraph
+            for part, table in column_tables(experiment, entries).items()
+            for paragraph in (*([f"### {part.capitalize()}"] if part else []), *table_paragraphs(table.without_empty()))
+        ),
         "*mean*: over cells; compare models only where *cells*, those that have a finished run, are all. "
         f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
         f"*solved*: runs without an error at {lengths}. *overflow*: strings of these lengths on which states are no "
         "finite numbers any more, all of which count as wrong. *proved*, *extracted*, *refuted*: runs with such a "
         "certificate; *error*: the symbols of the shortest strings known to be answered wrongly, the median of nets "
         "and their range.",
+        "## What it costs",
+        *table_paragraphs(cost_table(entries)),
         *(["## Published numbers next to ours", _OURS.format(parts=f" ({parts})" if parts else "")] if printed else []),
         *(part for protocol, table in printed.items() for part in (protocol, *table_paragraphs(table))),
     ]

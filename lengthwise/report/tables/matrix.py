@@ -93,30 +93,36 @@ _COUNTED = ("proved", "extracted", "refuted")
 _SCORES = ("mean", "fits", "solved", "overflow", *_COUNTED, "error", "cells")
 
 
-def column_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
-    """One line for each column that has results: what it cost, and for each part its cells and how it does there."""
-    parts = list(dict.fromkeys(cell.part for cell in experiment.cells))
-    names = [f"{part}: {name}" if part else name for part in parts for name in _SCORES]
+def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Table]:
+    """By part, a line for each column that has results: how it does in the cells that have them."""
+    tables = {}
+    for part in dict.fromkeys(cell.part for cell in experiment.cells):
+        cells = Counter(cell.column for cell in experiment.cells if cell.part == part)
+        by_column = {
+            column: [entry for entry in entries if (entry.cell.part, entry.cell.column) == (part, column)]
+            for column in cells
+        }
+        lines = [(column, *_scores(own, cells[column])) for column, own in by_column.items() if own]
+        if lines:
+            tables[part] = Table(("model", *_SCORES), tuple(lines))
+    return tables
+
+
+def cost_table(entries: Sequence[Entry]) -> Table:
+    """A line for each column that has results: its size, its learning rate, and what it costs."""
+    by_column: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_column.setdefault(entry.cell.column, []).append(entry)
     lines = []
-    for column in dict.fromkeys(cell.column for cell in experiment.cells):
-        own = [entry for entry in entries if entry.cell.column == column]
-        if not own:
-            continue
-        runs = sum(entry.num_runs for entry in own)
-        cost = f"{sum(entry.cpu_seconds for entry in own) / runs:.0f}"
-        total = sum(cell.column == column for cell in experiment.cells) // len(parts)
-        scores = [
-            text for part in parts for text in _scores([entry for entry in own if entry.cell.part == part], total)
-        ]
+    for column, own in by_column.items():
+        seconds = sum(entry.cpu_seconds for entry in own) / sum(entry.num_runs for entry in own)
         rates = {f"{spec.recipe.optimizer.learning_rate:g}" for entry in own for spec in entry.cell.specs}
-        lines.append((column, span([entry.parameters for entry in own]), ", ".join(sorted(rates)), cost, *scores))
-    return Table(("model", "parameters", "learning rate", "CPU s a run", *names), tuple(lines))
+        lines.append((column, span([entry.parameters for entry in own]), ", ".join(sorted(rates)), f"{seconds:.0f}"))
+    return Table(("model", "parameters", "learning rate", "CPU s a run"), tuple(lines))
 
 
 def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
     """Mean over cells, runs that fit, are solved, strings that overflow, levels, the median error, cells with a run."""
-    if not own:
-        return (*[NOTHING] * (len(_SCORES) - 1), f"0 of {total}")
     runs = sum(entry.num_runs for entry in own)
     fits, solved = sum(entry.fits for entry in own), sum(entry.solved for entry in own)
     levels = (f"{sum(entry.levels[level] for entry in own)} of {runs}" for level in _COUNTED)
@@ -144,7 +150,8 @@ def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
     reasons: dict[str, Counter[str]] = {}
     for outcome in outcomes:
         if outcome.result is None:
-            reasons.setdefault(outcome.reason, Counter())[columns[outcome.spec.id]] += 1
+            reason, _, _ = outcome.reason.partition(" at step ")  # training that diverged did so at any step
+            reasons.setdefault(reason, Counter())[columns[outcome.spec.id]] += 1
     return [
         (reason, ", ".join(f"{column} ({count})" for column, count in counts.items()))
         for reason, counts in reasons.items()
