@@ -22,6 +22,9 @@ _DOTS = (
     "A dot: the lowest level that all finished seeds have, proved, bounded or extracted; a cell without one has a seed "
     "that is refuted, or about which nothing is known beyond tests."
 )
+_OVERFLOW = (
+    "*overflow*: strings of these lengths on which states are no finite numbers any more, all of which count as wrong. "
+)
 _OURS = "*ours*{parts}: means over finished seeds, and over those of our lengths that the published test has."
 _NO_DOTS = "In each cell a seed is refuted, or nothing is known beyond tests."
 
@@ -50,10 +53,9 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         ),
         "*mean*: over cells; compare models only where *cells*, those that have a finished run, are all. "
         f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
-        f"*solved*: runs without an error at {lengths}. *overflow*: strings of these lengths on which states are no "
-        "finite numbers any more, all of which count as wrong. *proved*, *extracted*, *refuted*: runs with such a "
-        "certificate; *error*: the symbols of the shortest strings known to be answered wrongly, the median of nets "
-        "and their range.",
+        f"*solved*: runs without an error at {lengths}. {_OVERFLOW if any(e.overflowed for e in entries) else ''}"
+        "*proved*, *extracted*, *refuted*: runs with such a certificate; *error*: the symbols of the shortest strings "
+        "known to be answered wrongly, the median of nets and their range.",
         "## What it costs",
         *table_paragraphs(cost_table(entries)),
         *(["## Published numbers next to ours", _OURS.format(parts=f" ({parts})" if parts else "")] if printed else []),
