@@ -41,9 +41,9 @@ REFUTED = [
 def test_a_line_has_the_strings_that_refute_the_nets_of_its_column() -> None:
     header, (line,), _ = column_tables(experiment := matrix(REFUTED, ""), entries_of(experiment, REFUTED))[""]
     cells = dict(zip(header, line, strict=True))
-    assert (cells["solved"], cells["refuted"], cells["error"]) == ("4 of 4", "3 of 4", "3 (2-10)")
-    assert cells["fits"] == "2 of 4"
-    assert cells["cells"] == "1 of 1"
+    assert (cells["solved"], cells["refuted"], cells["error"]) == ("4", "3", "3 (2-10)")
+    assert cells["fits"] == "2"
+    assert (cells["cells"], cells["runs"]) == ("1 of 1", "4")
     assert cells["overflow"] == "-"
 
 

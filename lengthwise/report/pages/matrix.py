@@ -51,7 +51,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
             for part, table in column_tables(experiment, entries).items()
             for paragraph in (*([f"### {part.capitalize()}"] if part else []), *table_paragraphs(table.without_empty()))
         ),
-        "*mean*: over cells; compare models only where *cells*, those that have a finished run, are all. "
+        "*cells*: those that have a finished run; compare models only where these are all. *mean*: over cells. "
         f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
         f"*solved*: runs without an error at {lengths}. {_OVERFLOW if any(e.overflowed for e in entries) else ''}"
         "*proved*, *extracted*, *refuted*: runs with such a certificate; *error*: the symbols of the shortest strings "

@@ -90,7 +90,7 @@ def _mean_at(window: tuple[int, int] | None, results: Sequence[RunResult], cell:
 
 
 _COUNTED = ("proved", "extracted", "refuted")
-_SCORES = ("mean", "fits", "solved", "overflow", *_COUNTED, "error", "cells")
+_SCORES = ("cells", "runs", "mean", "fits", "solved", "overflow", *_COUNTED, "error")
 
 
 def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Table]:
@@ -122,16 +122,16 @@ def cost_table(entries: Sequence[Entry]) -> Table:
 
 
 def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
-    """Mean over cells, runs that fit, are solved, strings that overflow, levels, the median error, cells with a run."""
+    """Cells with a run, runs, the mean over cells, runs that fit and are solved, overflow, levels, the median error."""
     runs = sum(entry.num_runs for entry in own)
     fits, solved = sum(entry.fits for entry in own), sum(entry.solved for entry in own)
-    levels = (f"{sum(entry.levels[level] for entry in own)} of {runs}" for level in _COUNTED)
+    levels = (str(sum(entry.levels[level] for entry in own)) for level in _COUNTED)
     mean = percent(sum(entry.mean for entry in own) / len(own))
     overflowed = sum(entry.overflowed for entry in own) / len(own)
     overflow = percent(overflowed) if overflowed else NOTHING
     errors = [length for entry in own for length in entry.errors]
     error = f"{median(errors):,.0f} ({span(errors)})" if errors else NOTHING
-    return (mean, f"{fits} of {runs}", f"{solved} of {runs}", overflow, *levels, error, f"{len(own)} of {total}")
+    return (f"{len(own)} of {total}", f"{runs}", mean, f"{fits}", f"{solved}", overflow, *levels, error)
 
 
 def printed_tables(entries: Sequence[Entry]) -> dict[str, Table]:
