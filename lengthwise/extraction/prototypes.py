@@ -71,6 +71,17 @@ def _check_finite(states: Float[Tensor, "N D"]) -> None:
         raise NotFinite("model: a state is infinite or no number")
 
 
+def nearest_prototypes_by_definition(
+    model: SequenceModel, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
+) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
+    """As `nearest_prototypes`, by the distance of every state from every prototype."""
+    answers, their_answers = (answers_of(model.readout(points)) for points in (states, prototypes))
+    distances = (states[:, None] - prototypes).norm(dim=2)
+    distances[(answers[:, None] != their_answers) | ~distances.isfinite()] = torch.inf
+    nearest = torch.cat([distances, distances.new_full((len(states), 1), torch.inf)], 1).min(1)
+    return nearest.indices.masked_fill(nearest.values.isinf(), len(prototypes)), nearest.values
+
+
 def nearest_prototypes(
     model: SequenceModel, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
 ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:

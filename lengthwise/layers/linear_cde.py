@@ -52,6 +52,11 @@ class LinearCDELayer(TabledLayer):
             for factor in (self.left, self.right):
                 nn.init.normal_(factor, std=0.5 * factor.shape[-1] ** -0.5, generator=generator)
 
+    def norm_of_a(self) -> Float[Tensor, ""]:
+        """The root of the sum of the squares of A^0 ... A^D; in the form of low rank, of their diagonals alone."""
+        norm: Tensor = (self.diagonal if self.blocks is None else self.blocks).norm()
+        return norm
+
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
         return self.first_state.expand(len(like), -1)
 

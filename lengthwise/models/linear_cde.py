@@ -35,12 +35,11 @@ class LinearCDEConfig(StackedConfig):
 
 
 @MODELS.register("linear-cde")
-class LinearCDE(StackedRNN, HasPenalty):
+class LinearCDE(HasPenalty, StackedRNN):
     """h_t = (I + A(u_t)) h_{t-1} with A(u) linear in u, of blocks (BD-SLiCE) or diagonal plus low rank (DPLR-SLiCE).
 
     Nothing but a penalty keeps states from growing: those that overflow answer wrongly, and training that they end is
-    `Diverged`. The penalty is the published one: the root of the sum of the squares of A^0 ... A^D, in a layer of low
-    rank of their diagonals alone, summed over layers.
+    `Diverged`. The penalty is the published one, the sum over layers of `LinearCDELayer.norm_of_a`.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025).
@@ -61,7 +60,5 @@ class LinearCDE(StackedRNN, HasPenalty):
         ]
 
     def penalty(self) -> Float[Tensor, ""]:
-        layers = [layer for layer in self.layers if isinstance(layer, LinearCDELayer)]
-        sizes = torch.stack([(layer.diagonal if layer.blocks is None else layer.blocks).norm() for layer in layers])
-        penalty: Tensor = self.config.norm_penalty * sizes.sum()
-        return penalty
+        norms = [layer.norm_of_a() for layer in self.layers if isinstance(layer, LinearCDELayer)]
+        return self.config.norm_penalty * torch.stack(norms).sum()

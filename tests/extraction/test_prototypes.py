@@ -4,12 +4,9 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from lengthwise.extraction.prototypes import nearest_prototypes
+from lengthwise.extraction.prototypes import nearest_prototypes, nearest_prototypes_by_definition
 from lengthwise.models.base import SequenceModel
-from lengthwise.ops.answers import answers_of
 
 
 def answering_by_first_two_numbers() -> SequenceModel:
@@ -17,16 +14,6 @@ def answering_by_first_two_numbers() -> SequenceModel:
     model = Mock(spec=SequenceModel)
     model.readout = lambda states: states[:, :2]
     return model
-
-
-def nearest_by_definition(
-    states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
-) -> tuple[Float[Tensor, "N P"], Float[Tensor, " N"]]:
-    """All distances in float64, infinite to prototypes of another answer, and the least of them for each state."""
-    distances = (states.double()[:, None] - prototypes.double()).norm(dim=2)
-    answers, theirs = answers_of(states[:, :2]), answers_of(prototypes[:, :2])
-    distances[(answers[:, None] != theirs) | (answers < 0)[:, None]] = torch.inf
-    return distances, torch.cat([distances, torch.full((len(states), 1), torch.inf)], 1).amin(1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -38,12 +25,14 @@ def test_the_nearest_prototype_of_the_same_answer_is_given(
     generator = torch.Generator().manual_seed(width)
     states = offset + torch.randn(101, width, generator=generator, dtype=dtype)
     prototypes = offset + torch.randn(number, width, generator=generator, dtype=dtype)
-    indices, distances = nearest_prototypes(answering_by_first_two_numbers(), states, prototypes)
-    every, least = nearest_by_definition(states, prototypes)
+    model = answering_by_first_two_numbers()
+    indices, distances = nearest_prototypes(model, states, prototypes)
+    _, least = nearest_prototypes_by_definition(model, states.double(), prototypes.double())
     is_none = least.isinf()
     assert bool((indices[is_none] == number).all())
     assert bool(distances[is_none].isinf().all())
-    given = every[~is_none].gather(1, indices[~is_none][:, None])[:, 0]
+    given = (states[~is_none].double() - prototypes[indices[~is_none]].double()).norm(dim=1)
+    assert torch.equal(states[~is_none, :2].argmax(1), prototypes[indices[~is_none], :2].argmax(1))
     eps = torch.finfo(dtype).eps
     # Distances of differences are right to rounding; squares of them are ordered to that of products as large as norms.
     torch.testing.assert_close(distances[~is_none].double(), given, rtol=width * eps, atol=0.0)
@@ -59,6 +48,7 @@ def test_no_prototype_is_given_where_there_is_none_or_a_state_is_not_finite() ->
     # The last state is finite, but the square of its distance overflows; so do those of all to the huge prototype.
     cases = ((torch.zeros(0, 3), [0] * 5), (torch.zeros(1, 3), [0, 1, 1, 1, 1]), (huge, [1] * 5))
     for prototypes, expected in cases:
-        indices, distances = nearest_prototypes(answering_by_first_two_numbers(), states, prototypes)
-        assert indices.tolist() == expected
-        assert distances.isfinite().tolist() == (indices < len(prototypes)).tolist()
+        for nearest in (nearest_prototypes, nearest_prototypes_by_definition):
+            indices, distances = nearest(answering_by_first_two_numbers(), states, prototypes)
+            assert indices.tolist() == expected
+            assert distances.isfinite().tolist() == (indices < len(prototypes)).tolist()

@@ -9,7 +9,7 @@ from lengthwise.certification.certificate import Certificate, Counterexample, Le
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell, Printed
 from lengthwise.report.pages.matrix import matrix_page
-from lengthwise.report.tables.matrix import column_tables, cost_table, entries_of, printed_tables
+from lengthwise.report.tables.matrix import column_tables, cost_table, entries_of, matrix_csv, missing, printed_tables
 from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import make_spec
@@ -66,6 +66,23 @@ def test_next_to_a_published_number_is_ours_at_its_lengths() -> None:
     assert sections.index("P.") < sections.index("Q.")
 
 
+def test_one_published_entry_is_shown_like_several() -> None:
+    experiment = matrix(REFUTED, "")
+    experiment = experiment._replace(cells=[experiment.cells[0]._replace(published="99.9")])
+    (entry,) = entries_of(experiment, REFUTED)
+    (table,) = printed_tables([entry]).values()
+    assert table.lines == (("Parity", "C=2", percent(entry.mean), "99.9"),)
+    assert "99.9" in matrix_csv([entry])
+
+
+def test_runs_that_diverged_are_one_line_with_its_way_out() -> None:
+    outcomes = [
+        outcome(seed, "proved")._replace(result=None, reason=f"Diverged: training diverged at step {step}: lower it")
+        for seed, step in enumerate((7, 331))
+    ]
+    assert missing(matrix(outcomes, ""), outcomes) == [("Diverged: training diverged: lower it", "C=2 (2)")]
+
+
 def test_the_share_of_strings_that_overflow_is_said() -> None:
     result = REFUTED[0].result
     assert result is not None
@@ -84,7 +101,7 @@ def test_where_there_are_parts_each_has_a_table() -> None:
     tables = column_tables(experiment, entries)
     assert list(tables) == ["one", "other"]
     assert tables["one"] == tables["other"]
-    ((column, _, rate, _),) = cost_table(entries).lines
+    ((column, _, rate, _),) = cost_table(experiment, entries).lines
     assert (column, rate) == ("C=2", f"{REFUTED[0].spec.recipe.optimizer.learning_rate:g}")
     assert "### Other" in matrix_page(experiment, REFUTED, "stem").sections
     assert list(column_tables(experiment, [entry for entry in entries if entry.cell.part == "one"])) == ["one"]

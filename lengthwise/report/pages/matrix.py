@@ -38,7 +38,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
     runs = sum(entry.num_runs for entry in entries)
     complete = sum(entry.num_runs == len(entry.cell.specs) for entry in entries)
     printed = printed_tables(entries)
-    parts = ", ".join(dict.fromkeys(entry.cell.part for entry in entries if entry.cell.printed and entry.cell.part))
+    parts = ", ".join(dict.fromkeys(entry.cell.part for entry in entries if entry.at_printed and entry.cell.part))
     sections = [
         f"![Accuracy by task and model]({stem}.svg)",
         f"Numbers: the mean accuracy of final answers over finished seeds and lengths {lengths}, in percent, cut, "
@@ -57,7 +57,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         "*proved*, *extracted*, *refuted*: runs with such a certificate; *error*: the symbols of the shortest strings "
         "known to be answered wrongly, the median of nets and their range.",
         "## What it costs",
-        *table_paragraphs(cost_table(entries)),
+        *table_paragraphs(cost_table(experiment, entries)),
         *(["## Published numbers next to ours", _OURS.format(parts=f" ({parts})" if parts else "")] if printed else []),
         *(part for protocol, table in printed.items() for part in (protocol, *table_paragraphs(table))),
     ]

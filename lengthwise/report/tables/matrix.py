@@ -3,12 +3,13 @@
 import csv
 import io
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiments.base import Cell, Experiment, Printed
 from lengthwise.report.tables.cells import accuracies_scored, long_accuracies, results_of
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, percent, span
@@ -72,7 +73,7 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
                 fits=sum(result.final_loss is not None and result.final_loss < LOW_LOSS for result in results),
                 solved=sum(curve.min() == 1.0 for curve in curves),
                 overflowed=sum(point.num_overflowed for point in points) / max(1, sum(p.num_strings for p in points)),
-                at_printed=tuple(_mean_at(printed.window, results, cell, experiment) for printed in cell.printed),
+                at_printed=tuple(_mean_at(printed.window, results, cell, experiment) for printed in _printed(cell)),
                 chance=sum(point.baseline for point in points) / len(points) if points else math.nan,
                 levels=Counter(certificate.level for certificate in certificates),
                 errors=tuple(len(named.counterexample.string) for named in certificates if named.counterexample),
@@ -82,6 +83,11 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
             )
         )
     return entries
+
+
+def _printed(cell: Cell) -> tuple[Printed, ...]:
+    """What papers print, one entry or several."""
+    return cell.printed or ((Printed(cell.published, "As the paper prints it."),) if cell.published else ())
 
 
 def _mean_at(window: tuple[int, int] | None, results: Sequence[RunResult], cell: Cell, experiment: Experiment) -> float:
@@ -98,27 +104,27 @@ def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str,
     tables = {}
     for part in dict.fromkeys(cell.part for cell in experiment.cells):
         cells = Counter(cell.column for cell in experiment.cells if cell.part == part)
-        by_column = {
-            column: [entry for entry in entries if (entry.cell.part, entry.cell.column) == (part, column)]
-            for column in cells
-        }
-        lines = [(column, *_scores(own, cells[column])) for column, own in by_column.items() if own]
-        if lines:
+        by_column = _by_column(experiment, [entry for entry in entries if entry.cell.part == part])
+        if lines := [(column, *_scores(own, cells[column])) for column, own in by_column.items()]:
             tables[part] = Table(("model", *_SCORES), tuple(lines))
     return tables
 
 
-def cost_table(entries: Sequence[Entry]) -> Table:
+def cost_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
     """A line for each column that has results: its size, its learning rate, and what it costs."""
-    by_column: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_column.setdefault(entry.cell.column, []).append(entry)
     lines = []
-    for column, own in by_column.items():
+    for column, own in _by_column(experiment, entries).items():
         seconds = sum(entry.cpu_seconds for entry in own) / sum(entry.num_runs for entry in own)
         rates = {f"{spec.recipe.optimizer.learning_rate:g}" for entry in own for spec in entry.cell.specs}
         lines.append((column, span([entry.parameters for entry in own]), ", ".join(sorted(rates)), f"{seconds:.0f}"))
     return Table(("model", "parameters", "learning rate", "CPU s a run"), tuple(lines))
+
+
+def _by_column(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """The entries of each column that has any, columns in the order of the experiment."""
+    columns = dict.fromkeys(cell.column for cell in experiment.cells)
+    by_column = {column: [entry for entry in entries if entry.cell.column == column] for column in columns}
+    return {column: own for column, own in by_column.items() if own}
 
 
 def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
@@ -138,10 +144,13 @@ def printed_tables(entries: Sequence[Entry]) -> dict[str, Table]:
     """By protocol, a line for each cell of which a paper prints a number by it, next to ours at its lengths."""
     lines: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
-        for printed, mean in zip(entry.cell.printed, entry.at_printed, strict=True):
+        for printed, mean in zip(_printed(entry.cell), entry.at_printed, strict=True):
             line = (entry.cell.row, entry.cell.column, percent(mean), printed.entry)
             lines.setdefault(printed.protocol, []).append(line)
     return {protocol: Table(("row", "model", "ours", "published"), tuple(own)) for protocol, own in lines.items()}
+
+
+_AT_STEP = re.compile(r" at step [\d,]+")
 
 
 def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
@@ -150,7 +159,7 @@ def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
     reasons: dict[str, Counter[str]] = {}
     for outcome in outcomes:
         if outcome.result is None:
-            reason, _, _ = outcome.reason.partition(" at step ")  # training that diverged did so at any step
+            reason = _AT_STEP.sub("", outcome.reason)  # one line for all that diverged, at whichever step
             reasons.setdefault(reason, Counter())[columns[outcome.spec.id]] += 1
     return [
         (reason, ", ".join(f"{column} ({count})" for column, count in counts.items()))
@@ -186,5 +195,5 @@ def _csv_line(entry: Entry) -> dict[str, str | int]:
         "steps": entry.steps,
         "parameters": entry.parameters,
         "cpu_seconds": f"{entry.cpu_seconds:.1f}",
-        "published": " ".join(f"{printed.entry} ({printed.protocol})" for printed in entry.cell.printed),
+        "published": " ".join(f"{printed.entry} ({printed.protocol})" for printed in _printed(entry.cell)),
     }
