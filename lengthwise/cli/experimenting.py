@@ -166,7 +166,7 @@ def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console:
 
     if experiment.is_matrix:
         for part, table in column_tables(experiment, entries_of(experiment, outcomes)).items():
-            print_table(console, f"{experiment.title}: {part}" if part else experiment.title, table)
+            print_table(console, f"{experiment.title}: {part}" if part else experiment.title, table.without_empty())
     elif experiment.cells:
         print_table(console, experiment.title, main_table(experiment, outcomes))
     return 1 if print_failures(console, outcomes) else 0
