@@ -3,6 +3,7 @@
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.experiments.languages import LANGUAGES
+from lengthwise.experiments.leaderboard import EVERY, LENGTHS_NOTE
 from lengthwise.layers.positions.base import POSITIONS
 from lengthwise.runs.spec import Settings
 
@@ -21,7 +22,7 @@ def positions(scale: Scale = "small") -> Experiment:
     """Seventeen regular tasks by transformers of two layers, each position encoding but `local`, three seeds."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="transformer")
     settings: Settings = {"train": {"steps": 1_000, "batch_size": 64}}
-    plan = EvaluationPlan(dense_every=9, dense_strings=32, long=((500, 128),), structured=((500, 32),))
+    plan = EvaluationPlan(dense_every=EVERY, dense_strings=32, long=((500, 128),), structured=((500, 32),))
     return Experiment(
         title="Transformers by position encoding, our protocol",
         about=(
@@ -36,6 +37,7 @@ def positions(scale: Scale = "small") -> Experiment:
             "2,048 in training, the first ones in evaluation. *Local* is left out: beyond its window a net knows "
             "nothing, which `regular-gpt/scratchpad` shows.",
             "Recognition tasks draw near misses, as in `regular-gpt/ours`.",
+            LENGTHS_NOTE,
         ),
         cells=[
             Cell(language.row, name, specs(language.task, {"task": language.fields, "model": _model(name), **settings}))

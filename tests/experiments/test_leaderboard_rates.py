@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
-from lengthwise.experiments.leaderboard import ENTRANTS, RATES, ROWS, leaderboard_rates
+import pytest
+import torch
+
+from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiments.leaderboard import ENTRANTS, EVERY, LENGTHS_NOTE, RATES, ROWS, leaderboard_rates
 from lengthwise.experiments.leaderboard_published import PUBLISHED
 from lengthwise.runs.records import read_records
+from lengthwise.tasks.base import SymbolTask
 
 RECORDS = Path(__file__).parents[2] / "docs/results/records/leaderboard-rates.jsonl.gz"
 NUM_DIVERGED = {"linear CDE, low rank": 3}
@@ -46,3 +51,22 @@ def test_numbers_of_different_protocols_are_told_apart() -> None:
     of_parity = PUBLISHED["Parity", "DeltaNet [-1, 1]"]
     assert [printed.window for printed in of_parity] == [(41, 256)] * 2
     assert all("trained at 3-40 symbols, tested at 40-256" in printed.protocol for printed in of_parity)
+
+
+@pytest.mark.parametrize("name", ["leaderboard", "transformers/positions"])
+def test_lengths_so_far_apart_hide_what_the_page_says_they_hide(name: str) -> None:
+    experiment = EXPERIMENTS[name]()
+    assert LENGTHS_NOTE in experiment.notes
+    (task,) = {cell.specs[0].task for cell in experiment.cells if cell.row == "Tomita 6"}
+    assert isinstance(task, SymbolTask)
+    low, high = experiment.plan.dense
+    lengths = [low + EVERY * index for index in range((high - low) // EVERY + 1)]
+    assert experiment.plan.dense_every == EVERY
+    assert {length % 3 for length in lengths} == {2}
+    random = torch.Generator().manual_seed(0)
+    is_right = {}
+    for length in (41, 50, 497, 42, 43):
+        batch = task.sample(200, length, random)
+        counted = (batch.inputs == 1).sum(1) % 3 == 1
+        is_right[length] = bool((counted.long() == batch.targets[:, -1]).all())
+    assert is_right == {41: True, 50: True, 497: True, 42: False, 43: False}

@@ -28,7 +28,7 @@ from lengthwise.report.tables.differences import compared_columns
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.experiment import cell_table
 from lengthwise.report.tables.numbers import percent
-from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
+from lengthwise.report.tables.shallow_baselines import best_shallow_baseline, shallow_baseline_sentences
 from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import RunFolder, RunResult, load_run
 from lengthwise.runs.pools.outcome import Outcome
@@ -133,6 +133,32 @@ def test_accuracies_stand_next_to_the_best_shallow_baseline() -> None:
     )
     print_results(console := Console(record=True, width=100, file=io.StringIO()), results, "Title")
     assert f"  best shallow baseline: {sentence}" in console.export_text()
+
+
+def test_runs_of_different_tasks_stand_next_to_the_mean_of_their_shallow_baselines() -> None:
+    """Nothing is said of all of them by the baseline of the first."""
+    tasks = [{"alphabet": alphabet, "max_length": 5} for alphabet in (2, 6)]
+    outcomes = []
+    for fields in tasks:
+        settings = {"task": fields, "train": {"min_length": 5, "max_length": 5}}
+        spec = make_spec("longest-common-subsequence", "looped-transformer", settings)
+        point = LengthPoint(length=5, num_strings=1_000, num_correct=1_000, baseline=0.6)
+        made_up = synthetic_run().result
+        assert made_up is not None
+        dense = LengthCurve(protocol="independent", points=(point,))
+        changes = {"run_id": spec.id, "spec": spec.to_json(), "dense": dense}
+        outcomes.append(Outcome(spec, made_up.model_copy(update=changes)))
+    specs = tuple(outcome.spec for outcome in outcomes)
+    bests = [best_shallow_baseline(spec.task, [5]) for spec in specs]
+    assert bests[0] is not None
+    assert bests[1] is not None
+    assert abs(bests[0].accuracy - bests[1].accuracy) > 0.01
+    mean = percent((bests[0].accuracy + bests[1].accuracy) / 2).replace(" ", "\xa0")
+    experiment = Experiment("Title", "About.", [Cell("LCS (5)", "one", specs, "", (5, 5))], PLAN, scored="legal")
+    page = markdown_page("x", "small", "lengthwise reproduce x", experiment, outcomes, TODAY)
+    _, _, section = page.partition("## Next to answers that solve nothing")
+    low = percent(wilson_interval(2_000, 2_000)[0]).replace(" ", "\xa0")
+    assert f"| LCS (5) | one | 100\xa0% | {low} to 100\xa0% | {mean} |" in section
 
 
 def test_only_tasks_of_this_process_have_shallow_baselines() -> None:

@@ -47,6 +47,11 @@ def test_a_line_has_the_strings_that_refute_the_nets_of_its_column() -> None:
     assert cells["overflow"] == "-"
 
 
+def test_of_an_even_number_of_strings_the_middle_one_is_one_of_them() -> None:
+    header, (line,), _ = column_tables(experiment := matrix(REFUTED[1:], ""), entries_of(experiment, REFUTED))[""]
+    assert dict(zip(header, line, strict=True))["error"] == "3 (3-10)"
+
+
 def test_next_to_a_published_number_is_ours_at_its_lengths() -> None:
     result = REFUTED[0].result
     assert result is not None

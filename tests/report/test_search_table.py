@@ -52,6 +52,16 @@ def test_the_search_chooses_by_training_loss_and_by_nothing_else() -> None:
     assert (cells["fits"], cells["mean"]) == ("does not fit (50.00 %)", "50.00 %")
 
 
+def test_losses_stand_in_the_order_of_recipes_whether_or_not_these_have_a_result() -> None:
+    """Else nobody could tell which recipe a loss belongs to; what is chosen is told from these recipes, too."""
+    first, *others = outcome(1e-3, 0.5), outcome(2e-3, 0.25), outcome(4e-3, 0.125)
+    failed = [o._replace(result=None, reason="the loss is not finite at step 12") for o in others]
+    outcomes = [failed[0], first, failed[1]]
+    cells = cells_of(searching(outcomes), outcomes)
+    assert (cells["recipes"], cells["losses"]) == ("1 of 3", "-, 0.500, -")
+    assert cells["chosen"] == "train.optimizer.learning_rate=0.001"
+
+
 def test_the_page_of_a_search_needs_records_alone(tmp_path: Path) -> None:
     outcomes = [outcome(1e-3, 0.5, half_right), outcome(2e-3, 0.25)]
     write_records(tmp_path / "records.jsonl.gz", [o.result for o in outcomes])

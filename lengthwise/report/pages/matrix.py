@@ -34,15 +34,16 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
     entries = entries_of(experiment, outcomes)
     if not entries:
         return StudyPage(["No run is finished yet."], {})
-    lengths = span(experiment.plan.dense)
+    lengths, apart = span(experiment.plan.dense), experiment.plan.dense_every
+    every = f", {apart} or more apart," if apart > 1 else ","
     runs = sum(entry.num_runs for entry in entries)
     complete = sum(entry.num_runs == len(entry.cell.specs) for entry in entries)
     printed = printed_tables(entries)
     parts = ", ".join(dict.fromkeys(entry.cell.part for entry in entries if entry.at_printed and entry.cell.part))
     sections = [
         f"![Accuracy by task and model]({stem}.svg)",
-        f"Numbers: the mean accuracy of final answers over finished seeds and lengths {lengths}, in percent, cut, "
-        f"never rounded up. Colors begin at chance. {_DOTS if has_marks(entries) else _NO_DOTS}",
+        f"Numbers: the mean accuracy of final answers over finished seeds and lengths {lengths}{every} in percent, "
+        f"cut, never rounded up. Colors begin at chance. {_DOTS if has_marks(entries) else _NO_DOTS}",
         f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
         f"{len(experiment.cells):,} cells. All cells, with numbers in full: [{stem}.csv]({stem}.csv).",
         "## What each model does",
@@ -53,7 +54,8 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         ),
         "*cells*: those that have a finished run; compare models only where these are all. *mean*: over cells. "
         f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
-        f"*solved*: runs without an error at {lengths}. {_OVERFLOW if any(e.overflowed for e in entries) else ''}"
+        f"*solved*: runs without an error on the random strings of {lengths} symbols, some of which are refuted by "
+        f"other strings. {_OVERFLOW if any(e.overflowed for e in entries) else ''}"
         "*proved*, *extracted*, *refuted*: runs with such a certificate; *error*: the symbols of the shortest strings "
         "known to be answered wrongly, the median of nets and their range.",
         "## What it costs",

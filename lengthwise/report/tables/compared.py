@@ -20,7 +20,9 @@ from lengthwise.runs.spec import flat, identity
 
 COLUMNS = {
     "mean": "mean over seeds and lengths of the accuracy of the final answer",
-    "95 % interval": "of that mean, for other seeds and other strings",
+    "95 % interval": (
+        "of that mean, for other seeds and other strings; where all seeds are as accurate, for other strings alone"
+    ),
     "lowest": "the lowest accuracy of any seed at any length",
     "structured": "the lowest accuracy of any seed on structured strings",
     "chance": "the highest score of a constant answer at any length",

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from statistics import fmean, median
+from statistics import fmean, median_low
 from typing import NamedTuple
 
 from lengthwise.experiments.base import Cell, Experiment, Printed
@@ -128,7 +128,7 @@ def _by_column(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, li
 
 
 def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
-    """Cells with a run, runs, the mean over cells, runs that fit and are solved, overflow, levels, the median error."""
+    """Cells with a run, runs, the mean over cells, runs that fit and are solved, overflow, levels, errors."""
     runs = sum(entry.num_runs for entry in own)
     fits, solved = sum(entry.fits for entry in own), sum(entry.solved for entry in own)
     levels = (str(sum(entry.levels[level] for entry in own)) for level in _COUNTED)
@@ -136,7 +136,7 @@ def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
     overflowed = sum(entry.overflowed for entry in own) / len(own)
     overflow = percent(overflowed) if overflowed else NOTHING
     errors = [length for entry in own for length in entry.errors]
-    error = f"{median(errors):,.0f} ({span(errors)})" if errors else NOTHING
+    error = f"{median_low(errors):,} ({span(errors)})" if errors else NOTHING
     return (f"{len(own)} of {total}", f"{runs}", mean, f"{fits}", f"{solved}", overflow, *levels, error)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, best_by_loss, fit_text, results_of, runs_text
 from lengthwise.report.tables.numbers import NOTHING, percent
-from lengthwise.report.tables.runs import run_rows
+from lengthwise.report.tables.settings import variations_of
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
@@ -14,14 +14,14 @@ MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mea
 """The columns that a reader comes for."""
 
 COLUMNS = {
-    "recipes": "how many were tried, a net each",
+    "recipes": "how many were tried, a net each; where some have no result (their loss became infinite), how many have",
     "chosen": "what tells the run with the lowest final training loss, which alone counts, from the others of its cell",
     "final loss": "its loss after training, on new strings of the training length",
-    "losses": "those of all recipes, in the order of *chosen*'s settings",
+    "losses": "those of all recipes, in the order in which they are tried; - of one without a result",
     "fits": "whether it is right on nearly all strings of the training length, or else on how many",
     "mean": "its mean over lengths of the accuracy of the final answer; where it does not fit, it says nothing",
     "chance": "what the best constant answer scores, the mean over lengths",
-    "CPU s": "CPU seconds of training of all recipes together",
+    "CPU s": "CPU seconds of training of all recipes that have a result",
 }
 """What the columns say."""
 
@@ -40,12 +40,13 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         return (*start, *[NOTHING] * 7, cell.published)
     curve = accuracies_scored(chosen, cell, experiment)
     points = curve.points
-    settings = {row.run_id: row.variation for row in run_rows(results)}
+    settings = variations_of({spec.id: spec.to_json() for spec in cell.specs})
+    losses = {result.run_id: result.final_loss for result in results}
     return (
         *start,
         settings[chosen.run_id] or NOTHING,
         f"{chosen.final_loss:.4f}",
-        ", ".join(NOTHING if result.final_loss is None else f"{result.final_loss:.3f}" for result in results),
+        ", ".join(NOTHING if (loss := losses.get(spec.id)) is None else f"{loss:.3f}" for spec in cell.specs),
         fit_text([chosen], experiment) if experiment.fit else NOTHING,
         percent(curve.mean()),
         percent(sum(point.baseline for point in points) / len(points)) if points else NOTHING,

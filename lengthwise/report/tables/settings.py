@@ -22,12 +22,17 @@ def without_seed(spec: Settings) -> Settings:
 
 def variations(results: Sequence[RunResult]) -> dict[str, str]:
     """For each run id, the settings in which it differs from other runs of its task and model ("" where in none)."""
-    cells: dict[tuple[str, str], list[RunResult]] = defaultdict(list)
-    for result in results:
-        cells[task_of(result), model_of(result)].append(result)
+    return variations_of({result.run_id: result.spec for result in results})
+
+
+def variations_of(specs: Mapping[str, Settings]) -> dict[str, str]:
+    """The same of specifications by run id, whether or not these runs have a result."""
+    cells: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for run_id, spec in specs.items():
+        cells[task_in(spec), str(spec["model"]["name"])].append(run_id)
     texts: dict[str, str] = {}
     for members in cells.values():
-        settings = {result.run_id: flat(without_seed(result.spec)) for result in members}
+        settings = {run_id: flat(without_seed(specs[run_id])) for run_id in members}
         keys = dict.fromkeys(key for values in settings.values() for key in values)
         differing = [key for key in keys if len({setting_text(values.get(key)) for values in settings.values()}) > 1]
         for run_id, values in settings.items():

@@ -97,8 +97,9 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         "## Next to answers that solve nothing",
         "*Best shallow baseline*: what the likeliest answer scores, or the likeliest given one number that is quickly "
         "read off the problem, or a logistic regression on how often symbols and pairs occur, whichever is most, as a "
-        "mean over the lengths scored. *95 % interval*: for other seeds and other problems; all runs were measured on "
-        f"the same ones. {more}",
+        "mean over the lengths scored. *95 % interval*: for other seeds and other problems, where all runs of a task "
+        "were measured on the same ones; for other problems alone where all runs are as accurate, since they do not "
+        f"say how far apart others would be. {more}",
         table,
     ]
 
@@ -107,12 +108,22 @@ def _compared(experiment: Experiment, cell: Cell, outcomes: Sequence[Outcome]) -
     """None where nothing is known of shallow baselines, or nothing was measured."""
     curves = [accuracies_scored(result, cell, experiment) for result in results_of(cell, outcomes)]
     lengths = [point.length for point in curves[0].points] if curves else []
-    best = best_shallow_baseline(cell.task or cell.specs[0].task, lengths)
-    if best is None:
+    tasks = [cell.task] if cell.task is not None else list(dict.fromkeys(spec.task for spec in cell.specs))
+    each = [best_shallow_baseline(task, lengths) for task in tasks]
+    bests = [best for best in each if best is not None]
+    if not bests:
         return None
     means = [curve.mean() for curve in curves]
-    interval = accuracy_interval(means, sum(point.num_strings for point in curves[0].points))
-    return _Compared(cell.row, cell.column, fmean(means), interval, best)
+    num_strings = sum(point.num_strings for point in curves[0].points) * len(bests)
+    return _Compared(cell.row, cell.column, fmean(means), accuracy_interval(means, num_strings), _mean_of(bests))
+
+
+def _mean_of(bests: Sequence[ShallowBaseline]) -> ShallowBaseline:
+    """Of several tasks the mean of what is best in each."""
+    names = list(dict.fromkeys(best.what for best in bests))
+    return ShallowBaseline(
+        names[0] if len(names) == 1 else "the best of each task", fmean(best.accuracy for best in bests)
+    )
 
 
 def _line(one: _Compared) -> tuple[str, ...]:
