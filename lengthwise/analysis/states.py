@@ -123,7 +123,7 @@ def window_elements(
         oldest, *newer = np.moveaxis(nodes.reshape(len(nodes), -1, chunk_size), 2, 0)
         nodes = oldest
         for part in newer:
-            nodes = monoid.table[nodes, part]
+            nodes = monoid.products(nodes, part)
         levels.append(nodes)
     return levels
 

@@ -14,6 +14,9 @@ MAX_ELEMENTS = 20_000
 MAX_ENTRIES = 50_000_000
 """The maximal numbers in the maps of all elements: 0.4 GB, and as much for looking them up."""
 
+MAX_TABLED = 4_000
+"""The maximal number of elements whose products are kept in a table: 0.13 GB."""
+
 
 def max_elements(machine: Semiautomaton) -> int:
     """How many elements are counted of a machine's transition monoid, if nothing else is said."""
@@ -73,6 +76,27 @@ class TransitionMonoid:
             columns[element] = self.graph[columns[parent], symbol]
         return columns.T
 
+    def products(self, first: Int64[np.ndarray, "*N"], then: Int64[np.ndarray, "*N"]) -> Int64[np.ndarray, "*N"]:
+        """``table[first, then]``; of many elements, whose table would be large, by the shortest strings of `then`."""
+        if self.size <= MAX_TABLED:
+            return np.asarray(self.table[first, then])
+        product = first
+        for symbol in np.moveaxis(self._strings[then], -1, 0):
+            product = np.where(symbol < 0, product, self.graph[product, symbol])
+        return product
+
+    @cached_property
+    def _strings(self) -> Int64[np.ndarray, "M L"]:
+        """The shortest string of each element, -1 behind its last symbol."""
+        lengths = np.zeros(self.size, dtype=np.int64)
+        for element, (parent, _) in enumerate(self._parents[1:], start=1):
+            lengths[element] = lengths[parent] + 1
+        strings = np.full((self.size, lengths.max(initial=0)), -1)
+        for element, (parent, symbol) in enumerate(self._parents[1:], start=1):
+            strings[element] = strings[parent]
+            strings[element, lengths[parent]] = symbol
+        return strings
+
     @cached_property
     def _parents(self) -> list[tuple[int, int]]:
         """For each element, one with a shorter string and the symbol that leads from there."""
@@ -117,11 +141,11 @@ class TransitionMonoid:
         return bool((np.take_along_axis(self.maps, power, axis=1) == power).all())
 
 
-def transition_monoid(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> TransitionMonoid:
+def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> TransitionMonoid:
     """Close the symbols' maps under composition, breadth first.
 
     Raises:
-        ValueError: there are more than `maximum` elements; Q states can have as many as Q^Q.
+        ValueError: there are more than `maximum` elements, by default `max_elements`; Q states can have as many as Q^Q.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -129,6 +153,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> Tr
         >>> monoid.size, monoid.words, monoid.is_group, monoid.is_aperiodic
         (2, ((), ('b',)), True, False)
     """
+    maximum = max_elements(machine) if maximum is None else maximum
     by_symbol = machine.table.T
     maps = [np.arange(machine.num_states)]
     number = {maps[0].tobytes(): 0}
@@ -150,7 +175,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> Tr
     return TransitionMonoid(machine.symbols, np.array(maps), np.array(graph))
 
 
-def monoid_up_to(machine: Semiautomaton, maximum: int = MAX_ELEMENTS) -> TransitionMonoid | None:
+def monoid_up_to(machine: Semiautomaton, maximum: int | None = None) -> TransitionMonoid | None:
     """The `transition_monoid`, or None where there are more than `maximum` elements."""
     try:
         return transition_monoid(machine, maximum)

@@ -339,7 +339,7 @@ class _Comparison:
             )
         elements = np.zeros(len(parts), dtype=np.int64)
         for column in parts.T:
-            elements = np.where(column < 0, elements, self.monoid.table[elements, below.elements[column]])
+            elements = np.where(column < 0, elements, self.monoid.products(elements, below.elements[column]))
         return classes, elements
 
     def _differs(self, classes: Int64[np.ndarray, " N"], elements: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:

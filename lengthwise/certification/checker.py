@@ -5,9 +5,8 @@
 A proof holds the weights, a machine, and a set of states for each of its classes. Shown is: the machine answers every
 string as the certificate's transducer does; from the set of a class each step leads, whatever float32 rounds, into that
 of the next; in the sets that strings end in, the answer is the machine's. By induction the net is right everywhere.
-Taken on trust: that the formulas are the net's, that a sum of n products is wrong by at most n + 2 units of 2^-24 of
-the sum of their sizes, and an elementwise function by at most `FUNCTION`.
-
+Taken on trust: that formulas are the net's and the transducer is its task's, that a sum of n terms, in any order, is
+wrong by at most n + 2 units of 2^-24 of the sum of their sizes, and an elementwise function by at most `FUNCTION`.
 Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the images of sets.
 """
 
@@ -63,7 +62,6 @@ class Form(NamedTuple):
         return self.center - self.radius, self.center + self.radius
 
     def each(self, change: Callable[[Array], Array]) -> "Form":
-        """The same numbers in another arrangement of all axes but the inputs'."""
         return Form(*map(change, self))
 
     def part(self, start: int | None, stop: int | None) -> "Form":
@@ -74,8 +72,7 @@ class Form(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are known integers: of those below 2^24 float32 has sums and products without rounding."""
-        return not (self.radius.any() or (self.center % 1).any())
+        return not (self.radius.any() or (self.center % 1).any())  # below 2^24 float32 does not round known integers
 
     def rounded(self, size: Array, units: int, is_whole: bool = False) -> "Form":
         slack = np.where(size < LARGEST, units * UNIT * (size + TINY), np.inf)
@@ -90,23 +87,14 @@ class Form(NamedTuple):
         if not len(self.slope) + len(other.slope):
             corners = np.stack([x * y for x in self.ends for y in other.ends])
             return between(corners.min(0), corners.max(0)).rounded(self.size * other.size, 1)
-        c, d = self.center, other.center
-        slope = d * self.padded(len(other.slope)) + c * other.padded(len(self.slope))
-        rest = np.abs(c) * other.rest + np.abs(d) * self.rest + self.radius * other.radius
-        return Form(c * d, slope, rest).rounded(self.size * other.size, 1)
+        slope = other.center * self.padded(len(other.slope)) + self.center * other.padded(len(self.slope))
+        rest = np.abs(self.center) * other.rest + np.abs(other.center) * self.rest + self.radius * other.radius
+        return Form(self.center * other.center, slope, rest).rounded(self.size * other.size, 1)
 
     def scaled(self, factor: Any, by: Any = 0.0) -> "Form":
         """Times a factor, plus another number, both known exactly."""
         form = Form(self.center * factor + by, self.slope * factor, self.rest * np.abs(factor))
         return form.rounded(self.size * np.abs(factor) + form.size, 2)
-
-    def through(self, weights: Tensors, name: str) -> "Form":
-        """Times a matrix, plus the bias if there is one; `name` has a place for which of them."""
-        matrix = weights[name.format("weight")].astype(np.float64).T
-        shift = weights.get(name.format("bias"), np.zeros(1)).astype(np.float64)
-        form = Form(self.center @ matrix + shift, self.slope @ matrix, self.rest @ np.abs(matrix))
-        is_whole = self.is_whole and point(matrix).is_whole and point(shift).is_whole
-        return form.rounded(self.size @ np.abs(matrix) + np.abs(shift), len(matrix) + 2, is_whole)
 
     def sum(self, axis: int) -> "Form":
         size = self.size.sum(axis, keepdims=True)
@@ -153,17 +141,26 @@ class Form(NamedTuple):
         return np.concatenate([self.slope, np.zeros((max(0, count - len(self.slope)), *self.center.shape))])
 
 
-def between(low: Array, high: Array) -> Form:
+def between(low: Array, high: Array | None = None) -> Form:
+    low, high = low.astype(np.float64), (low if high is None else high).astype(np.float64)
     return Form((low + high) / 2, np.zeros((0, *low.shape)), (high - low) / 2 * (1 + 1e-14))
 
 
-def point(values: Array) -> Form:
-    return between(values.astype(np.float64), values.astype(np.float64))
+def total(weights: Tensors, *products: tuple[Form, str], rows: slice = slice(None)) -> Form:
+    """The sum of forms times these rows of matrices, plus biases, in any order; without a name a form as it is."""
+    parts, size, count, is_whole = [], np.zeros(1), 2, True
+    for form, name in products:
+        matrix = weights[name.format("weight")][rows].astype(np.float64).T if name else np.eye(form.center.shape[-1])
+        shift = weights[bias][rows].astype(np.float64) if (bias := name.format("bias")) in weights else np.zeros(1)
+        parts.append(Form(form.center @ matrix + shift, form.slope @ matrix, form.rest @ np.abs(matrix)))
+        size, count = size + form.size @ np.abs(matrix) + np.abs(shift), count + len(matrix)
+        is_whole &= form.is_whole and between(matrix).is_whole and between(shift).is_whole
+    return reduce(Form.plus, parts).rounded(size, count, is_whole)
 
 
 def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> None:
     """The logit of each one's answer is ahead of every other."""
-    logits, rows = features.through(weights, name), np.arange(len(answers))
+    logits, rows = total(weights, (features, name)), np.arange(len(answers))
     lead = logits.each(lambda a: a[..., rows, answers][..., None] - a)
     slack = np.abs(lead.slope).sum(0) + logits.rest + logits.rest[rows, answers][:, None]
     is_ahead = (np.arange(logits.center.shape[1]) == answers[:, None]) | (lead.center > slack)
@@ -185,8 +182,8 @@ def ends_after_symbols(sets: Tensors, task: Content) -> set[tuple[int, int]]:
 def ends_at_roots(sets: Tensors, task: Content) -> Iterator[tuple[int, int]]:
     """Of all strings, for a machine that merges windows, oldest part first: class 0 is a pad, class 1 + v symbol v.
 
-    Known of a node are its class and where its symbols lead from each state of the task. At each level there are a pad,
-    nodes that begin with pads (mixed) and nodes of symbols alone (full); at last levels repeat.
+    A node is its class and where its symbols lead from each state of the task; nodes of a level are a pad, those that
+    begin with pads (mixed) and those of symbols alone (full), until levels repeat.
     """
     table, chunk, moves = sets["table"], sets["table"].ndim, np.array(task["table"])
     demand(-1 <= table.min() <= table.max() < len(table), "expected a class for each window")
@@ -220,8 +217,8 @@ def merged(weights: Tensors, heads: int, parts: list[Form]) -> Form:
     width = parts[0].center.shape[-1]
     starts = itertools.count(len(parts[0].slope), width)
     states = [part.scaled(layer["gain"]).smooth(*TANH).owned(next(starts)) for part in reversed(parts)]
-    query = states[0].through(layer, "to_query.{}").by_head(heads)
-    both = [state.through(layer, "to_key_value.{}") for state in states]
+    query = total(layer, (states[0], "to_query.{}")).by_head(heads)
+    both = [total(layer, (state, "to_key_value.{}")) for state in states]
     keys, values = ([form.part(*half).by_head(heads) for form in both] for half in ((0, width), (width, None)))
     size = (width // heads) ** -0.5
     scores = [query.times(key).sum(-1).scaled(size, by[:, None]) for key, by in zip(keys, layer["bias"].T, strict=True)]
@@ -232,12 +229,12 @@ def merged(weights: Tensors, heads: int, parts: list[Form]) -> Form:
         mixed = value.plus(share.times(apart)).rounded(value.size + mixed.size, FUNCTION)
         score = other.plus(ahead.smooth(*SOFTPLUS))
     mixed = mixed.each(lambda a: a.reshape(*a.shape[:-2], width)).owned(len(mixed.slope))
-    state = mixed.through(layer, "to_output.{}")
+    state = total(layer, (mixed, "to_output.{}"))
     for i in range(2):
         normed = state.normed(layer, f"norms.{i}.{{}}").owned(len(state.slope))
-        wide = normed.through(layer, f"feed_forwards.{i}.widen.{{}}")
+        wide = total(layer, (normed, f"feed_forwards.{i}.widen.{{}}"))
         hidden = wide.smooth(*GELU).rounded(wide.size, FUNCTION).owned(len(normed.slope))  # 1 + erf cancels for x < 0
-        state = state.plus(hidden.through(layer, f"feed_forwards.{i}.narrow.{{}}"))
+        state = state.plus(total(layer, (hidden, f"feed_forwards.{i}.narrow.{{}}")))
     return state.normed(layer)
 
 
@@ -271,28 +268,30 @@ def check_enclosures(weights: Tensors, sets: Tensors, model: Content, supervised
 def step(weights: Tensors, model: Content, states: Form, symbol: int) -> Form:
     """The states [K, Z] of torch's rnn, gru or lstm after a symbol."""
     if model["name"] == "rnn":
-        entered = point(weights["recurrence.weight_ih_l0"][None, :, symbol])
-        after = states.through(weights, "recurrence.{}_hh_l0").plus(entered)
+        entered = between(weights["recurrence.weight_ih_l0"][None, :, symbol])
+        after = total(weights, (states, "recurrence.{}_hh_l0"), (entered, ""))
         return after.smooth(*TANH) if model["activation"] == "tanh" else after.relu()
     width, is_lstm = model["d_model"], model["name"] == "lstm"
-    features, parts = point(weights["embedding.weight"][symbol][None]), []
+    features, parts = between(weights["embedding.weight"][symbol][None]), []
     for i, start in enumerate(range(0, states.center.shape[-1] - width, (1 + is_lstm) * width)):
         hidden, before = (states.part(start + k * width, start + (k + 1) * width) for k in (0, 1))
-        above = features.owned(0).normed(weights, f"norms.{i}.{{}}").through(weights, f"layers.{i}.cell.{{}}_ih_l0")
-        both = (between(*above.ends), hidden.through(weights, f"layers.{i}.cell.{{}}_hh_l0"))
-        pairs = [[form.part(k * width, (k + 1) * width) for form in both] for k in range(3 + is_lstm)]
+        entering = features.owned(0).normed(weights, f"norms.{i}.{{}}"), f"layers.{i}.cell.{{}}_ih_l0"
+        both = between(*total(weights, entering, of_hidden := (hidden, f"layers.{i}.cell.{{}}_hh_l0")).ends)
+        gates = [both.part(k * width, (k + 1) * width) for k in range(3 + is_lstm)]
         if is_lstm:
-            enter, forget, content, leave = (one.plus(another) for one, another in pairs)
+            enter, forget, content, leave = gates
             kept = forget.smooth(*SIGMOID).times(before).plus(enter.smooth(*SIGMOID).times(content.smooth(*TANH)))
             output = leave.smooth(*SIGMOID).times(kept.smooth(*TANH))
             parts += [output, kept]
         else:
-            reset, update = (one.plus(another).smooth(*SIGMOID) for one, another in pairs[:2])
-            new = pairs[2][0].plus(reset.times(pairs[2][1])).smooth(*TANH)
+            reset, update = (gate.smooth(*SIGMOID) for gate in gates[:2])
+            scaled = reset.times(total(weights, of_hidden, rows=slice(2 * width, None)))
+            new = total(weights, entering, (scaled, ""), rows=slice(2 * width, None))
+            new = between(*new.ends).smooth(*TANH)
             shares = [np.clip(end, 0, 1) for end in update.ends]  # (1 - s) n + s h is linear in s, rises in n and h
-            mixtures = [[(1 - s) * n + s * h for s in shares] for n, h in zip(new.ends, hidden.ends, strict=True)]
-            output = between(np.minimum(*mixtures[0]), np.maximum(*mixtures[1]))
-            parts += [output := output.rounded(new.size + hidden.size, FUNCTION)]
+            low, high = ([(1 - s) * n + s * h for s in shares] for n, h in zip(new.ends, hidden.ends, strict=True))
+            output = between(np.minimum(*low), np.maximum(*high)).rounded(new.size + hidden.size, FUNCTION)
+            parts.append(output)
         features = features.plus(output)
     return Form(*(np.concatenate(alike, -1) for alike in zip(*parts, features, strict=True)))
 
@@ -301,8 +300,8 @@ def demand_answers(weights: Tensors, width: int, states: Form, answers: Array) -
     """Of a read-out with a norm and a hidden layer of ReLU, or of one linear map."""
     if "readout.weight" in weights:
         return demand_lead(weights, "readout.{}", states, answers)
-    hidden = states.part(-width, None).owned(0).normed(weights, "readout.1.{}").through(weights, "readout.2.{}").relu()
-    return demand_lead(weights, "readout.4.{}", hidden, answers)
+    normed = states.part(-width, None).owned(0).normed(weights, "readout.1.{}")
+    return demand_lead(weights, "readout.4.{}", total(weights, (normed, "readout.2.{}")).relu(), answers)
 
 
 def check_intervals(weights: Tensors, sets: Tensors, model: Content, supervised: Array) -> None:
@@ -312,7 +311,7 @@ def check_intervals(weights: Tensors, sets: Tensors, model: Content, supervised:
     demand(low.shape[1] == numbers.get(model["name"], 0) * model["d_model"], "expected bounds of an rnn, gru or lstm")
     first = weights.get("first_state", np.zeros(low.shape[1]))
     demand(((low[start] <= first) & (first <= high[start])).all(), "its set of the start lacks the first state")
-    for symbol, targets in enumerate(sets["table"].T):
+    for symbol, targets in zip(range(model["num_symbols"]), sets["table"].T, strict=True):
         lowest, highest = step(weights, model, between(low, high), symbol).ends
         demand(((lowest >= low[targets]) & (highest <= high[targets])).all(), "a step leads out of its set")
     demand_answers(weights, model["d_model"], between(low[supervised], high[supervised]), sets["outputs"][supervised])
@@ -323,12 +322,12 @@ def check_states(weights: Tensors, sets: Tensors, model: Content, supervised: Ar
     kind = {"name": "block-linear-rnn", "columns": "stochastic", "num_layers": 1}
     demand(kind.items() <= model.items(), "expected a BlockLinearRNN of one layer with one-hot columns")
     states, width, size = sets["states"], model["d_model"], model["block_dim"]
-    features = point(weights["embedding.weight"])
+    features = between(weights["embedding.weight"])
     if model["hidden"]:
-        hidden = features.normed(weights, "norms.0.{}").through(weights, "layers.0.transition_map.0.{}").relu()
-        features = hidden.through(weights, "layers.0.transition_map.2.{}")
+        hidden = total(weights, (features.normed(weights, "norms.0.{}"), "layers.0.transition_map.0.{}")).relu()
+        features = total(weights, (hidden, "layers.0.transition_map.2.{}"))
     columns = features.each(lambda a: a.reshape(*a.shape[:-1], width // size, size, size).swapaxes(-1, -2))
-    first, temperature = point(weights["layers.0.first_state"]), float(weights["layers.0.temperature"])
+    first, temperature = between(weights["layers.0.first_state"]), float(weights["layers.0.temperature"])
     never_seen = (112 if weights["embedding.weight"].itemsize == 4 else 770) * (temperature > 0)  # where softmax is 0
     for logits in [one.scaled(1 / temperature) if temperature else one for one in (columns, first)]:
         largest = logits.center.argmax(-1)[..., None]
@@ -337,23 +336,20 @@ def check_states(weights: Tensors, sets: Tensors, model: Content, supervised: Ar
         demand(temperature >= 0 and is_sure.all(), "rounding may decide which vector one is")
     blocks, maps = np.arange(width // size), columns.center.argmax(-1)
     demand(np.array_equal(states[int(sets["start"])], first.center.argmax(-1)), "it starts in another state")
-    for symbol, targets in enumerate(sets["table"].T):
+    for symbol, targets in zip(range(model["num_symbols"]), sets["table"].T, strict=True):
         demand(np.array_equal(states[targets], maps[symbol][blocks, states]), "a step leads to another state")
     if model["read"] == "mixture":  # a probability of one state, whose logarithm is a few units wrong
-        logits = point(weights["readout.weight"][states[supervised, 0]])
+        logits = between(weights["readout.weight"][states[supervised, 0]])
         count, spread = logits.center.shape[-1], np.ptp(logits.center, -1, keepdims=True)
         logits = logits.rounded(1 + spread + math.log(count), 2 * FUNCTION + 2 * count)
         demand_lead({"weight": np.eye(count)}, "{}", logits, sets["outputs"][supervised])
     else:
-        one_hot = point(np.eye(size)[states[supervised]].reshape(len(supervised), width))
+        one_hot = between(np.eye(size)[states[supervised]].reshape(len(supervised), width))
         demand_answers(weights, width, one_hot, sets["outputs"][supervised])
 
 
-CHECKS: dict[str, Any] = {
-    "enclosures": (ends_at_roots, check_enclosures),
-    "intervals": (ends_after_symbols, check_intervals),
-    "states": (ends_after_symbols, check_states),
-}
+CHECKS: dict[str, Any] = {"enclosures": (ends_at_roots, check_enclosures)}
+CHECKS |= {"intervals": (ends_after_symbols, check_intervals), "states": (ends_after_symbols, check_states)}
 
 
 def read(content: bytes) -> tuple[Tensors, Tensors, str]:
@@ -363,8 +359,8 @@ def read(content: bytes) -> tuple[Tensors, Tensors, str]:
     header, body = json.loads(content[8:start]), content[start:]
     names, digest = json.loads(header.pop("__metadata__")["weights"]), hashlib.blake2b(digest_size=16)
     for name, entry in header.items():
-        numbers = np.frombuffer(body[slice(*entry["data_offsets"])], types[entry["dtype"]])
-        tensors[name] = numbers.reshape(entry["shape"])
+        numbers = body[slice(*entry["data_offsets"])]
+        tensors[name] = np.frombuffer(numbers, types[entry["dtype"]]).reshape(entry["shape"])
     demand(not any(set(name) & set(" \n") for name in names), "expected names of weights without spaces, got others")
     weights = {name: tensors["weights." + name] for name in names}
     for name, array in weights.items():
@@ -381,6 +377,10 @@ def check(certificate: Content, proof: bytes) -> str:
         demand(certificate["level"] == "proved", "expected one of a certificate of level proved")
         demand(digest == certificate["weights"], "expected the net that the certificate is about, got another's")
         method, task, table = certificate["evidence"]["method"], certificate["transducer"], sets["table"]
+        inputs = weights.get("embedding.weight", weights.get("recurrence.weight_ih_l0", table).T)
+        counts = {len(task["symbols"]), *map(len, task["table"]), len(inputs) - (method == "enclosures")}
+        is_full = len(counts) == 1 and {*range(len(task["table"]))} >= {state for row in task["table"] for state in row}
+        demand(is_full, "expected a step of the transducer, and of the net, for each symbol")
         demand(method in CHECKS, f"those by method {method!r} cannot be checked here (known: {', '.join(CHECKS)})")
         ends_of, check_sets = CHECKS[method]
         ends = {(klass, right) for klass, state in ends_of(sets, task) if (right := task["outputs"][state]) != IGNORE}
@@ -394,7 +394,7 @@ def check(certificate: Content, proof: bytes) -> str:
 
 if __name__ == "__main__":
     try:
-        content = json.loads(Path(sys.argv[1]).read_bytes())
-        sys.stdout.write(f"{content['model']}\n{check(content, Path(sys.argv[2]).read_bytes())}\n")
-    except Rejected as problem:
-        sys.exit(str(problem))
+        certificate, proof = (Path(name).read_bytes() for name in sys.argv[1:])
+        sys.stdout.write(f"{check(given := json.loads(certificate), proof)}: {given['model']}, {given.get('task')}\n")
+    except (Rejected, OSError, ValueError, LookupError) as problem:
+        sys.exit(f"{problem} (python checker.py CERTIFICATE PROOF)")

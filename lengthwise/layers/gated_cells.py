@@ -69,16 +69,17 @@ class LSTMLayer(BoundedLayer):
 
 def rnn_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals) -> Intervals:
     """h' = f(W x + U h + b), where f is the core's nonlinearity."""
-    from_features, from_hidden = gates_of(core, layer, features, hidden)
-    total = from_features[0] + from_hidden[0]
+    total = Intervals.total(*_terms(core, "ih", layer, features), *_terms(core, "hh", layer, hidden))
     return total.tanh() if core.nonlinearity == "tanh" else total.relu()
 
 
 def gru_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals) -> Intervals:
     """r, z = sigmoid(W x + U h + b); n = tanh(W x + b + r (U h + b)); h' = (1 - z) n + z h."""
-    from_features, from_hidden = gates_of(core, layer, features, hidden)
-    reset, update = ((one + another).sigmoid() for one, another in zip(from_features[:2], from_hidden[:2], strict=True))
-    new = (from_features[2] + reset * from_hidden[2]).tanh()
+    gates, last = slice(2 * core.hidden_size), slice(2 * core.hidden_size, None)
+    both = Intervals.total(*_terms(core, "ih", layer, features, gates), *_terms(core, "hh", layer, hidden, gates))
+    reset, update = both.sigmoid().split(core.hidden_size)
+    scaled = reset * Intervals.total(*_terms(core, "hh", layer, hidden, last))
+    new = Intervals.total(*_terms(core, "ih", layer, features, last), (scaled, None)).tanh()
     return new.mixed(hidden, update)
 
 
@@ -86,19 +87,17 @@ def lstm_bounds(
     core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals, content: Intervals
 ) -> tuple[Intervals, Intervals]:
     """i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b); c' = f c + i g, h' = o tanh(c'): h' and c'."""
-    gates = [one + another for one, another in zip(*gates_of(core, layer, features, hidden), strict=True)]
+    total = Intervals.total(*_terms(core, "ih", layer, features), *_terms(core, "hh", layer, hidden))
+    gates = total.split(core.hidden_size)
     enter, forget, leave = (gates[index].sigmoid() for index in (0, 1, 3))
     content = forget * content + enter * gates[2].tanh()
     return leave * content.tanh(), content
 
 
-def gates_of(
-    core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals
-) -> tuple[list[Intervals], list[Intervals]]:
-    """Bounds on W x + b and on U h + b in one of a core's layers, gate by gate."""
-    images = []
-    for kind, values in (("ih", features), ("hh", hidden)):
-        bias = core.get_parameter(f"bias_{kind}_l{layer}") if core.bias else None
-        image = values.linear(core.get_parameter(f"weight_{kind}_l{layer}"), bias)
-        images.append(image.split(core.hidden_size))
-    return images[0], images[1]
+def _terms(
+    core: nn.RNNBase, kind: str, layer: int, values: Intervals, rows: slice = slice(None)
+) -> list[tuple[Intervals, Tensor | None]]:
+    """W x and b, of `kind` "ih", or U h and b, "hh", in some rows: kernels of one sum add all of them in some order."""
+    bias = core.get_parameter(f"bias_{kind}_l{layer}")[rows].to(values.low.dtype) if core.bias else None
+    product = (values, core.get_parameter(f"weight_{kind}_l{layer}")[rows])
+    return [product] if bias is None else [product, (Intervals.around(bias), None)]

@@ -86,7 +86,7 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
 
     def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
         inputs = Intervals.around(self.input_weight.T[token].to(states.low.dtype))
-        between = states.linear(self.hidden_weight) + inputs
+        between = Intervals.total((states, self.hidden_weight), (inputs, None))
         return between.tanh() if self.config.activation == "tanh" else between.relu()
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:

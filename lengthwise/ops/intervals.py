@@ -89,13 +89,27 @@ class Intervals:
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> "Intervals":
         """``weight @ x + bias``."""
-        weight = weight.to(self.low.dtype)
-        center, radius, size = self.center @ weight.T, self.radius @ weight.abs().T, self.size @ weight.abs().T
-        if bias is not None:
-            center, size = center + bias, size + bias.abs()
+        return self.total((self, weight), *([] if bias is None else [(Intervals.around(bias), None)]))
+
+    @staticmethod
+    def total(*products: "tuple[Intervals, Tensor | None]") -> "Intervals":
+        """The sum of ``weight @ x``, or of x where there is no weight, of which any terms may be added first.
+
+        That is less known than a sum of sums that are each rounded: 1e6 - 1e6 + x is x, or x without its last digits.
+        """
+        center = radius = size = products[0][0].low.new_zeros(())
+        terms, units = [], max(2, len(products))
+        for values, weight in products:
+            terms.append(values)
+            one = values.center, values.radius, values.size
+            if weight is not None:
+                weight = weight.to(values.low.dtype)
+                terms.append(Intervals.around(weight))
+                one = one[0] @ weight.T, one[1] @ weight.abs().T, one[2] @ weight.abs().T
+                units += weight.shape[1]
+            center, radius, size = center + one[0], radius + one[1], size + one[2]
         image = Intervals(center - radius, center + radius)
-        terms = [Intervals.around(weight), *([] if bias is None else [Intervals.around(bias.to(weight.dtype))])]
-        return image if self.is_sum_exact(size, self, *terms) else image.rounded(size, weight.shape[1] + 2)
+        return image if Intervals.is_sum_exact(size, *terms) else image.rounded(size, units)
 
     @staticmethod
     def is_sum_exact(size: Tensor, *terms: "Intervals") -> bool:

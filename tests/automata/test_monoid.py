@@ -8,6 +8,7 @@ from automaton_strategies import checked_strategies, semiautomata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lengthwise.automata.monoid as monoid_module
 from lengthwise.automata import Semiautomaton, library
 from lengthwise.automata.monoid import max_elements, transition_monoid
 
@@ -60,6 +61,19 @@ def test_the_table_composes_maps(machine: Semiautomaton) -> None:
     for a, b in itertools.product(range(min(monoid.size, 40)), repeat=2):
         product = monoid.maps[monoid.table[a, b]].tolist()
         assert product == list(compose(tuple(monoid.maps[a].tolist()), tuple(monoid.maps[b].tolist())))
+
+
+@given(small)
+@settings(max_examples=50)
+def test_products_without_a_table_are_those_of_the_table(machine: Semiautomaton) -> None:
+    table = transition_monoid(machine).table
+    first, then = np.indices(table.shape)
+    assert (transition_monoid(machine).products(first, then) == table).all()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(monoid_module, "MAX_TABLED", 0)
+        monoid = transition_monoid(machine)
+        assert (monoid.products(first, then) == table).all()
+        assert "table" not in vars(monoid)
 
 
 @given(small)

@@ -142,6 +142,11 @@ def test_a_proof_is_checked_by_python_alone(proof: Proof, tmp_path: Path, reques
     assert done.returncode == 1
     assert done.stderr.startswith("proof: damaged")
     assert len(done.stderr.splitlines()) == 1
+    for arguments in ([], ["certificate.json", "no"], ["proof", "proof"]):
+        done = subprocess.run([*command[:3], *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr.endswith("(python checker.py CERTIFICATE PROOF)\n")
+        assert len(done.stderr.splitlines()) == 1
 
 
 def errs(model: SequenceModel, task: RegularTask) -> bool:
@@ -280,6 +285,19 @@ def test_what_is_not_so_is_rejected(proof: Proof, request: pytest.FixtureRequest
         rest = {other: array for other, array in proof.arrays.items() if other != name}
         count += rejected(proof, rest, weights=proof.certificate["weights"])
     assert count >= LEAST.get(request.node.callspec.params["proof"], 75)
+
+
+def test_a_proof_about_some_of_the_symbols_is_rejected(proof: Proof) -> None:
+    """Of a transducer, and a machine, that have no step for the last symbol."""
+    transducer = proof.certificate["transducer"]
+    fewer = transducer | {"table": [row[:-1] for row in transducer["table"]]}
+    arrays = proof.arrays
+    if proof.certificate["evidence"]["method"] != "enclosures":
+        arrays = arrays | {"sets.table": arrays["sets.table"][:, :-1]}
+    with pytest.raises(Rejected, match="expected a step of the transducer, and of the net, for each symbol"):
+        proof.verdict(arrays, transducer=fewer)
+    with pytest.raises(Rejected, match="expected a step of the transducer, and of the net, for each symbol"):
+        proof.verdict(arrays, transducer=fewer | {"symbols": transducer["symbols"][:-1]})
 
 
 def forged(proof: Proof, model: SequenceModel, arrays: Arrays) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from last_symbol import LastSymbol
 
 from lengthwise.certification import checker
-from lengthwise.certification.checker import Form, between
+from lengthwise.certification.checker import Form, between, total
 from lengthwise.layers.tree_layers import MergeLayer
 from lengthwise.models.base import RecurrentModel, make_model
 from lengthwise.ops.tree_attention import merge_windows
@@ -140,7 +140,12 @@ OPERATIONS: dict[str, tuple[Callable[[Form, Form], Form], Callable[[checker.Arra
     "minus": (lambda x, y: x.plus(y, -1), lambda x, y: x - y),
     "times": (lambda x, y: x.times(y), lambda x, y: x * y),
     "scaled": (lambda x, _: x.scaled(-1.5, 0.25), lambda x, _: -1.5 * x + 0.25),
-    "through": (lambda x, _: x.through({"weight": MATRIX}, "{}"), lambda x, _: x @ MATRIX.T),
+    "product": (lambda x, _: total({"weight": MATRIX}, (x, "{}")), lambda x, _: x @ MATRIX.T),
+    "joint sum": (
+        lambda x, y: total({"weight": MATRIX, "bias": MATRIX[:, 0]}, (x, "{}"), (y, "{}"), rows=slice(1, None)),
+        lambda x, y: (x + y) @ MATRIX[1:].T + 2 * MATRIX[1:, 0],
+    ),
+    "sum without matrices": (lambda x, y: total({}, (x, ""), (y, "")), lambda x, y: x + y),
     "sum": (lambda x, _: x.sum(-1), lambda x, _: x.sum(-1, keepdims=True)),
     "relu": (lambda x, _: x.relu(), lambda x, _: np.maximum(x, 0)),
     "normed": (lambda x, _: x.normed({}), plain_norm),
@@ -208,3 +213,18 @@ def test_sets_hold_what_is_inside(part: str, share: float, is_inside: bool, monk
     model = {"name": "regular-gpt", "variant": "merge", "thickness": 1, "chunk_size": 2, "num_heads": 1}
     with contextlib.nullcontext() if is_inside else pytest.raises(checker.Rejected, match="leads out of its set"):
         checker.check_enclosures(weights, sets, model | {"num_symbols": 0}, np.array([1]))
+
+
+def test_a_joint_sum_holds_what_float32_makes_of_it_in_another_order() -> None:
+    """Terms that cancel leave none of the digits of what is added between them."""
+    generator = torch.Generator().manual_seed(0)
+    weight, state = torch.randn(8, 64, generator=generator), torch.rand(64, generator=generator)
+    large = torch.full((8, 1), 2.0**12)
+    weights = {"a.weight": large.numpy(), "a.bias": -large[:, 0].numpy(), "b.weight": weight.numpy()}
+    bounds = total(weights, (between(np.ones(1)), "a.{}"), (between(state.numpy()), "b.{}"))
+    sums = large[:, 0].clone()
+    for index in range(64):
+        sums += weight[:, index] * state[index]
+    low, high = bounds.ends
+    values = (sums - large[:, 0]).double().numpy()
+    assert bool(((low <= values) & (values <= high)).all())

@@ -69,6 +69,23 @@ def test_sums_of_products_hold_what_float32_computes_in_any_order(seed: int, cou
     assert bool((image.radius >= count * 2.0**-24 * largest).all()), "n u sum |w x| (Higham, 2002, 3.1)"
 
 
+@pytest.mark.parametrize("radius", [0.0, 1e-3])
+def test_a_total_holds_sums_whose_parts_are_not_finished_first(radius: float) -> None:
+    """2^12 + u h - 2^12 is u h without its last digits, although 2^12 - 2^12 alone would be exact."""
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(8, 64, generator=generator)
+    center, large = torch.rand(64, generator=generator).float(), torch.full((8, 1), 2.0**12)
+    one = Intervals.around(torch.ones(1, dtype=torch.float64))
+    bias = Intervals.around(-large[:, 0].double())
+    image = Intervals.total((one, large), (Intervals.around(center.double(), radius), weight), (bias, None))
+    points = members(center[None].double(), radius, 32, generator)[:, 0] if radius else center[None]
+    sums = large[:, 0].expand(len(points), -1).clone()
+    for index in range(64):
+        sums += points[:, index, None] * weight[:, index]
+    values = (sums - large[:, 0]).double()
+    assert bool(((image.low <= values) & (values <= image.high)).all())
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_the_ends_are_nearly_reached(name: str) -> None:
     """Of short intervals and many corners some come near; where one input is used twice, within a factor of three."""

@@ -12,7 +12,7 @@ from torch import nn
 from lengthwise.automata import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
-from lengthwise.certification.checker import Rejected, demand_lead, point
+from lengthwise.certification.checker import Rejected, between, demand_lead
 from lengthwise.certification.evidence.intervals import KINDS as KINDS_OF_EVIDENCE
 from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.proofs.base import Unproved
@@ -23,6 +23,7 @@ from lengthwise.constructions import construct
 from lengthwise.extraction.base import Extraction
 from lengthwise.extraction.recurrent import extract_recurrent
 from lengthwise.models.base import RecurrentModel, make_model
+from lengthwise.models.wrapped import wrap
 from lengthwise.ops.intervals import Intervals
 from lengthwise.tasks import make_task
 
@@ -70,6 +71,26 @@ def test_steps_stay_within_their_bounds(kind: str, seed: int, factor: float, rad
                 leads = model.readout(after.float()).double() * (1.0 if answer else -1.0)
                 lead = float((leads[..., 1] - leads[..., 0]).min())
                 assert steps.margin(bounds, torch.full((4,), answer)) <= lead
+
+
+@pytest.mark.parametrize("batch_size", [1, 200])
+@pytest.mark.parametrize("core", [nn.LSTM, nn.GRU, nn.RNN])
+def test_inputs_that_are_integers_do_not_make_a_gate_exact(core: type[nn.RNNBase], batch_size: int) -> None:
+    """Kernels, that of LSTMs above all, may add U h to W x before the bias is added, which takes W x away again."""
+    generator, size = torch.Generator().manual_seed(0), 64
+    cell = core(1, size, batch_first=True)
+    with torch.no_grad():
+        cell.weight_ih_l0.fill_(1000.0)
+        cell.bias_ih_l0.fill_(-1000.0)
+        cell.bias_hh_l0.zero_()
+        cell.weight_hh_l0.normal_(0, size**-0.5, generator=generator)
+        embedding = nn.Embedding.from_pretrained(torch.ones(2, 1))
+        model = wrap(embedding, cell, nn.Linear(size, 2)).eval()
+        states = 2 * torch.rand(batch_size, model.initial_state(1).shape[1], generator=generator) - 1
+        token = torch.zeros(batch_size, dtype=torch.int64)
+        bounds = steps_of(model).after(Intervals.around(states.double()), 0)
+        _, after = model.step(token, states)
+    assert bool(((bounds.low <= after.double()) & (after.double() <= bounds.high)).all())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -223,4 +244,4 @@ def test_a_logit_that_overflows_has_no_margin(num_classes: int) -> None:
     assert margin(linear, features, answers) == -torch.inf
     overflows = np.errstate(invalid="ignore")
     with overflows, pytest.raises(Rejected, match="a set of its holds states of several answers"):
-        demand_lead({"w": linear.weight.numpy()}, "w", point(np.ones((1, 2))), np.zeros(1, np.int64))
+        demand_lead({"w": linear.weight.numpy()}, "w", between(np.ones((1, 2))), np.zeros(1, np.int64))
