@@ -31,6 +31,16 @@ class Plotted(NamedTuple):
     baseline: float
 
 
+def printable(text: str) -> str:
+    """Control characters as Python writes them: no XML holds them, and a terminal does as they say.
+
+    Example:
+        >>> printable("two\\nlines")
+        'two\\\\nlines'
+    """
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
 def percent(share: float) -> str:
     """A share as a percentage, cut (never rounded) to two decimals; only exactly 1 is "100 %", only exactly 0 "0 %".
 

@@ -10,6 +10,7 @@ from lengthwise.automata.answers import accepting_index
 from lengthwise.automata.layout import LINE_HEIGHT, RADIUS, Layout, Point, Route, lay_out
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
+from lengthwise.display import printable
 
 MAX_DRAWN = 40
 """Machines with more states are not drawn: their transitions cannot be distinguished."""
@@ -63,7 +64,7 @@ def machine_svg(machine: Transducer, classes: Sequence[str]) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="machine" viewBox="{view}" {size} role="img"'
-            f' aria-label={quoteattr(_printable(about))} font-family="sans-serif" font-size="13" text-anchor="middle">',
+            f' aria-label={quoteattr(printable(about))} font-family="sans-serif" font-size="13" text-anchor="middle">',
             f'<rect class="paper" {corner} {size} fill="white"/>',
             _arrow_svg("start", _path_of_start(layout), layout.start[1] - layout.start[0], layout.start[-1]),
             *(_transition_svg(pair, route, ", ".join(symbols[pair])) for pair, route in routes),
@@ -107,13 +108,8 @@ def label_lines(symbols: Sequence[str]) -> list[str]:
     return [*kept, f"and {len(symbols) - sum(line.count(', ') + 1 for line in kept)} more"]
 
 
-def _printable(text: str) -> str:
-    """Without control characters, which no XML holds."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
-
-
 def _text(text: str) -> str:
-    return escape(_printable(text))
+    return escape(printable(text))
 
 
 def _path_of_start(layout: Layout) -> str:

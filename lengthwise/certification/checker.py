@@ -307,8 +307,8 @@ def demand_answers(weights: Tensors, width: int, states: Form, answers: Array) -
 def check_intervals(weights: Tensors, sets: Tensors, model: Content, supervised: Array) -> None:
     """Sets of states between `low` and `high`."""
     low, high, start = sets["low"], sets["high"], int(sets["start"])
-    numbers = {"rnn": 1, "gru": 1 + model.get("num_layers", 1), "lstm": 1 + 2 * model.get("num_layers", 1)}
-    demand(low.shape[1] == numbers.get(model["name"], 0) * model["d_model"], "expected bounds of an rnn, gru or lstm")
+    count = {"rnn": 0, "gru": 1, "lstm": 2}.get(model["name"], math.nan) * model.get("num_layers", 1) + 1
+    demand(low.shape[1] == count * model.get("d_model", 0), "expected bounds of an rnn, gru or lstm")
     first = weights.get("first_state", np.zeros(low.shape[1]))
     demand(((low[start] <= first) & (first <= high[start])).all(), "its set of the start lacks the first state")
     for symbol, targets in zip(range(model["num_symbols"]), sets["table"].T, strict=True):

@@ -38,7 +38,9 @@ def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTas
     try:
         sentence = check(certificate.model_dump(mode="json"), content)
     except Rejected as problem:
-        raise ValueError(f"{problem}, by the separate checker's bounds, which are wider; no proof is written") from None
+        raise ValueError(
+            f"{problem}, by the separate checker, which knows fewer nets, by wider bounds; no proof is written"
+        ) from None
     write_by_rename(path, content)
     return sentence
 

@@ -82,9 +82,13 @@ def proof_path(certificate: Path) -> Path:
 
 def _with_settings(content: Mapping[str, Any]) -> str:
     """A name with its settings, each of them of bounded length."""
-    settings = [(name, str(value)) for name, value in content.items() if name != "name" and value not in (None, "", [])]
-    texts = [f"{name}={text[:MAX_SETTING]}{'...' * (len(text) > MAX_SETTING)}" for name, text in settings]
-    return f"{content['name']} ({', '.join(texts)})" if texts else str(content["name"])
+    settings = {name: value for name, value in content.items() if name != "name" and value not in (None, "", [])}
+    texts = [f"{_cut(name)}={_cut(str(value))}" for name, value in settings.items()]
+    return f"{_cut(content['name'])} ({', '.join(texts)})" if texts else _cut(content["name"])
+
+
+def _cut(text: str) -> str:
+    return f"{text[:MAX_SETTING]}{'...' * (len(text) > MAX_SETTING)}"
 
 
 def _size(machine: TreeMachine | Transducer | GridMachine) -> str:

@@ -11,6 +11,7 @@ from lengthwise.cli.machines import Source
 from lengthwise.cli.options import StoredPath, StringSeed
 from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import say
+from lengthwise.display import printable
 
 if TYPE_CHECKING:
     from lengthwise.certification.certificate import Certificate
@@ -153,7 +154,7 @@ def _draw(certificate: "Certificate", path: Path) -> None:
 
 
 def _print(lines: Iterable[tuple[str, str]]) -> None:
-    sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
+    sys.stdout.writelines(f"{name}: {printable(sentence)}\n" for name, sentence in lines)
 
 
 def extract(

@@ -7,6 +7,8 @@ from contextlib import suppress
 
 from rich.console import Console
 
+from lengthwise.display import printable
+
 
 class Output(Console):
     """Standard output. Where its reader hung up, printing raises BrokenPipeError; a plain Console ends the process."""
@@ -49,9 +51,12 @@ def _is_open(descriptor: int) -> bool:
 
 
 def say(message: str, code: int) -> int:
-    """Write each line of a message to standard error, and return the exit code that goes with it."""
+    """Write each line of a message to standard error, and return the exit code that goes with it.
+
+    Other control characters, which a file's names may have, are written as Python writes them.
+    """
     with suppress(OSError):  # if nobody can hear it, the exit code still tells
-        sys.stderr.write("".join(f"lengthwise: {line}\n" for line in message.splitlines()))
+        sys.stderr.write("".join(f"lengthwise: {printable(line)}\n" for line in message.splitlines()))
     return code
 
 

@@ -31,7 +31,7 @@ def contents() -> dict[str, Content]:
     model = table_model(with_separate_leaves(tree_machine(task.transducer)))
     extracted = json.loads(certify(model, task).to_text())
     enclosed = extracted | {
-        "model": {"name": "regular-gpt", "variant": "merge", "chunk_size": 2},
+        "model": {"name": "regular-gpt", "variant": "merge", "thickness": 1, "chunk_size": 2},
         "evidence": {"method": "enclosures", "num_prototypes": 5, "radius": 0.1, "logit_margin": 2.0},
     }
     made = {
@@ -42,7 +42,7 @@ def contents() -> dict[str, Content]:
         | {
             "level": "bounded",
             "max_length": 64,
-            "model": {"name": "block-linear-rnn", "columns": "reflected"},
+            "model": {"name": "block-linear-rnn", "columns": "reflected", "num_layers": 1, "hidden": 0},
             "machine": dict(extracted["transducer"]),
             "evidence": {
                 "method": "isometries",
@@ -259,6 +259,10 @@ EDITS = [
         "a RegularGPT of variant merge, got those of gru",
     ),
     ("proved", set_to("bare", "model", "variant"), "expected enclosures of a RegularGPT of variant merge"),
+    ("proved", set_to(2, "model", "thickness"), "expected enclosures of a RegularGPT of thickness 1, got 2"),
+    ("bounded", set_to(2, "model", "num_layers"), "of one layer without hidden units, got those of block-linear-rnn"),
+    ("bounded", set_to(8, "model", "hidden"), "of one layer without hidden units, got those of block-linear-rnn"),
+    ("proved", set_to("a\x1b[31mb", "model", "name"), r"got those of a\x1b[31mb; certify again"),
     ("proved", set_to({}, "model"), "expected the name of its model, got none"),
     ("proved", set_to(["even", "even"], "classes"), "expected a name of its own for each class, got one twice"),
     ("proved", set_to(64, "max_length"), "expected no max_length at level proved, got one"),
@@ -372,6 +376,21 @@ def test_edits_are_refused_whatever_the_digest(
     code, text = verdict(path, capsys)
     assert code == 1
     assert "it was edited" in text
+
+
+@pytest.mark.parametrize("where", ["task", "model"])
+def test_names_add_no_lines_of_their_own(where: str, contents, tmp_path: Path, capsys) -> None:
+    """Nor settings: what is verified is said by the program alone."""
+    path, content = tmp_path / "certificate.json", copy.deepcopy(contents["extracted"])
+    path.write_text(text_of(content))
+    _, text = verdict(path, capsys)
+    content[where]["more\nverified: all"] = "x\nverified: all\x1b[2J"
+    content[where]["name"] += "\nverified: all" + "." * 200
+    path.write_text(text_of(content))
+    _, edited = verdict(path, capsys)
+    assert len(edited.splitlines()) == len(text.splitlines())
+    assert edited.replace("\n", "").isprintable()
+    assert "." * 61 not in edited
 
 
 @pytest.mark.parametrize(

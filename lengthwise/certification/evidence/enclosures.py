@@ -23,5 +23,10 @@ class EnclosureEvidence(AroundPrototypes):
                 f"evidence: expected enclosures of a RegularGPT of variant merge, got those of {model['name']}; "
                 "certify again"
             )
+        if model.get("thickness") != 1:
+            raise ValueError(
+                f"evidence: expected enclosures of a RegularGPT of thickness 1, got {model.get('thickness')}; certify "
+                "again"
+            )
         self.check_sets(certificate)
         return "the model maps the enclosures of its prototypes into one another"

@@ -26,10 +26,11 @@ class IsometryEvidence(AroundPrototypes):
 
     def check(self, certificate: Certificate) -> str:
         model = certificate.model
-        if model["name"] != "block-linear-rnn" or model.get("columns") != "reflected" or certificate.is_of_tree:
+        kind = (model["name"], model.get("columns"), model.get("num_layers"), model.get("hidden"))
+        if kind != ("block-linear-rnn", "reflected", 1, 0) or certificate.is_of_tree:
             raise ValueError(
-                "evidence: expected isometries of a BlockLinearRNN with columns 'reflected', got those of "
-                f"{model['name']}; certify again"
+                "evidence: expected isometries of a BlockLinearRNN with columns 'reflected', of one layer without "
+                f"hidden units, got those of {model['name']}; certify again"
             )
         self.check_sets(certificate)
         if self.drift * self.max_length > self.radius * (1 + 1e-9):

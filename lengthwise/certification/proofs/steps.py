@@ -89,8 +89,10 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
     for setting, value in usual.items():
         if (got := getattr(core, setting)) != value:
             raise ValueError(f"model: bounds are known for a cell with {setting}={value}, got {got}")
-    names = [name for layer in core._all_weights for name in layer]
-    if any(used is not getattr(core, name) for used, name in zip(core._flat_weights, names, strict=True)):
+    parts = ("weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if core.bias else []))
+    parameters = [core.get_parameter(f"{part}_l{layer}") for layer in range(core.num_layers) for part in parts]
+    used = core._flat_weights  # what torch multiplies by, in this order
+    if len(used) != len(parameters) or any(one is not other for one, other in zip(used, parameters, strict=True)):
         raise ValueError("model: bounds are known for cells that use their parameters, got one with other weights")
 
 

@@ -200,6 +200,15 @@ class Further(type(make_model("gru", TASK))):  # type: ignore[misc]
     """A subclass, which may compute something else."""
 
 
+def test_a_cell_that_uses_its_parameters_in_another_order_is_refused() -> None:
+    """torch goes by their order; the bounds go by their names."""
+    cell = nn.GRU(8, 8, batch_first=True)
+    cell._all_weights = [["weight_hh_l0", "weight_ih_l0", "bias_hh_l0", "bias_ih_l0"]]
+    cell._flat_weights = [getattr(cell, name) for name in cell._all_weights[0]]
+    with pytest.raises(ValueError, match="got one with other weights"):
+        steps_of(wrap(nn.Embedding(2, 8), cell, nn.Linear(8, 2)).eval())
+
+
 def test_parts_of_a_models_own_are_refused() -> None:
     further = Further(make_model("gru", TASK, d_model=8).config, vocab_size=2, num_classes=2)
     linear = make_model("s4d", TASK, d_model=8)
