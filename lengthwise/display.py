@@ -41,6 +41,16 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> counted(1, "state"), counted(1_200, "state")
+        ('1 state', '1,200 states')
+    """
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def percent(share: float) -> str:
     """A share as a percentage, cut (never rounded) to two decimals; only exactly 1 is "100 %", only exactly 0 "0 %".
 

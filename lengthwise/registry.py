@@ -149,6 +149,9 @@ class Registry(Mapping[str, Member], Generic[Member]):
                 raise ValueError(
                     f"{self.kind} {name!r}: expected a class that inherits {self._base.__name__}, got {member!r}"
                 )
+            if missing := ", ".join(sorted(getattr(member, "__abstractmethods__", ()))):
+                what = getattr(member, "__name__", name)
+                raise ValueError(f"{what}: expected the methods {missing}, got none; write them in the class")
             if name in self._members and not _same_definition(self._members[name], member):
                 where = file_of(self._members[name]) or "this program"
                 raise ValueError(f"{self.kind} {name!r} is registered twice, first in {where}; choose another name")
@@ -171,6 +174,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
     def __getitem__(self, name: str) -> Member:
         members = self._discover()
+        if not isinstance(name, str):
+            raise UnknownName(f"{self.kind}: expected a name, got a {type(name).__name__}; known: {', '.join(members)}")
         if name not in members:
             known = f" (known: {', '.join(sorted(members))})"
             raise UnknownName(f"unknown {self.kind} {name!r}{nearest(name, members) or known}")

@@ -4,6 +4,7 @@ import pytest
 
 from lengthwise.registry import Registry, UnknownName
 from lengthwise.tasks import TASKS, make_task
+from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.regular.parity import Parity
 
 
@@ -66,3 +67,12 @@ def test_what_is_registered_wrongly_is_said_at_once() -> None:
             """Nothing that a task has."""
 
     assert "no-task" not in TASKS
+    with pytest.raises(ValueError, match=r"^Lacking: expected the methods baseline, .*, got none; write"):
+
+        @TASKS.register("no-task")
+        class Lacking(RegularTask):
+            """A task with nothing of what a task has to have."""
+
+    assert "no-task" not in TASKS
+    with pytest.raises(KeyError, match=r"task: expected a name, got a Parity; known: .*parity"):
+        TASKS[Parity()]  # type: ignore[index]

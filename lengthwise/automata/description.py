@@ -4,6 +4,7 @@ from typing import Any
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.monoid import MAX_ELEMENTS, TransitionMonoid, max_elements, monoid_up_to
+from lengthwise.display import counted
 
 COUNTED_LENGTH = 10
 """The length of the strings of which those accepted are counted."""
@@ -14,7 +15,7 @@ def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENT
     if monoid is None:
         return f"more than {maximum:,} elements"
     traits = {"a group": monoid.is_group, "aperiodic": monoid.is_aperiodic, "commutative": monoid.is_commutative}
-    elements = f"{monoid.size:,} element{'s' * (monoid.size != 1)}"
+    elements = counted(monoid.size, "element")
     return ", ".join([elements, *(trait for trait, holds in traits.items() if holds)])
 
 

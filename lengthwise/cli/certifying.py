@@ -11,7 +11,7 @@ from lengthwise.cli.machines import Source
 from lengthwise.cli.options import StoredPath, StringSeed
 from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import say
-from lengthwise.display import printable
+from lengthwise.display import counted, printable
 
 if TYPE_CHECKING:
     from lengthwise.certification.certificate import Certificate
@@ -192,7 +192,14 @@ def extract(
         else f"{certificate.claim} Not more, because {certificate.reason}"
     )
     answers = ", ".join(extracted.machine.classes)
-    _print([("machine", f"{machine.num_states} states, {len(machine.symbols)} symbols, answers {answers}")])
+    _print(
+        [
+            (
+                "machine",
+                f"{counted(machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}, answers {answers}",
+            )
+        ]
+    )
     _print([(certificate.level, sentence), ("not said", "the answer to the empty string, which no net reads")])
     _print([("wrote", str(out))])
     return 0

@@ -1,5 +1,6 @@
 """The command export."""
 
+import os.path
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -43,9 +44,18 @@ def export(
         from lengthwise.cli.outputs import check_writable
 
         check_writable(out)
+    _note_unfinished(run)
     lines = export_model(run, to, out, Options(form, max_length, answer))
     sys.stdout.writelines(f"{topic}: {sentence}\n" for topic, sentence in lines)
     return 0
+
+
+def _note_unfinished(source: str) -> None:
+    """Say that a run's weights are those of an unfinished training, as `predict` and `certify` do."""
+    from lengthwise.runs.folder import load_run
+
+    if os.path.isfile(os.path.join(source, "run.json")) and not (run := load_run(source)).is_trained:
+        sys.stderr.write(f"lengthwise: {source}: weights {run.steps_text}; `lengthwise resume {source}` goes on\n")
 
 
 COMMANDS = {"export": export}

@@ -48,6 +48,7 @@ def leaderboard(
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.records import read_records, restore
 
+    _check_given(scale, pages)
     records = pages / "records" / f"{file_stem('leaderboard', scale)}.jsonl.gz"
     if model is None:
         has_records = records.exists()
@@ -55,8 +56,6 @@ def leaderboard(
             "leaderboard", scale=scale, workers=workers, runs=runs, pages=pages, recorded=has_records, device=device
         )
     check_alone("model", "lengthwise train")
-    if pages.exists() and not pages.is_dir():
-        raise ValueError(f"pages: expected a folder, got {pages}, which is a file; name another")
     console, options, size = Output(), PoolOptions(workers), parse_scale(scale)
     names = _models_of(model)
     taken = {entrant.model: entrant.column for entrant in ENTRANTS}
@@ -81,6 +80,13 @@ def leaderboard(
     for path in page.write():
         console.print_line(f"wrote {path}")
     return code
+
+
+def _check_given(scale: str, pages: Path) -> None:
+    if scale not in ("smoke", "small"):
+        raise ValueError(f"scale: expected smoke or small, got {scale!r}; the leaderboard has no other")
+    if pages.exists() and not pages.is_dir():
+        raise ValueError(f"pages: expected a folder, got {pages}, which is a file; name another")
 
 
 def _say_what_is_there(records: Path, before: "Sequence[RunResult]", on_page: Sequence[str], console: Output) -> None:

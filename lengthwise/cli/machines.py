@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.display import counted
+
 if TYPE_CHECKING:
     from lengthwise.runs.machines import Given
 
@@ -100,7 +102,8 @@ def convert(
     kind, num_states = (
         ("Mealy machine", labeled.mealy()[0].num_states) if mealy else ("machine", labeled.machine.num_states)
     )
-    lines = [f"{kind}: {num_states} states, {len(labeled.symbols)} symbols, answers {', '.join(labeled.classes)}"]
+    size = f"{counted(num_states, 'state')}, {counted(len(labeled.symbols), 'symbol')}"
+    lines = [f"{kind}: {size}, answers {', '.join(labeled.classes)}"]
     if labeled.num_unanswered and not mealy:
         lines.append(f"no answer: in {labeled.num_unanswered} states, which reject where a format has no other way")
     sys.stdout.writelines(f"{line}\n" for line in [*lines, f"{wrote}: {file}"])

@@ -80,6 +80,9 @@ def refusal(error: CycloptsError) -> str:
         way_out = f"`lengthwise {command} --help` says what it takes, and a text with blanks needs quotes"
         return f"{command}: expected no further words, got {extra}; {way_out}"
     if isinstance(error, MissingArgumentError):
+        missing = re.match(_MISSING, str(error))
+        if missing is not None and missing[2] in (error.root_input_tokens or ()):
+            return f"{missing[2]}: expected a value behind it, got none; give one"
         return re.sub(_MISSING, r"\1: expected \2, got none; `lengthwise \1 --help` says what it is", str(error))
     if not isinstance(error, UnknownOptionError):
         return re.sub(r"^Invalid value for [^ ]+: (?=--)", "", str(error))  # our converters name the option themselves

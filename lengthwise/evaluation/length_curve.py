@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from typing import Any, Literal, TypeGuard, cast, get_args
 
 import torch
@@ -208,7 +209,10 @@ def length_curve(
         )
     if not isinstance(lengths, Iterable):
         raise ValueError(f"lengths: expected several, such as [41, 100], got {lengths!r}; put it in brackets")
-    in_order = sorted(set(lengths))
+    lengths = list(lengths)
+    if others := [length for length in lengths if not isinstance(length, Integral)]:
+        raise ValueError(f"lengths: expected whole numbers, got {others[0]!r}; round it")
+    in_order = sorted({int(length) for length in lengths})
     if not in_order:
         raise ValueError("lengths: expected at least one length, got none")
     if not 1 <= num_strings <= MAX_STRINGS:

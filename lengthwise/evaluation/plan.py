@@ -19,7 +19,7 @@ from lengthwise.evaluation.perplexity import PerplexityCurve, perplexity_curve
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import RegularTask, SymbolTask, VectorTask
 from lengthwise.tasks.text.language import LanguageTask
-from lengthwise.validation import truncate
+from lengthwise.validation import OneLineErrors, truncate
 
 Part = Literal["dense", "long", "structured"]
 
@@ -30,7 +30,7 @@ CHUNK_LENGTHS, NUM_CHUNKS = (128, 256, 512, 1_024, 2_048), 256
 """The chunks of a text whose perplexity is measured where nothing else is said."""
 
 
-class EvaluationPlan(BaseModel):
+class EvaluationPlan(BaseModel, metaclass=OneLineErrors):
     """A range measured densely, a few long lengths, and structured strings.
 
     The dense range is measured in one pass where the task is `prefix_exchangeable`, with independent strings

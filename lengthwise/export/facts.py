@@ -57,6 +57,8 @@ def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
         "symbols": json.dumps(list(task.symbols)),
         "classes": json.dumps(list(task.classes)),
     }
+    if (run := stored.run) is not None and not run.is_trained:
+        facts["weights"] = f"{run.steps_text}, before training was over"
     certified = certificate_of(source)
     if certified is not None:
         check_about(source, certified[1], stored)

@@ -264,7 +264,10 @@ def _parts(examples: Examples, seed: int) -> dict[Part, Examples]:
     at_random = ~longest & (chance < SHARE_AT_RANDOM)
     masks: dict[Part, Any] = {"trained on": ~longest & ~at_random, "longest": longest, "at random": at_random}
     if (count := int(masks["trained on"].sum())) < MIN_TRAINED:
-        raise ValueError(f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more")
+        held_out = f"{len(examples) - count} of {len(examples)} different strings are held out"
+        raise ValueError(
+            f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more, since {held_out}"
+        )
     return {part: examples.part(mask) for part, mask in masks.items() if mask.any()}
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from lengthwise.devices import Precision, computing_in, device_of
-from lengthwise.models.capabilities import AcceptsVectors, check_symbols
+from lengthwise.models.capabilities import AcceptsVectors, check_ids, check_symbols
 from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry, is_of_package
@@ -152,6 +152,7 @@ class RecurrentModel(SequenceModel):
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """The states at every position, chunk by chunk; here one by one, by `step`."""
+        check_ids(inputs)
         state = self.initial_state(len(inputs))
         for token in inputs.unbind(1):
             _, state = self.step(token, state)
@@ -278,11 +279,7 @@ def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceMod
 
 
 def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]) -> None:
-    """Reject a class that lacks a method, or is made from other arguments than all models are."""
-    if missing := sorted(getattr(model, "__abstractmethods__", ())):
-        raise ValueError(
-            f"{model.__name__}: expected the methods {', '.join(missing)}, got none; write them in the class"
-        )
+    """Reject a class that is made from other arguments than all models are."""
     try:
         inspect.signature(model).bind(config, **sizes, generator=None)
     except TypeError as error:

@@ -172,6 +172,24 @@ class QuantizesStates(ABC):
         """The fraction of training after which codes are sought."""
 
 
+def check_ids(inputs: object) -> None:
+    """Raise a ValueError unless these are strings of whole numbers, as a tensor; an exported graph has none yet."""
+    if torch.compiler.is_exporting():
+        return
+    if not isinstance(inputs, Tensor):
+        raise ValueError(
+            f"inputs: expected a tensor of ids of symbols [B, T], got a {type(inputs).__name__}; "
+            "torch.as_tensor(ids) makes one"
+        )
+    if inputs.ndim != 2 or inputs.is_floating_point() or inputs.dtype == torch.bool:
+        raise ValueError(
+            f"inputs: expected ids of symbols [B, T], whole numbers, got {list(inputs.shape)} of {inputs.dtype}; "
+            "ids[None] is a batch of one string"
+        )
+    if not inputs.shape[1]:
+        raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
+
+
 def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pads: bool) -> None:
     """Raise a ValueError unless these are strings of symbols 0 ... num_symbols - 1, or of pads where accepted.
 
@@ -179,13 +197,7 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
     """
     if torch.compiler.is_exporting():
         return
-    if inputs.ndim != 2 or inputs.is_floating_point():
-        raise ValueError(
-            f"inputs: expected ids of symbols [B, T], whole numbers, got {list(inputs.shape)} of {inputs.dtype}; "
-            "ids[None] is a batch of one string"
-        )
-    if not inputs.shape[1]:
-        raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
+    check_ids(inputs)
     lowest = PAD if accepts_pads else 0
     if inputs.device.type not in READS_AT_ONCE:
         expected = f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got others"

@@ -60,6 +60,9 @@ def wrap_hugging_face(
         )
     backbone: nn.Module = getattr(model, "base_model", model)
     if answers is not None:
+        count = int(model.config.vocab_size)  # type: ignore[union-attr, arg-type]
+        if others := [token for token in answers if not 0 <= token < count]:
+            raise ValueError(f"answers: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; name others")
         head = _AnswerTokens(_output_embeddings(model), answers)
     assert head is not None
     ids = list(tokens) if tokens is not None else list(range(int(backbone.config.vocab_size)))  # type: ignore[union-attr, arg-type]

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
@@ -95,7 +96,7 @@ class RunSpec(NamedTuple):
 def make_spec(
     task: str,
     model: str,
-    settings: Mapping[str, Any],
+    settings: Mapping[str, Any] = MappingProxyType({}),
     *,
     preset: str | None = None,
     seed: int = 0,

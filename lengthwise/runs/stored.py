@@ -34,11 +34,13 @@ class StoredModel(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The specification of a run, or what is known of another model: task, model, no seed."""
-        if self.run is not None:
-            return self.run.spec.to_json()
+        """The specification of a run, or what is known of another model: task, no seed; the model is the one at hand.
+
+        An attempt of a run that goes on until a level is reached may have another size than its specification.
+        """
         task, model = dump_named(self.task.name, self.task), dump_named(self.model.name, self.model.config)
-        return {"task": task, "model": model, "seed": ""}
+        known = {"task": task, "model": model, "seed": ""}
+        return known if self.run is None else self.run.spec.to_json() | {"model": model}
 
 
 def load_stored(path: Path, device: str = "cpu") -> StoredModel:

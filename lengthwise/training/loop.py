@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import Diverged
 from lengthwise.devices import computing_in, device_of, on_cpu
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, check_is_model
 from lengthwise.models.capabilities import (
     FollowsTraining,
     HasHiddenMatrices,
 )
 from lengthwise.models.consistency import check_consistent
 from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import SymbolTask, Task
+from lengthwise.tasks.base import SymbolTask, Task, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.threads import one_thread
 from lengthwise.training.batches import Batches, training_lengths
@@ -161,6 +161,10 @@ def train(model: SequenceModel, task: Task, recipe: Recipe, *, seed: int = 0) ->
         >>> [record.step for record in records]
         [1, 2, 3]
     """
+    check_is_model(model)
+    check_is_task(task)
+    if not isinstance(recipe, Recipe):
+        raise ValueError(f"recipe: expected a Recipe, got a {type(recipe).__name__}; write Recipe(steps=1_000), say")
     state = TrainingState(model, recipe, task)
     records = list(training_steps(state, task, recipe, seed=seed))
     state.load_final_weights()

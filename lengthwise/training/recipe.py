@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lengthwise.devices import Precision
+from lengthwise.validation import OneLineErrors
 
 
-class _Section(BaseModel):
+class _Section(BaseModel, metaclass=OneLineErrors):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 

@@ -134,7 +134,7 @@ def test_other_programs_get_json(capsys) -> None:
 
 def test_a_mealy_machine_is_written_in_dot(capsys) -> None:
     assert printed(capsys, "convert", "(a|b)*b", "mealy.dot", "--mealy")[0] == 0
-    assert printed(capsys, "convert", "(a|b)*b", "mealy.dot", "--mealy")[1].startswith("Mealy machine: 1 states, 2 sym")
+    assert printed(capsys, "convert", "(a|b)*b", "mealy.dot", "--mealy")[1].startswith("Mealy machine: 1 state, 2 sym")
     text = Path("mealy.dot").read_text()
     assert ('label="b/accept"' in text, text.count("shape=circle")) == (True, 1)
     assert printed(capsys, "diff", "mealy.dot", "(a|b)*b")[0] == 0

@@ -15,9 +15,10 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.constructions import construct
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.export.agreement import agreement
+from lengthwise.export.facts import graph_facts
 from lengthwise.models import make_model
 from lengthwise.runs.compiled import save_compiled
-from lengthwise.runs.execute import execute
+from lengthwise.runs.execute import Interrupted, execute
 from lengthwise.runs.folder import load_run
 from lengthwise.runs.hub import load_hub, save_hub
 from lengthwise.runs.spec import make_spec
@@ -96,6 +97,28 @@ def test_a_run_comes_back_from_a_folder_for_hubs(tmp_path: Path, monkeypatch, ca
     Path("hub/model.safetensors").write_bytes(b"none")
     assert exit_code("predict", "hub", "abba") == 2
     assert "expected safetensors, got something else" in capsys.readouterr().err
+
+
+def test_what_is_exported_of_a_run_is_the_size_of_its_last_attempt_and_unfinished_weights(
+    tmp_path: Path, capsys
+) -> None:
+    """A run that goes on until it is proved begins with other sizes than its specification says."""
+    training = {"steps": 9, "batch_size": 4, "pace": {"contract_steps": 1}}
+    spec = make_spec("parity", "block-linear-rnn", {"train": training}, until="proved")
+    size = spec.attempt(0).to_json()["model"]["d_model"]
+    assert size != spec.to_json()["model"]["d_model"]
+    stop = iter([False, True])
+    with pytest.raises(Interrupted):
+        execute(spec, tmp_path / "runs", stop_requested=lambda: next(stop, True))
+    run = next((tmp_path / "runs").iterdir())
+    assert exit_code("export", str(run), "--to", "hub-folder", "--out", str(tmp_path / "hub")) == 0
+    captured = capsys.readouterr()
+    assert f"{run}: weights after " in captured.err
+    card = (tmp_path / "hub/README.md").read_text(encoding="utf-8")
+    assert f"d_model={size}, " in card
+    facts = graph_facts(str(run), load_stored(run))
+    assert json.loads(facts["model"])["d_model"] == size
+    assert facts["weights"].endswith("of an attempt, before training was over")
 
 
 @pytest.mark.usefixtures("fewer_strings")

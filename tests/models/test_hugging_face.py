@@ -59,11 +59,16 @@ def test_a_cache_that_grows_is_none(kind: str) -> None:
                 model(torch.zeros(1, 65, dtype=torch.long))
 
 
+def causal(kind: str, vocab_size: int) -> nn.Module:
+    config, settings = (RECURRENT | GROWING)[kind]
+    described = config(**{**SMALL, "vocab_size": vocab_size}, **settings)
+    return transformers.AutoModelForCausalLM.from_config(described).eval()
+
+
 @pytest.mark.parametrize("kind", ["mamba", "gpt2"])
 def test_tokens_answer_where_there_is_no_head(kind: str) -> None:
-    config, settings = (RECURRENT | GROWING)[kind]
-    language_model = transformers.AutoModelForCausalLM.from_config(config(**{**SMALL, "vocab_size": 9}, **settings))
-    model = wrap_hugging_face(language_model.eval(), answers=[3, 4], tokens=[5, 6]).eval()
+    language_model = causal(kind, 9)
+    model = wrap_hugging_face(language_model, answers=[3, 4], tokens=[5, 6]).eval()
     strings = torch.randint(2, (4, 8))
     with torch.no_grad():
         expected = language_model(torch.tensor([5, 6])[strings]).logits[..., [3, 4]]
@@ -106,6 +111,11 @@ class WithoutTheCache(transformers.MambaModel):
         (lambda: made("mamba"), {}, "head: expected a module or the tokens that are answers, got neither; give one"),
         (lambda: made("mamba"), {"head": nn.Linear(16, 2), "answers": [0]}, "got both; give one of them"),
         (lambda: made("mamba"), {"answers": [0, 1]}, "answers: expected a causal language model, got a MambaModel"),
+        (
+            lambda: causal("gpt2", 8),
+            {"answers": [5, 8]},
+            "answers: expected tokens of the model, 0 to 7, got 8",
+        ),
         (
             lambda: WithoutTheCache(made("mamba").config),
             {"head": nn.Linear(16, 2)},

@@ -1,10 +1,12 @@
 """A user's own net of torch's modules, as a model."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from lengthwise import certify, length_curve, make_task, wrap
+from lengthwise.models.base import RecurrentModel
 from lengthwise.models.wrapped import CORES
 
 CORE_OPTIONS = {
@@ -231,3 +233,37 @@ def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
 def test_parts_that_are_no_modules_are_named(embedding, head, num_symbols: int | None, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         wrap(embedding, nn.GRU(4, 6), head, num_symbols=num_symbols)
+
+
+class Plain(RecurrentModel):
+    """As the page about nets of one's own has it: an embedding, a map and a read-out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.inner, self.readout = nn.Embedding(2, 4), nn.Linear(8, 4), nn.Linear(4, 2)
+
+    def reset_parameters(self, generator: torch.Generator) -> None: ...
+
+    def initial_state(self, batch_size: int) -> torch.Tensor:
+        return torch.zeros(batch_size, 4)
+
+    def step(self, token: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        state = torch.tanh(self.inner(torch.cat([self.embedding(token), state], 1)))
+        return self.readout(state), state
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize(
+    ("inputs", "sentence"),
+    [
+        ([[0, 1]], "expected a tensor of ids of symbols .*, got a list; torch.as_tensor"),
+        (np.array([[0, 1]]), "expected a tensor of ids of symbols .*, got a ndarray"),
+        (torch.tensor([[True, False]]), "expected ids of symbols .*, whole numbers, got .*torch.bool"),
+        (torch.zeros(2, 0, dtype=torch.int64), "expected at least 1 symbol, got 0"),
+        (torch.tensor([0, 1]), r"expected ids of symbols .*, whole numbers, got \[2\]"),
+    ],
+)
+def test_what_is_no_batch_of_strings_is_named_by_nets_of_either_kind(inputs, sentence: str) -> None:
+    for net in (wrap(nn.Embedding(2, 4), nn.GRU(4, 4, batch_first=True), nn.Linear(4, 2)), Plain()):
+        with pytest.raises(ValueError, match=sentence):
+            net(inputs)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.models import MODELS, make_model
@@ -565,3 +566,32 @@ def test_bad_recipes_are_rejected_in_one_sentence(settings: dict, sentence: str)
     with pytest.raises(ValueError) as caught:  # noqa: PT011  # the sentence is compared below
         validated(Recipe, settings, path="train")
     assert sentence in str(caught.value)
+
+
+@pytest.mark.unchecked
+def test_what_is_no_model_task_or_recipe_is_named() -> None:
+    task = make_task("parity")
+    model, recipe = make_model("rnn", task, d_model=4), Recipe(steps=1)
+    for arguments, sentence in [
+        ((nn.Linear(2, 2), task, recipe), "model: expected a model of this package, got Linear; .*wrap"),
+        ((model, "parity", recipe), "task: expected a task"),
+        ((model, task, {"steps": 1}), "recipe: expected a Recipe, got a dict; write Recipe"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            train(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"stepz": 3}, "stepz: no such setting; did you mean 'steps'?"),
+        ({"steps": -1}, "steps: expected a number greater than or equal to 1, got -1"),
+        ({"steps": "abc"}, "steps: expected a valid integer, got 'abc'"),
+        ({"optimizer": {"name": "adamx"}}, "optimizer.name: expected 'muon', 'adamw' or 'adam', got 'adamx'"),
+    ],
+)
+def test_a_recipe_written_in_python_is_refused_in_the_words_of_the_command_line(settings, sentence: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the sentence has brackets
+        Recipe(**settings)
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)

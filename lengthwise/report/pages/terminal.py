@@ -11,6 +11,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table as Grid
 from rich.text import Text
 
+from lengthwise.display import counted
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.levels import level_sentences
@@ -193,7 +194,7 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
     balanced = curve.balanced()
     left_out = len(curve.points) - len(balanced.points)
     summary = f"mean {percent(balanced.mean())}, lowest {percent(balanced.min())}"
-    where = f"over {len(balanced.points)} points at which every class can occur"
+    where = f"over {counted(len(balanced.points), 'point')} at which every class can occur"
     others = f" ({left_out} others left out)" * bool(left_out)
     print_line(console, f"{summary}, {where}{others}")
 

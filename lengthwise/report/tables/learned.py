@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from lengthwise.display import counted
 from lengthwise.learning.learned import MAX_CONTRADICTING, Learned
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.table import Table
@@ -21,7 +22,7 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
     """Name and sentence of each thing to say, the machine first."""
     counts = learned.counts
     yield "examples", f"{counts.num_rows:,} rows; {left_out(learned)}"
-    alike = f"{learned.num_alike} of {len(learned.attempts)} models became it"
+    alike = f"{learned.num_alike} of {counted(len(learned.attempts), 'model')} became it"
     yield "machine", f"{learned.machine.num_states} states, {len(learned.machine.symbols)} symbols; {alike}"
     yield from (("expression", f"{answer} where the string matches {text}") for answer, text in expressions(learned))
     for part, scores in learned.accuracies.items():

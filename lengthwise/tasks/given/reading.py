@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lengthwise.registry import nearest
 from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
 
@@ -44,7 +46,7 @@ def read_examples(
     elif hasattr(source, "columns"):
         rows = _rows_of_frame(source, (string, label))
     elif isinstance(source, Iterable):
-        rows = enumerate(source, 1)
+        rows = enumerate(source.tolist() if isinstance(source, np.ndarray) else source, 1)
     else:
         raise ValueError(f"examples: expected a file, a data frame or pairs, got a {type(source).__name__}")
     return examples_from(_split_rows(rows, split, supervision), supervision, min_classes=min_classes)
@@ -121,12 +123,12 @@ def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimi
         names = [name.strip() for name in first]
         is_header = any(columns) or any(name.lower() in STRINGS + LABELS for name in names) or len(names) != 2
         at = _column_numbers(names, columns) if is_header else (0, 1)
-        first_label = None if is_header else _cells(first, at, 1)[1]
+        first_label = None if is_header else first[1].strip()
         if not is_header:
-            yield 1, _cells(first, at, 1)
+            yield 1, (first[0], first[1].strip())
         for row in rows:
             if row:
-                cells = _cells(row, at, rows.line_num)
+                cells = _cells(row, at, len(names), rows.line_num)
                 first_label = None if cells[1] == first_label else first_label
                 yield rows.line_num, cells
     if checks_first and first_label is not None and rows.line_num > 1:
@@ -136,10 +138,10 @@ def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimi
         )
 
 
-def _cells(row: Sequence[str], at: tuple[int, int], number: int) -> tuple[str, str]:
-    if len(row) <= max(at):
+def _cells(row: Sequence[str], at: tuple[int, int], width: int, number: int) -> tuple[str, str]:
+    if len(row) <= max(at) or any(row[width:]):  # empty cells at the end are left out, or added, by spreadsheets
         raise ValueError(
-            f"examples: row {number:,}: expected {max(at) + 1} columns, got {len(row)}; look at commas and quotes"
+            f"examples: row {number:,}: expected {width} columns, got {len(row)}; look at commas and quotes"
         )
     return row[at[0]], row[at[1]].strip()
 
@@ -155,8 +157,10 @@ def _column_numbers(names: Sequence[str], columns: tuple[str | None, str | None]
     for given, usual, what in zip(columns, (STRINGS, LABELS), ("string", "label"), strict=True):
         candidates = [given] if given is not None else [name for name in names if name.lower() in usual]
         if len(candidates) != 1 or candidates[0] not in names:
-            got = f"{given!r}{nearest(given, names)}" if given is not None else f"{len(candidates)} with a usual name"
-            raise ValueError(f"{what}: expected one of the columns {', '.join(map(repr, names))}, got {got}; name it")
+            got = f"{len(candidates)} with a usual name; name it, or write two columns, string and label"
+            if given is not None:
+                got = f"{given!r}{nearest(given, names)}"
+            raise ValueError(f"{what}: expected one of the columns {', '.join(map(repr, names))}, got {got}")
         numbers.append(names.index(candidates[0]))
     if numbers[0] == numbers[1]:
         raise ValueError(f"label: expected another column than that of the strings, got {names[numbers[0]]!r} twice")

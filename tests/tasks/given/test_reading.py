@@ -145,6 +145,9 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         ),
         ("file.csv", b"text,label,class\nab,1,2\n", "got 2 with a usual name; name it"),
         ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1; look at commas and quotes"),
+        ("file.csv", b"text,label\nab,cd,yes\n", "row 2: expected 2 columns, got 3; look at commas and quotes"),
+        ("file.csv", b"ab,1\nab,cd,2\n", "row 2: expected 2 columns, got 3; look at commas and quotes"),
+        ("file.csv", b"text,label\n", "got 0 rows and none of these"),
         ("file.csv", b"id,session,status\n1,ab,x\n2,b,y\n", "string: expected one of the columns 'id', 'session'"),
         ("file.csv", b"session,status\nab,x\nb,y\n", "name its columns 'session' (string) and 'status' (label)"),
         ("file.jsonl", b'{"text": "ab", "label": 1}\n{"text": \n', "row 2: expected JSON, got something else"),
@@ -180,6 +183,16 @@ def test_a_table_of_two_columns_needs_no_header(tmp_path: Path) -> None:
     assert read_examples(tmp_path / "file.csv").counts.num_rows == 3
     with pytest.raises(ValueError, match="label: expected another column than that of the strings, got 'text' twice"):
         read_examples(save(tmp_path / "other.csv"), string="text", label="text")
+
+
+def test_cells_that_a_spreadsheet_adds_or_leaves_out_are_no_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    path.write_text("text,label,note\nab,x\nb,y,,\n")
+    assert read_examples(path).classes == ("x", "y")
+
+
+def test_rows_of_an_array_are_pairs() -> None:
+    assert read_examples(np.array([["ab", "x"], ["b", "y"]])).classes == ("x", "y")
 
 
 def test_files_and_columns_that_are_missing_are_named(tmp_path: Path) -> None:
