@@ -83,14 +83,15 @@ class MLSTMLayer(TabledLayer):
     the root of a head's width, and the output is W_out ((norm(h) + skip * c) * SiLU(z)), the norm head by head.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3, and its code. Differs
-        from the source: as `lengthwise.ops.mlstm`; the convolution has no bias, the norm has one; matrices are all
-        drawn alike.
+        from the source: as `lengthwise.ops.mlstm`; the convolution has no bias, the norm has one; without a convolution
+        c is SiLU(x), where the code has none that does without one.
     """
 
-    def __init__(self, *, d_model: int, num_heads: int, conv: int = 0) -> None:
+    def __init__(self, *, d_model: int, num_heads: int, conv: int = 0, num_blocks: int = 1) -> None:
+        """`num_blocks` is how many such layers, or others, the model has: W_out begins the smaller."""
         super().__init__()
         inner = 2 * d_model
-        self.num_heads, self.width = num_heads, inner // num_heads
+        self.num_heads, self.width, self.num_blocks = num_heads, inner // num_heads, num_blocks
         self.convolution = ShortConvolution(channels=inner, width=conv) if conv else None
         recent = self.convolution.state_size if self.convolution else 0
         self.sizes = [num_heads * self.width * (self.width + 1), num_heads, recent]
@@ -103,10 +104,14 @@ class MLSTMLayer(TabledLayer):
         self.output_map = nn.Linear(inner, d_model, bias=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Gates 0 but for biases, N(0, 0.01) of i and from 3 to 6 along the heads of f; other matrices as in sLSTM."""
-        for linear in (self.input_map, self.output_map):
-            draw_small(linear.weight, linear.in_features, generator)
-        draw_small(self.maps, MAP_WIDTH, generator)
+        """Gates 0 but for biases, N(0, 0.01) of i and from 3 to 6 along the heads of f; W_out N(0, 4 / D blocks^2).
+
+        All other matrices are N(0, 2 / 5 D), the maps of 4 numbers among them.
+        """
+        d_model = self.input_map.in_features
+        for weight in (self.input_map.weight, self.maps):
+            draw_small(weight, d_model, generator)
+        nn.init.normal_(self.output_map.weight, std=2 / self.num_blocks / math.sqrt(d_model), generator=generator)
         nn.init.zeros_(self.gates.weight)
         with torch.no_grad():
             i, f = self.gates.bias.chunk(2)

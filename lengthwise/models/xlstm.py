@@ -64,7 +64,8 @@ class XLSTM(StackedRNN):
         config = self.config
         layers: list[RecurrentLayer] = []
         for cell in config.cells:
-            layers.append(CELLS[cell](d_model=config.d_model, num_heads=config.num_heads, conv=config.conv))
+            blocks = {"num_blocks": config.num_layers * len(config.cells)} if cell == "m" else {}
+            layers.append(CELLS[cell](d_model=config.d_model, num_heads=config.num_heads, conv=config.conv, **blocks))
             if config.mlp:
                 layers.append(FeedForwardLayer(d_model=config.d_model, hidden=config.mlp))
         return layers

@@ -148,6 +148,21 @@ def test_parameters_are_as_many_as_the_equations_have() -> None:
     assert MLSTMLayer(d_model=d, num_heads=heads, conv=4).state_size == mlstm.state_size + 3 * e
 
 
+def test_matrices_of_mlstm_begin_as_published() -> None:
+    """Maps of 4 numbers go by the width of the model, and maps back into it by the number of layers, too."""
+    model = make_model("xlstm", make_task("parity"), d_model=128, num_layers=2, cells="ms")
+    small, layer = (2 / 5 / 128) ** 0.5, model.layers[0]
+    for parameter, expected in [
+        (layer.maps, small),
+        (layer.input_map.weight, small),
+        (layer.output_map.weight, 2 / 4 / 128**0.5),
+    ]:
+        weight = parameter.detach()
+        count = weight.numel()
+        assert float(weight.std()) == pytest.approx(expected, rel=4 / (2 * count) ** 0.5), "4 standard errors"
+        assert abs(float(weight.mean())) < 4 * expected / count**0.5
+
+
 def test_cells_are_layers_in_turn() -> None:
     model = make_model("xlstm", make_task("parity"), d_model=8, num_layers=2, cells="sm")
     assert [type(layer) for layer in model.layers] == [SLSTMLayer, MLSTMLayer] * 2
