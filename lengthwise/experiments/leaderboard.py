@@ -39,7 +39,7 @@ ENTRANTS = (
     Entrant("GRU", "gru", {}, 1e-2),
     Entrant("LSTM", "lstm", {}, 3e-2),
     Entrant("sLSTM", "xlstm", {"cells": "s"}, 1e-2),
-    Entrant("mLSTM", "xlstm", {"cells": "m"}, 1e-3),
+    Entrant("mLSTM", "xlstm", {"cells": "m"}, 1e-2),
     Entrant("Transformer", "transformer", {}, 3e-3),
     Entrant("Transformer, rotary", "transformer", {"positions": "rotary"}, 3e-3),
     Entrant("Mamba [0, 1]", "mamba", {"eigenvalues": "positive"}, 1e-2),
