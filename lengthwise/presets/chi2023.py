@@ -12,6 +12,9 @@ class Chi2023(Preset):
     The rate is the middle one of the paper's three; clipping at 1 is the published code's.
 
     Source: Chi et al. (2023), Table 4, and the published code.
+    Differs from the source: the transformer is causal, with norms before its layers and after the last, GELU and
+        biases; the published one reads both ways, with norms behind its layers, ReLU and no biases. The `rnn` learns
+        its first state.
     """
 
     source = "Chi et al. (2023), Table 4, and the published code"

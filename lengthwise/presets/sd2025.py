@@ -14,7 +14,8 @@ class SD2025(Preset):
     Source: the code published with Terzić et al., "On the expressiveness and length generalization of selective
         state-space models on regular languages" (AAAI 2025).
     Differs from the source: a symbol has a matrix of its own, there a mixture of 6 to 18 that all share; answers are
-        read through a hidden layer, at the last symbol, there by a linear map, at a symbol that ends the string.
+        read through a hidden layer, at the last symbol, there by a linear map, at a symbol that ends the string;
+        matrices and inputs are drawn N(0, 1 / S), there uniformly, up to sqrt(3 / S) and 1 / sqrt(symbols).
     """
 
     source = "Terzić et al. (AAAI 2025), the published code"

@@ -15,7 +15,8 @@ class Siems2025(Preset):
         via Householder products" (2025), the published code for word problems.
     Differs from the source: new strings at every step; weights in float32, where it has bfloat16, in which strengths
         hardly come near 2; training does not end at an accuracy of 99 %; 1e-3 is the rate of its instructions, 1e-4
-        that of its code.
+        that of its code; weights begin as ours do, not with a deviation of 0.02, and maps back to the residual stream
+        as the others.
     """
 
     source = "Siems et al. (2025), the published code for word problems"
@@ -43,4 +44,4 @@ class Siems2025(Preset):
             "checkpoint_every": 500,
         }
     )
-    models = MappingProxyType({"delta-net": {"d_model": 128, "num_layers": 1, "householders": 4}})
+    models = MappingProxyType({"delta-net": {"d_model": 128, "num_layers": 1, "householders": 4, "mlp": 512}})

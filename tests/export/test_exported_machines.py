@@ -68,6 +68,14 @@ def test_c_compiles_without_warnings_and_answers_twenty_strings(machine: Labeled
 
 
 @needs_cc
+@pytest.mark.parametrize("sentence", ["C:\\runs\\", "what??/", "a backslash and a blank \\ "])
+def test_no_sentence_about_a_machine_takes_the_next_line_of_c_with_it(sentence: str, tmp_path: Path) -> None:
+    machine = MACHINES[0]
+    header = FORMATS["c"].write_annotated(machine, notes_on(machine, "m", [sentence]))
+    assert tried_in_c(header, tmp_path).stdout == "20 of 20 strings right\n"
+
+
+@needs_cc
 def test_the_test_of_c_fails_where_an_answer_is_wrong(tmp_path: Path) -> None:
     machine = MACHINES[0]
     ended = tried_in_c(FORMATS["c"].write_annotated(changed(machine), notes_on(machine, "m")), tmp_path)

@@ -152,7 +152,7 @@ class C(Format):
         tests = [([ids[symbol] for symbol in string], answer) for string, answer in notes.tests]
         upper = name.upper()
         comments = [f"{cls.comment}{json.dumps(notes.name)[1:-1]}: a finite machine"]
-        comments += [f"{cls.comment}{line}" for line in notes._replace(tests=()).lines()]
+        comments += [f"{cls.comment}{_ended(line)}" for line in notes._replace(tests=()).lines()]
         return (
             "\n".join(comments)
             + "\n"
@@ -176,6 +176,11 @@ class C(Format):
                 expected=", ".join(str(machine.classes.index(answer) if answer else -1) for _, answer in tests),
             )
         )
+
+
+def _ended(line: str) -> str:
+    """A comment that does not go on in the next line, as behind a backslash, or the trigraph of one."""
+    return f"{line} ." if line.rstrip().endswith(("\\", "??/")) else line
 
 
 def _text_functions(machine: LabeledMachine, name: str) -> str:
