@@ -192,14 +192,8 @@ def extract(
         else f"{certificate.claim} Not more, because {certificate.reason}"
     )
     answers = ", ".join(extracted.machine.classes)
-    _print(
-        [
-            (
-                "machine",
-                f"{counted(machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}, answers {answers}",
-            )
-        ]
-    )
+    size = f"{counted(machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}"
+    _print([("machine", f"{size}, answers {answers}")])
     _print([(certificate.level, sentence), ("not said", "the answer to the empty string, which no net reads")])
     _print([("wrote", str(out))])
     return 0
