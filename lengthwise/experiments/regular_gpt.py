@@ -41,8 +41,8 @@ def _products(specs: ScaledSpecs) -> list[Cell]:
 
 
 _HEADLINE = (
-    "RegularGPT, whose merge is learned, makes no error on the random strings of 41-500 symbols in 71 of the 75 nets "
-    "of fifteen tasks, and learns neither D_12 nor modular arithmetic. A tree whose merge is a product of matrices "
+    "RegularGPT, whose merge is learned, makes no error in 71 of the 75 nets of fifteen tasks, on random strings of "
+    "41-500 symbols, and learns neither D_12 nor modular arithmetic. A tree whose merge is a product of matrices "
     "makes none on any of the seventeen, by the same rule of beginning again, and all 85 such nets are `proved`."
 )
 """What scale `small` gave; a test compares it with the records."""
