@@ -14,14 +14,15 @@ from lengthwise.certification import checker
 from lengthwise.certification.certificate import Certificate, first_error, machine_from_json
 from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, answer_to, check_classes
 from lengthwise.conventions import IGNORE
+from lengthwise.validation import truncate
 
 MIN_STRINGS = 1_000
 MIN_LENGTHS = (40, 500, 10_000)
 """Level `extracted` and those above require `MIN_STRINGS` strings at each of these lengths (or one symbol off)."""
 
 
-MAX_SETTING = 60
-"""Characters of a setting of a task or a model that are printed."""
+MAX_SETTING = 63
+"""Characters of a name or a setting of a task or a model that are printed, the dots of what is cut off included."""
 
 
 class Checked(NamedTuple):
@@ -83,12 +84,9 @@ def proof_path(certificate: Path) -> Path:
 def _with_settings(content: Mapping[str, Any]) -> str:
     """A name with its settings, each of them of bounded length."""
     settings = {name: value for name, value in content.items() if name != "name" and value not in (None, "", [])}
-    texts = [f"{_cut(name)}={_cut(str(value))}" for name, value in settings.items()]
-    return f"{_cut(content['name'])} ({', '.join(texts)})" if texts else _cut(content["name"])
-
-
-def _cut(text: str) -> str:
-    return f"{text[:MAX_SETTING]}{'...' * (len(text) > MAX_SETTING)}"
+    texts = [f"{truncate(name, MAX_SETTING)}={truncate(str(value), MAX_SETTING)}" for name, value in settings.items()]
+    name = truncate(content["name"], MAX_SETTING)
+    return f"{name} ({', '.join(texts)})" if texts else name
 
 
 def _size(machine: TreeMachine | Transducer | GridMachine) -> str:

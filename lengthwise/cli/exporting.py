@@ -39,23 +39,19 @@ def export(
 
     if to not in EXPORTS and f".{to}" in suffixes():
         raise ValueError(f"--to: {to!r} is written by `lengthwise convert {run} FILE.{to}`, not by export; use that")
-    EXPORTS[to]
+    has_weights = EXPORTS[to].has_weights
     if to != "hub-folder":
         from lengthwise.cli.outputs import check_writable
 
         check_writable(out)
-    _note_unfinished(run)
+    if has_weights and os.path.isfile(os.path.join(run, "run.json")):
+        from lengthwise.cli.outputs import note_unfinished
+        from lengthwise.runs.folder import load_run
+
+        note_unfinished(run, load_run(run))
     lines = export_model(run, to, out, Options(form, max_length, answer))
     sys.stdout.writelines(f"{topic}: {sentence}\n" for topic, sentence in lines)
     return 0
-
-
-def _note_unfinished(source: str) -> None:
-    """Say that a run's weights are those of an unfinished training, as `predict` and `certify` do."""
-    from lengthwise.runs.folder import load_run
-
-    if os.path.isfile(os.path.join(source, "run.json")) and not (run := load_run(source)).is_trained:
-        sys.stderr.write(f"lengthwise: {source}: weights {run.steps_text}; `lengthwise resume {source}` goes on\n")
 
 
 COMMANDS = {"export": export}

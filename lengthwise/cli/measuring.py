@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.cli.options import Device, StoredPath, StringSeed, TrainedRun, whole_number
-from lengthwise.cli.outputs import check_writable
+from lengthwise.cli.outputs import check_writable, note_unfinished
 from lengthwise.cli.streams import Output, say
 
 if TYPE_CHECKING:
@@ -207,8 +207,8 @@ def predict(
             f"texts: expected strings to answer or --sample, one of the two, got {'both' if sample else 'neither'}"
         )
     stored = load_stored(model, device)
-    if (run := stored.run) is not None and not run.is_trained:
-        sys.stderr.write(f"lengthwise: {model}: weights {run.steps_text}; `lengthwise resume {model}` goes on\n")
+    if stored.run is not None:
+        note_unfinished(model, stored.run)
     if sample:
         draws, heat = generator_for(seed or 0, "sampled text"), 1.0 if temperature is None else temperature
         text = sample_text(

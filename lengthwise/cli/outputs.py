@@ -1,7 +1,12 @@
-"""Where results are to be written, looked at before the work."""
+"""What is looked at before the work: where results are to be written, and whether a run is finished."""
 
 import os
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lengthwise.runs.folder import Run
 
 
 def check_writable(file: Path) -> None:
@@ -13,6 +18,12 @@ def check_writable(file: Path) -> None:
     if (taken := next((path for path in file.parents if path.exists()), file.parent)).is_file():
         raise ValueError(f"{file}: expected a file in a folder, but {taken} is a file; name a folder")
     file.parent.mkdir(parents=True, exist_ok=True)
+
+
+def note_unfinished(path: object, run: "Run") -> None:
+    """Say on standard error where a run's weights are those of an unfinished training."""
+    if not run.is_trained:
+        sys.stderr.write(f"lengthwise: {path}: weights {run.steps_text}; `lengthwise resume {path}` goes on\n")
 
 
 def check_folder(folder: Path, command: str, is_own: bool) -> None:

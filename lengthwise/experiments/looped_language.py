@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from lengthwise.display import counted
 from lengthwise.experiments.base import EXPERIMENTS, Experiment, Scale
 from lengthwise.experiments.text import (
     AS_GPT2,
@@ -122,7 +123,7 @@ def _at_the_papers_size() -> Experiment:
 
 
 def _name(loops: int, kind: str) -> str:
-    return f"{loops} loop{'s' * (loops > 1)}, {kind}"
+    return f"{counted(loops, 'loop')}, {kind}"
 
 
 def _columns(sizes: Mapping[str, Settings]) -> Iterator[TextColumn]:

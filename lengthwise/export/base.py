@@ -26,9 +26,10 @@ class Options(NamedTuple):
 
 
 class Export(ABC):
-    """A format that a stored model, or its machine, is exported in."""
+    """A format that a stored model, or its machine, is exported in; `has_weights` where it is the model itself."""
 
     name: ClassVar[str]
+    has_weights: ClassVar[bool] = False
 
     @staticmethod
     @abstractmethod

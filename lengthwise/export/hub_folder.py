@@ -20,6 +20,8 @@ class HubFolder(Export):
     Commands take it as they take the folder of a compiled model.
     """
 
+    has_weights = True
+
     @staticmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
         """Write the folder; what is uploaded from it, and where to, is left to its reader."""

@@ -35,6 +35,8 @@ class ONNX(Export):
     other models, form ``strings`` gives ``logits``.
     """
 
+    has_weights = True
+
     @staticmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
         """Write a model's graph, and compare it with the model on 1,000 strings."""

@@ -23,6 +23,8 @@ class TorchProgram(Export):
     The facts that an ONNX file has as metadata are the extra file ``lengthwise.json``.
     """
 
+    has_weights = True
+
     @staticmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
         """Write a model's program, and compare it with the model on 1,000 strings."""

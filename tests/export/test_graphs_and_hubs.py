@@ -12,6 +12,7 @@ from safetensors.torch import save_model
 from torch import nn
 
 from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certify import certify
 from lengthwise.constructions import construct
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.export.agreement import agreement
@@ -19,7 +20,7 @@ from lengthwise.export.facts import graph_facts
 from lengthwise.models import make_model
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.runs.execute import Interrupted, execute
-from lengthwise.runs.folder import load_run
+from lengthwise.runs.folder import RunFolder, load_run
 from lengthwise.runs.hub import load_hub, save_hub
 from lengthwise.runs.spec import make_spec
 from lengthwise.runs.stored import load_stored
@@ -119,6 +120,18 @@ def test_what_is_exported_of_a_run_is_the_size_of_its_last_attempt_and_unfinishe
     facts = graph_facts(str(run), load_stored(run))
     assert json.loads(facts["model"])["d_model"] == size
     assert facts["weights"].endswith("of an attempt, before training was over")
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_the_machine_of_a_run_needs_no_weights(tmp_path: Path) -> None:
+    """Its certificate has it."""
+    model, task = construct("rnn", make_task("parity")).model, make_task("parity")
+    spec = make_spec("parity", "gru", {"model": {"d_model": 8}})
+    run = tmp_path / spec.id
+    RunFolder(run).create(spec)
+    (run / "certificate.json").write_text(certify(model, task).to_text(), encoding="utf-8")
+    assert exit_code("export", str(run), "--to", "dot", "--out", str(tmp_path / "m.dot")) == 0
+    assert "digraph" in (tmp_path / "m.dot").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("fewer_strings")

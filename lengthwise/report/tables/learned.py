@@ -38,7 +38,7 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
             for one in learned.contradictions[:MAX_NAMED]
         )
         count = len(learned.contradictions)
-        yield "contradicted", f"{count:,} label{'s' * (count > 1)}{', for example' * (count > MAX_NAMED)}: {named}"
+        yield "contradicted", f"{counted(count, 'label')}{', for example' * (count > MAX_NAMED)}: {named}"
     yield from (("note", note) for note in learned.notes)
     yield learned.certificate.level, claim(learned)
 

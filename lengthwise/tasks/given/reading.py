@@ -123,9 +123,11 @@ def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimi
         names = [name.strip() for name in first]
         is_header = any(columns) or any(name.lower() in STRINGS + LABELS for name in names) or len(names) != 2
         at = _column_numbers(names, columns) if is_header else (0, 1)
-        first_label = None if is_header else first[1].strip()
+        first_label = None
         if not is_header:
-            yield 1, (first[0], first[1].strip())
+            cells = _cells(first, at, len(names), 1)
+            first_label = cells[1]
+            yield 1, cells
         for row in rows:
             if row:
                 cells = _cells(row, at, len(names), rows.line_num)
