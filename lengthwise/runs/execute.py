@@ -23,7 +23,7 @@ from lengthwise.runs.placement import Placement, check_ranks_of
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.signals import StopRequested
 from lengthwise.runs.spec import RunSpec
-from lengthwise.runs.until import Attempt, Course, Until, loss_at_end
+from lengthwise.runs.until import Attempt, Course, Until, length_grown_to, loss_at_end
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
@@ -211,6 +211,7 @@ def _pursue(work: _Work, until: Until) -> _Trained:
             loss=None if problem else loss,
             is_solved=is_solved,
             level=certificate and certificate.level,
+            longest=length_grown_to(state, work.spec.task, attempt.recipe),
         )
         if was_over:  # the last attempt was certified again
             work.clock.rewind()

@@ -11,6 +11,7 @@ from lengthwise.certification.reachable import highest_level
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import MachineTask, Task
+from lengthwise.training.batches import training_lengths
 from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import TrainingState
 from lengthwise.training.recipe import Recipe
@@ -28,6 +29,7 @@ class Attempt(BaseModel):
     `solved_at`: the step after which the loss was low enough for states to be contracted, None where it stayed up.
     `loss`: that of the final weights where states contracted, else the running loss, None where training diverged;
     `is_solved`: whether that is low enough. `level`: that of its certificate, None where it was not certified.
+    `longest`: the longest strings that it had come to, where lengths grow and it had not come to all of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +41,7 @@ class Attempt(BaseModel):
     loss: float | None
     is_solved: bool = False
     level: Level | None = None
+    longest: int | None = Field(None, exclude_if=lambda longest: longest is None)
 
     @property
     def outcome(self) -> str:
@@ -49,6 +52,8 @@ class Attempt(BaseModel):
             return "training diverged"
         if self.is_solved:
             return f"the loss is {self.loss:.2g} at the end"
+        if self.longest is not None:
+            return f"lengths had grown to {self.longest} alone when it ended, with a loss of {self.loss:.2g}"
         if self.solved_at is None:
             return f"the loss stayed at {self.loss:.2g}"
         return f"the loss is {self.loss:.2g} with contracted states, which is too high"
@@ -119,6 +124,13 @@ def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) 
         return state.loss, False
     loss = final_loss(state, task, recipe, seed=seed)
     return loss, loss < (pace.final_loss or pace.solved_loss)
+
+
+def length_grown_to(state: TrainingState, task: Task, recipe: Recipe) -> int | None:
+    """The longest strings that training has come to, where lengths grow and it has not come to all of them."""
+    lengths, _ = training_lengths(task, recipe)
+    is_held = recipe.length_sampling == "growing" and state.growth.num_reached < len(lengths)
+    return lengths[state.growth.num_reached - 1] if is_held else None
 
 
 class Course(NamedTuple):

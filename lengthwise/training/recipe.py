@@ -142,9 +142,9 @@ class PaceRecipe(_Section):
 
     The steps that a recipe schedules up to the fraction `contract_after` are for learning, and are stretched to all of
     its steps but `contract_steps`. As soon as the running loss, of the answers and of what pieces do (`StatesRecipe`),
-    each with its weight, is below `solved_loss`, the scheduled
-    rest, in which temperatures fall and noise grows, is run through in `contract_steps`. Where the loss does not get
-    there, training ends without it: after those steps, or as soon as it has not fallen by a tenth in `patience` steps.
+    each with its weight, is below `solved_loss`, at all lengths where these grow, the scheduled rest, in which
+    temperatures fall and noise grows, is run through in `contract_steps`. Where the loss does not get there, training
+    ends without it: after those steps, or as soon as it has not fallen by a tenth in `patience` steps.
     A recipe that schedules nothing, its rate constant and without noise, trains until the loss is low, and for
     `contract_steps` more.
     It has succeeded where the loss of the final weights (`training.final_loss`) is below `final_loss` then (None: below

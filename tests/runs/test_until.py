@@ -73,6 +73,15 @@ def test_between_attempts_a_run_is_not_measured_yet(tmp_path: Path) -> None:
         assert progress.phase == phase
 
 
+def test_an_attempt_that_ended_before_lengths_had_grown_says_so(tmp_path: Path) -> None:
+    easy = {"lengths": "legal", "length_sampling": "growing", "pace": {"solved_loss": 1e3, "contract_steps": 5}}
+    spec = pursuing(EIGHT_STATES, budget=0.0, level="solved", **easy, steps=20)
+    result = execute(spec, tmp_path, PLAN)
+    (attempt,) = result.training.attempts
+    assert (attempt.solved_at, attempt.longest) == (None, 1)  # 18 steps at least are needed for each length
+    assert attempt.outcome.startswith("lengths had grown to 1 alone when it ended, with a loss of ")
+
+
 def contents(root: Path, spec: RunSpec) -> tuple[object, ...]:
     """All of a finished run that must not depend on how it came about."""
     folder = RunFolder(root / spec.id)
