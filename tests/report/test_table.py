@@ -1,6 +1,7 @@
 import csv
 import io
 import math
+import shlex
 import tomllib
 from fractions import Fraction
 
@@ -11,11 +12,13 @@ from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.models import MODELS
 from lengthwise.presets import PRESETS
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.runs import as_csv, run_rows, summary_table, unbalanced_table
-from lengthwise.report.tables.settings import as_toml, variations
-from lengthwise.runs.spec import make_spec
+from lengthwise.report.tables.settings import as_toml, training_command, variations
+from lengthwise.runs.spec import RunSpec, make_spec
+from lengthwise.tasks import TASKS, SymbolTask
 
 
 def one_wrong_at_50(length: int, num_strings: int) -> int:
@@ -122,13 +125,39 @@ def test_variations_name_the_settings_that_differ() -> None:
     assert texts[elsewhere.run_id] == ""
 
 
+def repeated(spec: RunSpec) -> RunSpec:
+    """What the file and the command of a page train."""
+    content = spec.to_json()
+    program, verb, task, model, *options = shlex.split(training_command(content))
+    assert (program, verb) == ("lengthwise", "train")
+    named = {flag.removeprefix("--"): value for flag, value in zip(options[::2], options[1::2], strict=True)}
+    budget = {"budget": float(named.pop("budget"))} if "budget" in named else {}
+    return make_spec(task, model, tomllib.loads(as_toml(content)), seed=spec.seed, **named, **budget)
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_file_of_a_configuration_repeats_it(preset: str) -> None:
     settings = {"train": {"optimizer": {"learning_rate": 1e-5}}, "task": {"p": 0.3}}
     model = next(iter(PRESETS[preset].models), "regular-gpt")
     spec = make_spec("parity", model, settings, preset=preset, seed=3)
-    again = make_spec("parity", model, tomllib.loads(as_toml(spec.to_json())), seed=3)
-    assert again.id == spec.id
+    assert repeated(spec) == spec
+
+
+@pytest.mark.parametrize("task", [name for name, kind in TASKS.items() if issubclass(kind, SymbolTask)])
+def test_the_file_of_a_configuration_repeats_every_task_even_without_sections_of_its_preset(task: str) -> None:
+    spec = make_spec(task, "gru", {"train": {"min_length": 1}}, preset="recurrent")
+    assert repeated(spec) == spec
+
+
+@pytest.mark.parametrize(
+    ("task", "model"),
+    [("parity", "block-linear-rnn"), ("parity", "regular-gpt"), ("levenshtein-distance", "grid-recurrence")],
+)
+@pytest.mark.parametrize("model_settings", [{}, {"d_model": 16, "block_dim": 16}])
+def test_the_file_of_a_configuration_repeats_a_run_with_a_goal(task: str, model: str, model_settings: dict) -> None:
+    kept = {key: value for key, value in model_settings.items() if key in MODELS[model].Config.model_fields}
+    spec = make_spec(task, model, {"model": kept}, until="proved", budget=12.5)
+    assert repeated(spec) == spec
 
 
 @pytest.mark.parametrize("pattern", ["(é|🙂)*é", r"(\(|\.)*\."])

@@ -19,7 +19,7 @@ from lengthwise.report.tables.comparison import accuracy_differences, setting_di
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import RunRow, as_csv, run_rows, summary_table, unbalanced_table
-from lengthwise.report.tables.settings import as_toml, versions_of
+from lengthwise.report.tables.settings import as_toml, training_command, versions_of
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.tables.table import Table
 from lengthwise.report.tables.training import Change, late_change
@@ -265,8 +265,8 @@ def _runs(results: Sequence[RunResult]) -> str:
 
 
 def _configuration(panel: _Panel) -> str:
-    row, spec = panel.rows[0], panel.results[0].spec
-    command = f"lengthwise train {spec['task']['name']} {row.model}"
+    spec = panel.results[0].spec
+    command = training_command(spec)
     seeds = ", ".join(str(row.seed) for row in panel.rows)
     how = (
         f"Saved as a file, this is the configuration of <code>{escape(command)}</code> that repeats the training, "

@@ -2,11 +2,12 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import tomli_w
 
+from lengthwise.presets.base import PRESETS
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.provenance import EXTENSION
 from lengthwise.runs.spec import SECTIONS, flat, identity
@@ -77,9 +78,9 @@ def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
 
 
 def as_toml(spec: Settings) -> str:
-    """The specification as a configuration file of ``lengthwise train TASK MODEL``.
+    """The specification as a configuration file of `training_command`.
 
-    It holds every setting, so that it says the same over any preset.
+    It holds every setting but those that are None, for which TOML has no word, and those that attempts change in turn.
 
     Example:
         >>> print(as_toml({"task": {"name": "parity", "p": 0.5}, "model": {"name": "x"}, "train": {"steps": 10}}))
@@ -89,8 +90,33 @@ def as_toml(spec: Settings) -> str:
         [train]
         steps = 10
     """
-    sections = {name: {key: value for key, value in spec[name].items() if key != "name"} for name in SECTIONS}
+    changed = {key for changes in spec.get("until", {}).get("models", ()) for key in changes}
+    sections = {name: _stated(spec[name], {"name", *(changed if name == "model" else ())}) for name in SECTIONS}
     return tomli_w.dumps({name: settings for name, settings in sections.items() if settings}).rstrip()
+
+
+def _stated(settings: Settings, left_out: Set[str] = frozenset()) -> dict[str, Any]:
+    """What is not None, at any depth."""
+    return {
+        key: _stated(value) if isinstance(value, Mapping) else value
+        for key, value in settings.items()
+        if value is not None and key not in left_out
+    }
+
+
+def training_command(spec: Settings) -> str:
+    """The command that, with the file of `as_toml`, repeats a run's training but for its seed.
+
+    It names a preset, as the default one may have sections that the run went without.
+
+    Example:
+        >>> training_command({"task": {"name": "parity"}, "model": {"name": "gru"}})
+        'lengthwise train parity gru --preset plain'
+    """
+    model, until = spec["model"]["name"], spec.get("until")
+    preset = next((name for name, preset in PRESETS.items() if until and model in preset.until), "plain")
+    goal = f" --until {until['level']} --budget {until['budget']:g}" if until else ""
+    return f"lengthwise train {spec['task']['name']} {model} --preset {preset}{goal}"
 
 
 def setting_text(value: Any) -> str:
