@@ -126,7 +126,11 @@ def resume(
     /,
     *,
     longest: Annotated[
-        int | None, Parameter(converter=whole_number, help="Measure up to this length; by default as was asked before.")
+        int | None,
+        Parameter(
+            converter=whole_number,
+            help="Measure at the lengths of `train` up to this one; by default at those of before.",
+        ),
     ] = None,
     device: Device = "cpu",
     parallel: ParallelKind = None,
@@ -139,7 +143,11 @@ def resume(
     spec = folder.read_spec()
     if run.resolve().name != spec.id:
         raise ValueError(f"{run}: expected a folder named {spec.id}, as its run.json says; rename it")
-    plan = folder.read_plan() if longest is None else EvaluationPlan().up_to(longest)
+    plan = folder.read_plan()
+    if longest is not None:
+        lengths = EvaluationPlan().up_to(longest)
+        names = ("dense", "long", "structured", "chunk_lengths")
+        plan = plan.model_copy(update={name: getattr(lengths, name) for name in names})
     return _train(spec, run.resolve().parent, plan, device, parallel)
 
 

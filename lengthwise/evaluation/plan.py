@@ -17,11 +17,14 @@ from lengthwise.evaluation.length_curve import (
 )
 from lengthwise.evaluation.perplexity import PerplexityCurve, perplexity_curve
 from lengthwise.models.base import SequenceModel
-from lengthwise.tasks.base import RegularTask, SymbolTask, VectorTask
+from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
 from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.validation import OneLineErrors, truncate
 
 Part = Literal["dense", "long", "structured"]
+
+CHUNKS = ("chunk_lengths", "num_chunks")
+"""What a plan says of texts alone."""
 
 LongLength = tuple[PositiveInt, PositiveInt]
 """A length and the number of strings measured at it."""
@@ -75,6 +78,13 @@ class EvaluationPlan(BaseModel, metaclass=OneLineErrors):
             }
         )
 
+    def about(self, task: Task) -> "EvaluationPlan":
+        """The plan as it is for this task: what is not measured of such tasks is as by default."""
+        is_text = isinstance(task, LanguageTask)
+        unused = ("dense", "dense_every", "dense_strings", "long", "structured") if is_text else CHUNKS
+        default = EvaluationPlan()
+        return self.model_copy(update={name: getattr(default, name) for name in unused})
+
     def chunk_lengths_within(self, size: int) -> list[int]:
         """Those of the lengths of chunks that a text of this many tokens has, or its own where it has none of them."""
         return [length for length in self.chunk_lengths if length <= size] or [size]
@@ -92,17 +102,21 @@ class EvaluationPlan(BaseModel, metaclass=OneLineErrors):
     def covers(self, other: "EvaluationPlan") -> bool:
         """Whether a result under this plan has all that one under the other would have.
 
-        It may have more lengths, and a certificate that the other does not ask for.
+        It may have more lengths, and a certificate that the other does not ask for. Where lengths of the dense range
+        are left out, both have to begin with the same one.
 
         Example:
-            >>> wide, narrow = EvaluationPlan(), EvaluationPlan(dense=(51, 100))
+            >>> wide, narrow = EvaluationPlan(), EvaluationPlan().up_to(1_000)
             >>> wide.covers(narrow), narrow.covers(wide)
             (True, False)
         """
         (low, high), (other_low, other_high) = self.dense, other.dense
-        more = {"dense": self.dense, "certificate": self.certificate or other.certificate}
-        is_on_grid = (other_low - low) % self.dense_every == 0
-        return low <= other_low <= other_high <= high and is_on_grid and self == other.model_copy(update=more)
+        is_dense = low == other_low if self.dense_every > 1 else low <= other_low
+        listed = ("long", "structured", "chunk_lengths")
+        has_listed = all(set(getattr(other, name)) <= set(getattr(self, name)) for name in listed)
+        more = {name: getattr(self, name) for name in ("dense", *listed)}
+        more["certificate"] = self.certificate or other.certificate
+        return is_dense and other_high <= high and has_listed and self == other.model_copy(update=more)
 
     def measure(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None

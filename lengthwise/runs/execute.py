@@ -18,7 +18,7 @@ from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
 from lengthwise.runs.folder import ENDINGS, RunFolder, RunResult, RunStatus, takes_probes
 from lengthwise.runs.journal import JournalWriter, Probe
-from lengthwise.runs.measurements import measurements
+from lengthwise.runs.measurements import has_all_of, measurements
 from lengthwise.runs.placement import Placement, check_ranks_of
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.signals import StopRequested
@@ -116,11 +116,7 @@ def _finished(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> RunResu
         result = folder.read_result()
     except ValueError:
         return None
-    if result is None or not result.plan.covers(plan):
-        return None
-    until, training = spec.until, result.training
-    may_go_on = until is not None and training.status != "reached" and training.cpu_seconds < until.budget
-    return None if may_go_on else result
+    return result if result and has_all_of(result, spec, plan) else None
 
 
 def _set_unreadable_result_aside(folder: RunFolder) -> None:

@@ -6,10 +6,18 @@ from typing import Any
 from lengthwise.evaluation.length_curve import SetProgress
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import SequenceModel
+from lengthwise.runs.folder import RunResult
 from lengthwise.runs.spec import RunSpec
 from lengthwise.tasks.base import VectorTask
 from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.training.batches import examples_answered
+
+
+def has_all_of(result: RunResult, spec: RunSpec, plan: EvaluationPlan) -> bool:
+    """Whether nothing is left to do: all of the plan is measured, and a run with a goal may make no other attempt."""
+    until, training = spec.until, result.training
+    may_go_on = until is not None and training.status != "reached" and training.cpu_seconds < until.budget
+    return not may_go_on and result.plan.about(spec.task).covers(plan.about(spec.task))
 
 
 def measurements(

@@ -1,7 +1,6 @@
 import csv
 import io
 import math
-import shlex
 import tomllib
 from fractions import Fraction
 
@@ -16,7 +15,7 @@ from lengthwise.models import MODELS
 from lengthwise.presets import PRESETS
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.runs import as_csv, run_rows, summary_table, unbalanced_table
-from lengthwise.report.tables.settings import as_toml, training_command, variations
+from lengthwise.report.tables.settings import as_toml, preset_below, variations
 from lengthwise.runs.spec import RunSpec, make_spec
 from lengthwise.tasks import TASKS, SymbolTask
 
@@ -126,13 +125,11 @@ def test_variations_name_the_settings_that_differ() -> None:
 
 
 def repeated(spec: RunSpec) -> RunSpec:
-    """What the file and the command of a page train."""
+    """What the file of a page trains, over its preset."""
     content = spec.to_json()
-    program, verb, task, model, *options = shlex.split(training_command(content))
-    assert (program, verb) == ("lengthwise", "train")
-    named = {flag.removeprefix("--"): value for flag, value in zip(options[::2], options[1::2], strict=True)}
-    budget = {"budget": float(named.pop("budget"))} if "budget" in named else {}
-    return make_spec(task, model, tomllib.loads(as_toml(content)), seed=spec.seed, **named, **budget)
+    goal = {} if spec.until is None else {"until": spec.until.level, "budget": spec.until.budget}
+    names, settings = (content[section]["name"] for section in ("task", "model")), tomllib.loads(as_toml(content))
+    return make_spec(*names, settings, preset=preset_below(content), seed=spec.seed, **goal)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -120,6 +120,14 @@ def test_a_result_with_more_lengths_than_the_plan_serves(tmp_path: Path) -> None
     assert not PLAN.model_copy(update={"dense_strings": PLAN.dense_strings - 1}).covers(PLAN)
 
 
+def test_a_shorter_plan_leaves_a_longer_result_as_it_is(tmp_path: Path) -> None:
+    spec = small_spec()
+    shorter = PLAN.up_to(PLAN.dense[1])
+    assert shorter.long != PLAN.long
+    longer = execute(spec, tmp_path, PLAN)
+    assert execute(spec, tmp_path, shorter) == longer == RunFolder(tmp_path / spec.id).read_result()
+
+
 def test_a_result_that_cannot_be_read_is_none_and_says_why(tmp_path: Path) -> None:
     specs = [small_spec(seed=seed) for seed in (0, 1)]
     for spec in specs:

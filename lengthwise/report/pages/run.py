@@ -19,7 +19,7 @@ from lengthwise.report.tables.comparison import accuracy_differences, setting_di
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import RunRow, as_csv, run_rows, summary_table, unbalanced_table
-from lengthwise.report.tables.settings import as_toml, training_command, versions_of
+from lengthwise.report.tables.settings import as_toml, preset_below, versions_of
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.tables.table import Table
 from lengthwise.report.tables.training import Change, late_change
@@ -266,11 +266,12 @@ def _runs(results: Sequence[RunResult]) -> str:
 
 def _configuration(panel: _Panel) -> str:
     spec = panel.results[0].spec
-    command = training_command(spec)
+    command = f"lengthwise train {spec['task']['name']} {spec['model']['name']}"
+    goal = "until {level} with a budget of {budget:g} CPU seconds, ".format(**spec["until"]) if "until" in spec else ""
     seeds = ", ".join(str(row.seed) for row in panel.rows)
     how = (
-        f"Saved as a file, this is the configuration of <code>{escape(command)}</code> that repeats the training, "
-        f"seed {seeds}."
+        f"Saved as a file, this is the configuration of <code>{escape(command)}</code>, over preset "
+        f"{preset_below(spec)}, {goal}that repeats the training, seed {seeds}."
     )
     return (
         f"<details><summary>{escape(panel.title)}</summary>{html_note(how)}<pre>{escape(as_toml(spec))}</pre></details>"

@@ -78,7 +78,7 @@ def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
 
 
 def as_toml(spec: Settings) -> str:
-    """The specification as a configuration file of `training_command`.
+    """The specification as a configuration file of ``lengthwise train TASK MODEL``, over the preset `preset_below`.
 
     It holds every setting but those that are None, for which TOML has no word, and those that attempts change in turn.
 
@@ -104,19 +104,15 @@ def _stated(settings: Settings, left_out: Set[str] = frozenset()) -> dict[str, A
     }
 
 
-def training_command(spec: Settings) -> str:
-    """The command that, with the file of `as_toml`, repeats a run's training but for its seed.
-
-    It names a preset, as the default one may have sections that the run went without.
+def preset_below(spec: Settings) -> str:
+    """The preset over which the file of `as_toml` repeats the training: it has no section that the run went without.
 
     Example:
-        >>> training_command({"task": {"name": "parity"}, "model": {"name": "gru"}})
-        'lengthwise train parity gru --preset plain'
+        >>> preset_below({"model": {"name": "gru"}})
+        'plain'
     """
     model, until = spec["model"]["name"], spec.get("until")
-    preset = next((name for name, preset in PRESETS.items() if until and model in preset.until), "plain")
-    goal = f" --until {until['level']} --budget {until['budget']:g}" if until else ""
-    return f"lengthwise train {spec['task']['name']} {model} --preset {preset}{goal}"
+    return next((name for name, preset in PRESETS.items() if until and model in preset.until), "plain")
 
 
 def setting_text(value: Any) -> str:

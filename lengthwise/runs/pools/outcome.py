@@ -7,6 +7,7 @@ from typing import NamedTuple
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.folder import RunFolder, RunResult
+from lengthwise.runs.measurements import has_all_of
 from lengthwise.runs.spec import RunSpec
 
 NOT_RUN = "not run yet"
@@ -31,7 +32,7 @@ def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
         result, status = folder.read_result(), folder.read_status()
     except ValueError as error:  # a damaged file, or one of another version: the run itself sets it aside
         return Outcome(spec, None, str(error))
-    if result and result.plan.covers(plan):
+    if result and has_all_of(result, spec, plan):
         return Outcome(spec, result)
     diverged = result is None and status.status == "diverged"
     return Outcome(spec, None, f"{Diverged.__name__}: {status.message}" if diverged else NOT_RUN)
