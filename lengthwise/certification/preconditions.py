@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from lengthwise.certification.examination import weights_digest
 from lengthwise.models.base import MODELS, SequenceModel, build_model
-from lengthwise.models.consistency import check_consistent, some_strings
+from lengthwise.models.consistency import check_consistent, check_sizes, some_strings
 from lengthwise.models.wrapped import WrappedRNN
-from lengthwise.tasks.base import MachineTask, SymbolTask
+from lengthwise.tasks.base import MachineTask
 from lengthwise.tasks.consistency import check_task_consistent
 
 
@@ -46,23 +46,6 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
             "nn.Embedding.from_pretrained(embedding.weight[ids])"
         )
     check_sizes(model, task)
-
-
-def check_sizes(model: SequenceModel, task: SymbolTask) -> None:
-    """Raise a ValueError unless a model reads all symbols of a task and has a logit for each of its answers."""
-    num_symbols = len(task.symbols)
-    try:
-        num_answers = model.last(torch.arange(num_symbols)[:, None]).shape[1]
-    except (ValueError, IndexError) as problem:
-        raise ValueError(
-            f"model: expected one that reads the {num_symbols} symbols of {task.name}, got another ({problem}); make "
-            "it for this task"
-        ) from None
-    if num_answers != len(task.classes):
-        raise ValueError(
-            f"model: expected one for the {len(task.classes)} answers of {task.name}, got {num_answers}; make it for "
-            "this task" + (" (one logit z is two, 0 and z)" if (num_answers, len(task.classes)) == (1, 2) else "")
-        )
 
 
 def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:

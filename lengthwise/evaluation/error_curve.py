@@ -6,9 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from lengthwise.devices import device_of, moved
-from lengthwise.models.base import SequenceModel, eval_mode
+from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
 from lengthwise.randomness import generator_for
-from lengthwise.tasks.base import VectorTask
+from lengthwise.tasks.base import VectorTask, check_is_task
 from lengthwise.threads import one_thread
 
 RESAMPLES = 1_000
@@ -69,6 +69,10 @@ def error_curve(
     Source: Garg et al., "What can transformers learn in-context?" (NeurIPS 2022), and its code.
     Differs from the source: errors are not divided by the dimension of the inputs.
     """
+    check_is_model(model)
+    check_is_task(task)
+    if not isinstance(task, VectorTask):
+        raise ValueError(f"task: {task.name} answers with classes, which have an accuracy; measure it by length_curve")
     task.check_length(length)
     if num_prompts < 1:
         raise ValueError(f"num_prompts: expected at least 1, got {num_prompts}")

@@ -16,11 +16,13 @@ from lengthwise.display import Plotted, accuracy_svg, card, percent
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
+from lengthwise.models.consistency import check_consistent, check_sizes
 from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
 from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task, check_is_task
+from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.threads import one_thread
 
 Protocol = Literal["independent", "one-pass", "structured", "labeled"]
@@ -217,6 +219,9 @@ def length_curve(
         raise ValueError("lengths: expected at least one length, got none")
     if not 1 <= num_strings <= MAX_STRINGS:
         raise ValueError(f"num_strings: expected 1 to {MAX_STRINGS:,}, got {num_strings}")
+    check_task_consistent(task)
+    check_consistent(model, task)
+    check_sizes(model, task)
     measure = {"independent": _independent, "one-pass": _one_pass, "structured": _structured}[parse_protocol(protocol)]
     with eval_mode(model):
         points = measure(model, task, in_order, num_strings, seed, set_progress)

@@ -189,14 +189,35 @@ def check_is_model(model: object) -> None:
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
     """Within it, the model is in evaluation mode, computes in its own precision, and nothing has a gradient."""
-    was_training = model.training
+    modes = modes_of(model)
     precision = model.precision if isinstance(model, SequenceModel) else "float32"
     model.eval()
     try:
         with torch.no_grad(), computing_in(precision, device_of(model)):
             yield
     finally:
-        model.train(was_training)
+        restore_modes(modes)
+
+
+Modes = list[tuple[nn.Module, bool]]
+
+
+def modes_of(model: nn.Module) -> Modes:
+    """Which modules are in training mode: of a user's net some may be meant to stay in evaluation mode."""
+    return [(module, module.training) for module in model.modules()]
+
+
+def restore_modes(modes: Modes) -> None:
+    """The inverse of `modes_of`."""
+    for module, is_training in modes:
+        module.training = is_training
+
+
+def first_names(model: nn.Module) -> dict[str, str]:
+    """Each parameter's first name by all its names: of tied weights, which are one parameter, there are several."""
+    named = list(model.named_parameters(remove_duplicate=False))
+    first = {parameter: name for name, parameter in reversed(named)}
+    return {name: first[parameter] for name, parameter in named}
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
@@ -268,7 +289,7 @@ def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceMod
     with torch.device("meta"), _NothingDrawn():
         if is_of_package(model.reset_parameters):  # they draw numbers and do nothing else; what others do may matter
             made.__dict__["reset_parameters"] = lambda generator: None
-        made.__init__(config, **sizes)  # type: ignore[misc]
+        made.__init__(config, **sizes, generator=None)  # type: ignore[misc]
     made.__dict__.pop("reset_parameters", None)
     count = sum(parameter.numel() for parameter in made.parameters())
     if count > MAX_PARAMETERS:

@@ -65,6 +65,25 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
             _compare(model, "forward", model(strings[:1, :end])[:, -1], logits[:1, end - 1], _ALONE)
 
 
+def check_sizes(model: SequenceModel, task: Alphabet) -> None:
+    """Raise a ValueError unless a model reads the symbols of a task and has a logit for each of its answers."""
+    num_symbols, num_classes = len(task.symbols), len(task.classes)
+    ends = torch.tensor([[0], [num_symbols - 1]], device=device_of(model))
+    try:
+        with eval_mode(model):
+            num_answers = model.last(ends).shape[1]
+    except (ValueError, IndexError) as problem:
+        raise ValueError(
+            f"model: expected one that reads the {num_symbols} symbols of the task, got another ({problem}); make "
+            "it for this task"
+        ) from None
+    if num_answers != num_classes:
+        raise ValueError(
+            f"model: expected one for the {num_classes} answers of the task, got {num_answers}; make it for this "
+            "task" + (" (one logit z is two, 0 and z)" if (num_answers, num_classes) == (1, 2) else "")
+        )
+
+
 def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -> None:
     """Reject a model of another package that is another net each time it is made from one seed.
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.gated_cells import gru_bounds, lstm_bounds, rnn_bounds
 from lengthwise.layers.recurrent_layer import Topmost
-from lengthwise.models.base import ModelConfig, RecurrentModel
+from lengthwise.models.base import ModelConfig, RecurrentModel, modes_of, restore_modes
 from lengthwise.models.capabilities import BoundsSteps
 from lengthwise.ops.intervals import Intervals
 
@@ -236,7 +236,7 @@ def _check_parts(model: WrappedRNN) -> None:
     if len(dtypes := {weight.dtype for weight in model.parameters()}) > 1:
         raise ValueError(f"model: expected parts of one kind of numbers, got {', '.join(sorted(map(str, dtypes)))}")
     tokens = torch.arange(model.num_symbols)
-    was_training = model.training
+    modes = modes_of(model)
     model.eval()
     try:
         both = torch.stack([tokens, tokens.flip(0)])
@@ -254,7 +254,7 @@ def _check_parts(model: WrappedRNN) -> None:
         if logits.ndim != 2 or len(logits) != 3:
             raise ValueError(f"head: expected logits [B, Y] of states [B, H], got shape {list(logits.shape)} for B=3")
     finally:
-        model.train(was_training)
+        restore_modes(modes)
 
 
 def _run(name: str, what: str, part: nn.Module, values: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
-from lengthwise.certification.preconditions import check_sizes
+from lengthwise.models.consistency import check_sizes
 from lengthwise.models.wrapped import WrappedRNN, wrap
 from lengthwise.runs.spec import read_settings
 from lengthwise.tasks.base import SymbolTask, Task, make_task

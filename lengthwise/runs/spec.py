@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
 from lengthwise.models.consistency import check_made_alike
 from lengthwise.presets.base import PRESETS, Preset, Pursuit
+from lengthwise.randomness import whole_seed
 from lengthwise.registry import is_of_package, names_of_files, nearest
 from lengthwise.runs.until import BUDGET, Goal, Until, check_reachable, parse_goal
 from lengthwise.tasks.base import TASKS, SymbolTask, Task, VectorTask
@@ -116,7 +117,7 @@ def make_spec(
         >>> spec.recipe.steps, spec.recipe.batch_size
         (10, 128)
     """
-    task_class, model_class = TASKS[task], MODELS[model]
+    task_class, model_class, seed = TASKS[task], MODELS[model], whole_seed(seed)
     goal = None if until is None else parse_goal(until)
     base_preset = _preset(
         model_class, (task_class.default_preset or None) if preset is None else preset, until=goal is not None

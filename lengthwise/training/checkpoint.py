@@ -12,7 +12,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from lengthwise.files import write_by_rename
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, first_names
 from lengthwise.training.loop import INITIAL_LOSS, Growth, TrainingState
 from lengthwise.training.shards import joined_shards, placed
 
@@ -97,7 +97,10 @@ def read_notes(path: Path, fingerprint: str) -> dict[str, str]:
 def load_weights(model: SequenceModel, path: Path, fingerprint: str) -> int:
     """Put a checkpoint's final weights (the average, where one was kept) into `model`; return the steps done."""
     tensors, metadata = _read(path, fingerprint, model)
-    weights = {name: tensors.get(f"average.{name}", tensors[f"weights.{name}"]) for name in model.state_dict()}
+    first = first_names(model)
+    weights = {
+        name: tensors.get(f"average.{first.get(name, name)}", tensors[f"weights.{name}"]) for name in model.state_dict()
+    }
     model.load_state_dict(weights)
     return int(metadata["step"])
 

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import Diverged
 from lengthwise.devices import computing_in, device_of, on_cpu
-from lengthwise.models.base import SequenceModel, check_is_model
+from lengthwise.models.base import SequenceModel, check_is_model, first_names
 from lengthwise.models.capabilities import (
     FollowsTraining,
     HasHiddenMatrices,
 )
-from lengthwise.models.consistency import check_consistent
-from lengthwise.randomness import generator_for
+from lengthwise.models.consistency import check_consistent, check_sizes
+from lengthwise.randomness import draws_without_generator, generator_for
 from lengthwise.tasks.base import SymbolTask, Task, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.threads import one_thread
@@ -27,7 +27,7 @@ from lengthwise.training.parallel import losses_of
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.ranks import ALONE, Ranks, check_ranks, one_sentence, whole
 from lengthwise.training.recipe import Recipe
-from lengthwise.training.requirements import check_model, check_task
+from lengthwise.training.requirements import check_model, check_task, check_trainable
 from lengthwise.training.state_supervision import make_state_head
 
 GROWTH_LOSS = 0.3
@@ -90,12 +90,14 @@ class TrainingState:
 
     def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None, ranks: Ranks = ALONE) -> None:
         check_model(type(model), recipe)
+        check_trainable(model)
         check_ranks(recipe, ranks)
         if task is not None:
             check_task(task, recipe)
         if isinstance(task, SymbolTask):
             check_task_consistent(task)
             check_consistent(model, task)
+            check_sizes(model, task)
         self.model, self.ranks = model, ranks
         self.step = 0
         self.state_head = make_state_head(model, task).to(device_of(model)) if recipe.states else None
@@ -131,8 +133,9 @@ class TrainingState:
 
     def final_weights(self) -> dict[str, Tensor]:
         """What the model's state would be if training ended here; of parts, put together, for which all have to ask."""
-        own = self.model.state_dict()
-        return {name: whole(self.average.get(name, tensor)).detach().clone() for name, tensor in own.items()}
+        own, first = self.model.state_dict(), first_names(self.model)
+        final = {name: self.average.get(first.get(name, name), tensor) for name, tensor in own.items()}
+        return {name: whole(tensor).detach().clone() for name, tensor in final.items()}
 
     @contextmanager
     def with_final_weights(self) -> Iterator[SequenceModel]:
@@ -192,9 +195,9 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, scheduled, lengths, others, generator)
         batch = batches.draw(scheduled, length, generator)
-        of_rank = (seed, "step", state.step, "rank", state.ranks.rank)
-        noise = generator if state.ranks.size == 1 else generator_for(*of_rank)
-        with one_sentence(state.ranks):
+        of_rank = ("step", state.step, "rank", state.ranks.rank)
+        noise = generator if state.ranks.size == 1 else generator_for(seed, *of_rank)
+        with one_sentence(state.ranks), draws_without_generator(device_of(state.model), seed, *of_rank):
             with computing_in(recipe.precision, device_of(state.model)):
                 losses = state.losses(batch, task, recipe, scheduled, generator, noise)
             with computing_in("float32", device_of(state.model)):

@@ -1,5 +1,7 @@
 """What a recipe requires of a task and of a model, checked before anything is trained."""
 
+import torch
+
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices, ShowsNodes
 from lengthwise.registry import nearest
@@ -29,6 +31,17 @@ def check_task(task: Task, recipe: Recipe) -> None:
         )
     if recipe.task_rise is not None:
         _check_task_rise(task, recipe.task_rise)
+
+
+def check_trainable(model: SequenceModel) -> None:
+    """Raise a ValueError where no gradient would reach a weight."""
+    if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
+        raise ValueError("train: expected a call that may take gradients, got one within no_grad or inference_mode")
+    if not any(parameter.requires_grad and not parameter.is_inference() for parameter in model.parameters()):
+        raise ValueError(
+            f"model: expected weights to train, got a {model.name} without any; a net that is made within "
+            "inference_mode, or whose requires_grad is False, has none"
+        )
 
 
 def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
