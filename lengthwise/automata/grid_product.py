@@ -30,6 +30,9 @@ from lengthwise.automata.grid_machine import MAX_CELLS, GridMachine, Ids
 MAX_ENUMERATED = 1 << 16
 """The number of pairs of strings of given lengths up to which all are tried."""
 
+MAX_LETTERS = 32
+"""The number of their letters up to which they are: of one letter there is one pair for each two lengths."""
+
 MAX_COLUMNS = 1 << 14
 """The number of columns of a narrow grid that are kept."""
 
@@ -221,7 +224,7 @@ def difference(one: GridMachine, other: GridMachine) -> Difference | None:
 def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
     """All pairs of strings, by the number of their letters."""
     total = 2
-    while num_letters**total <= MAX_ENUMERATED:
+    while num_letters**total <= MAX_ENUMERATED and total <= MAX_LETTERS:
         letters = np.indices((num_letters,) * total).reshape(total, -1).T
         for height in range(1, total):
             yield letters[:, :height], letters[:, height:]

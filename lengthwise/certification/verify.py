@@ -25,6 +25,10 @@ MAX_SETTING = 63
 """Characters of a name or a setting of a task or a model that are printed, the dots of what is cut off included."""
 
 
+ALL_SHORTER = "the model answers every shorter string rightly"
+"""What a counterexample says that is the shortest of all strings."""
+
+
 class Checked(NamedTuple):
     """What was verified from the file alone, and what only the model can show."""
 
@@ -35,7 +39,7 @@ class Checked(NamedTuple):
 
     def with_model(self, again: Sequence[str]) -> "Checked":
         """The same where the model is there, and says `again` what else holds."""
-        taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in self.of_model)
+        taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in (*self.of_model, *again))
         return Checked((*again, *self.of_model, *self.verified), taken)
 
 
@@ -73,6 +77,8 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         verified += _check_refuted(certificate, task)
         of_model += ["the model answers as the file says"]
         trusted += of_model[1:]
+        if certificate.counterexample and certificate.counterexample.shortest == "of all strings":
+            trusted += [ALL_SHORTER]
     return Checked(tuple(verified), tuple(trusted), tuple(of_model))
 
 

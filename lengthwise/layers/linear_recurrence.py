@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
 from lengthwise.layers.state_space import draw_log_steps, legs_pairs
@@ -31,6 +32,7 @@ class DenseLinearLayer(RecurrentLayer):
         draw_linears(self, generator)
         nn.init.orthogonal_(self.a, generator=generator)
 
+    @in_full_precision
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
@@ -152,9 +154,9 @@ class S5Layer(_DiagonalLayer):
 
 
 class InputDependentLayer(RecurrentLayer):
-    """x_t = tanh(f(u_t)) x_{t-1} + B u_t, element by element, with f of two linear maps and a ReLU between; y_t = x_t.
+    """x_t = tanh(f(u_t)) x_{t-1} + B u_t + b, element by element, f of two linear maps and a ReLU between; y_t = x_t.
 
-    Source: Fan et al. (2024), eq. (3). Differs from the source: they leave f open.
+    Source: Fan et al. (2024), eq. (3). Differs from the source: they leave f open, and have no b.
     """
 
     def __init__(self, *, d_model: int, hidden: int) -> None:

@@ -173,7 +173,7 @@ class QuantizesStates(ABC):
 
 
 def check_ids(inputs: object) -> None:
-    """Raise a ValueError unless these are strings of whole numbers, as a tensor; an exported graph has none yet."""
+    """Raise a ValueError unless these are strings of ids, a tensor of int64; an exported graph has none yet."""
     if torch.compiler.is_exporting():
         return
     if not isinstance(inputs, Tensor):
@@ -181,11 +181,13 @@ def check_ids(inputs: object) -> None:
             f"inputs: expected a tensor of ids of symbols [B, T], got a {type(inputs).__name__}; "
             "torch.as_tensor(ids) makes one"
         )
-    if inputs.ndim != 2 or inputs.is_floating_point() or inputs.dtype == torch.bool:
+    if inputs.ndim != 2 or inputs.dtype != torch.int64:
         raise ValueError(
-            f"inputs: expected ids of symbols [B, T], whole numbers, got {list(inputs.shape)} of {inputs.dtype}; "
-            "ids[None] is a batch of one string"
+            f"inputs: expected ids of symbols [B, T], torch.int64, got {list(inputs.shape)} of {inputs.dtype}; "
+            "ids[None] is a batch of one string, and ids.long() has whole numbers of that type"
         )
+    if not len(inputs):
+        raise ValueError("inputs: expected at least 1 string, got none")
     if not inputs.shape[1]:
         raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
 

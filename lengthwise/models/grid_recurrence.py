@@ -36,7 +36,7 @@ class GridRecurrenceConfig(ModelConfig):
     end_temperature: float = Field(0.1, gt=0, le=1)
     d_model: Width = 16
     hidden: Width = 64
-    sharpness: float = Field(4.0, gt=0, le=1e6)
+    sharpness: float = Field(4.0, ge=0.5, le=1e6)
 
 
 @MODELS.register("grid-recurrence")

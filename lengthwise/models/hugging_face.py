@@ -9,8 +9,10 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from lengthwise.devices import device_of
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, SequenceModel, eval_mode
+from lengthwise.models.consistency import NUM_STRINGS, some_strings
 
 CACHE_NAMES = ("cache", "cache_params", "past_key_values")
 """What versions of the library and kinds of models call the argument."""
@@ -61,17 +63,41 @@ def wrap_hugging_face(
     backbone: nn.Module = getattr(model, "base_model", model)
     if answers is not None:
         count = int(model.config.vocab_size)  # type: ignore[union-attr, arg-type]
-        if others := [token for token in answers if not 0 <= token < count]:
-            raise ValueError(f"answers: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; name others")
+        _check_tokens("answers", answers, count)
         head = _AnswerTokens(_output_embeddings(model), answers)
-    assert head is not None
-    ids = list(tokens) if tokens is not None else list(range(int(backbone.config.vocab_size)))  # type: ignore[union-attr, arg-type]
+    if not isinstance(head, nn.Module):
+        raise ValueError(f"head: expected a module, got a {type(head).__name__}; nn.Linear is one")
+    count = int(backbone.config.vocab_size)  # type: ignore[union-attr, arg-type]
+    ids = list(tokens) if tokens is not None else list(range(count))
+    _check_tokens("tokens", ids, count)
     cache = _cache_of(backbone, ids[0])
     if cache is None:
-        return HuggingFaceModel(backbone, head, ids)
+        plain = HuggingFaceModel(backbone, head, ids)
+        _check_reads_forwards(plain)
+        return plain
     wrapped = RecurrentHuggingFaceModel(backbone, head, ids, cache)
     _check_cache_is_the_state(wrapped)
     return wrapped
+
+
+def _check_tokens(name: str, tokens: Sequence[int], count: int) -> None:
+    """Raise a ValueError unless there are some, all of the vocabulary."""
+    if not tokens:
+        raise ValueError(f"{name}: expected at least one token, got none; name one for each")
+    if others := [token for token in tokens if not 0 <= token < count]:
+        raise ValueError(f"{name}: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; name others")
+
+
+def _check_reads_forwards(model: "HuggingFaceModel") -> None:
+    """Raise a ValueError where the answer to a prefix depends on what follows it, as that of an encoder does."""
+    strings = some_strings(NUM_STRINGS, 2, len(model.tokens)).to(device_of(model))
+    with eval_mode(model):
+        whole, alone = model(strings)[:, 0], model(strings[:, :1])[:, 0]
+    if not torch.allclose(whole, alone, rtol=TOLERANCE, atol=TOLERANCE * float(whole.abs().max())):
+        raise ValueError(
+            f"model: expected one that reads forwards, got a {type(model.backbone).__name__}, whose answer to a prefix "
+            "depends on what follows; wrap a causal model, or one with is_decoder=True"
+        )
 
 
 class HuggingFaceModel(SequenceModel):

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.conventions import Tie
+from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, Width
 from lengthwise.models.capabilities import HasHiddenMatrices
@@ -67,6 +68,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
         return self.hidden_weight.new_zeros(batch_size, self.config.d_model)
 
+    @in_full_precision
     def step(
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field
 from torch import Tensor, nn
 
+from lengthwise.devices import in_full_precision
 from lengthwise.layers.gated_cells import gru_bounds, lstm_bounds, rnn_bounds
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, modes_of, restore_modes
@@ -149,6 +150,7 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
             outputs, state = self._read(self.embedding(tokens), state)
             yield outputs if is_output else state[:, None]
 
+    @in_full_precision
     def _read(
         self, features: Float[Tensor, "B T E"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B Z"]]:

@@ -30,7 +30,7 @@ class Intervals:
     returns intervals that hold what the operation makes of any member in real numbers and what float32 arithmetic makes
     of it, in any order of summation: the ends are moved outwards by twice the error that float32 can make, which covers
     the rounding of bounds in float64, a billion times smaller. Numbers that float32 could not square have infinite
-    ends.
+    ends, and what is made of these has infinite ends or ends that are no numbers, which no comparison holds for.
 
     Source: Moore, "Interval Analysis" (1966). Differs from the source: ends are moved outwards by an error bound, and
         not by directed rounding.
@@ -125,9 +125,13 @@ class Intervals:
         return is_size_exact(size, digits)
 
     def monotone(self, f: Callable[[Tensor], Tensor]) -> "Intervals":
-        """An elementwise function of PyTorch that does not fall."""
+        """An elementwise function of PyTorch that does not fall; of infinite ends it makes none.
+
+        Where an end is infinite float32 may compute inf - inf, whose tanh is no number, and no bound on tanh holds it.
+        """
         image = Intervals(f(self.low), f(self.high))
-        return image.rounded(image.size, ULPS)
+        image, is_known = image.rounded(image.size, ULPS), self.low.isfinite() & self.high.isfinite()
+        return Intervals(*(torch.where(is_known, end, torch.nan) for end in image._ends))
 
     def tanh(self) -> "Intervals":
         return self.monotone(torch.tanh)

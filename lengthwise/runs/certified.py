@@ -8,11 +8,13 @@ import torch
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
+from lengthwise.certification.counterexample import shortest_error
 from lengthwise.certification.examination import weights_digest
 from lengthwise.certification.proof_file import write_proof
+from lengthwise.certification.verify import ALL_SHORTER
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.runs.machines import given_machines
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.stored import StoredModel, load_stored
@@ -77,8 +79,17 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
         answer = task.classes[index] if index >= 0 else None
         if answer != certificate.counterexample.got:
             raise ValueError(f"{folder}: its model answers the counterexample with {answer!r}; certify {folder} again")
-    about = f"the certificate is about the model and the task in {folder}"
-    return [about, *(confirm(certificate, model, task) if certificate.level != "refuted" else [])]
+    sentences = [f"the certificate is about the model and the task in {folder}"]
+    if certificate.level != "refuted":
+        return sentences + confirm(certificate, model, task)
+    counterexample = certificate.counterexample
+    if counterexample is not None and counterexample.shortest == "of all strings":
+        with eval_mode(model):
+            error = shortest_error(model, task)
+        if error is None or len(error) != len(counterexample.string):
+            raise ValueError(f"{folder}: the counterexample is not its model's shortest; certify {folder} again")
+        sentences += [ALL_SHORTER]
+    return sentences
 
 
 def other_part(certificate: Certificate, stored: StoredModel) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 from planted_rules import A_AND_B, counting, planted
 
 from lengthwise.automata.grid_machine import GridMachine
-from lengthwise.automata.grid_product import difference, paths, proves_alike
+from lengthwise.automata.grid_product import MAX_LETTERS, _all_strings, difference, paths, proves_alike
 from lengthwise.tasks import make_task
 
 TASKS = ("longest-common-subsequence", "levenshtein-distance")
@@ -134,6 +134,11 @@ def test_a_rule_that_errs_once_it_has_counted_far_is_found(name: str, limit: int
     assert errs.run(distinguished.first[None], distinguished.second[None]) != machine.run(
         distinguished.first[None], distinguished.second[None]
     )
+
+
+def test_of_one_letter_strings_end_too() -> None:
+    totals = [first.shape[1] + second.shape[1] for first, second in _all_strings(1)]
+    assert totals == [total for total in range(2, MAX_LETTERS + 1) for _ in range(1, total)]
 
 
 def test_borders_and_numbers_that_are_wrong_are_found() -> None:

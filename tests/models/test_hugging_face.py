@@ -28,6 +28,15 @@ def made(kind: str) -> nn.Module:
     return transformers.AutoModel.from_config(config(**SMALL, **settings)).eval()
 
 
+def test_an_encoder_that_looks_ahead_is_refused() -> None:
+    torch.manual_seed(0)
+    settings = {"num_attention_heads": 2, "intermediate_size": 16}
+    backbone = transformers.BertModel(transformers.BertConfig(**SMALL, **settings))
+    with pytest.raises(ValueError, match="expected one that reads forwards, got a BertModel"):
+        wrap_hugging_face(backbone, nn.Linear(16, 2))
+    assert backbone.training
+
+
 @pytest.mark.parametrize("kind", RECURRENT)
 def test_a_cache_of_fixed_size_is_a_state(kind: str) -> None:
     backbone, head = made(kind), nn.Linear(16, 2)
@@ -116,6 +125,13 @@ class WithoutTheCache(transformers.MambaModel):
             {"answers": [5, 8]},
             "answers: expected tokens of the model, 0 to 7, got 8",
         ),
+        (lambda: made("gpt2"), {"head": nn.Linear(16, 2), "tokens": [0, 3]}, "tokens: expected .* 0 to 2, got 3"),
+        (
+            lambda: made("gpt2"),
+            {"head": nn.Linear(16, 2), "tokens": []},
+            "tokens: expected at least one token, got none",
+        ),
+        (lambda: causal("gpt2", 8), {"answers": []}, "answers: expected at least one token, got none"),
         (
             lambda: WithoutTheCache(made("mamba").config),
             {"head": nn.Linear(16, 2)},

@@ -206,7 +206,7 @@ def test_heads_read_one_state_each(head: str) -> None:
 def test_inputs_that_are_no_batch_of_ids_are_named() -> None:
     net = wrap(nn.Embedding(2, 4), nn.GRU(4, 6), nn.Linear(6, 2))
     for inputs in (torch.tensor([0, 1]), torch.zeros(1, 3), torch.zeros(1, 3, 1, dtype=torch.int64)):
-        with pytest.raises(ValueError, match=r"^inputs: expected ids of symbols \[B, T\], whole numbers, got "):
+        with pytest.raises(ValueError, match=r"^inputs: expected ids of symbols \[B, T\], torch.int64, got "):
             net(inputs)
 
 
@@ -258,9 +258,9 @@ class Plain(RecurrentModel):
     [
         ([[0, 1]], "expected a tensor of ids of symbols .*, got a list; torch.as_tensor"),
         (np.array([[0, 1]]), "expected a tensor of ids of symbols .*, got a ndarray"),
-        (torch.tensor([[True, False]]), "expected ids of symbols .*, whole numbers, got .*torch.bool"),
+        (torch.tensor([[True, False]]), "expected ids of symbols .*, torch.int64, got .*torch.bool"),
         (torch.zeros(2, 0, dtype=torch.int64), "expected at least 1 symbol, got 0"),
-        (torch.tensor([0, 1]), r"expected ids of symbols .*, whole numbers, got \[2\]"),
+        (torch.tensor([0, 1]), r"expected ids of symbols .*, torch.int64, got \[2\]"),
     ],
 )
 def test_what_is_no_batch_of_strings_is_named_by_nets_of_either_kind(inputs, sentence: str) -> None:

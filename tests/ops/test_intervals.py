@@ -50,6 +50,16 @@ def test_holds_what_float32_computes(name: str, seed: int, radius: float, scale:
     assert bool(((image.low - slack <= values) & (values <= image.high + slack)).all())
 
 
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("low", [-torch.inf, 1.0])
+def test_nothing_finite_is_claimed_of_what_is_not_bounded(name: str, low: float) -> None:
+    """Float32 may have computed inf - inf there."""
+    ends = torch.full((1, WIDTH), low).double(), torch.full((1, WIDTH), torch.inf).double()
+    bounded, _ = OPERATIONS[name]
+    image = bounded(Intervals(*ends))
+    assert not bool((image.low.isfinite() & image.high.isfinite()).any())
+
+
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 64), radius=st.sampled_from([0.0, 1e-3, 0.5]))
 @settings(max_examples=20)
 def test_sums_of_products_hold_what_float32_computes_in_any_order(seed: int, count: int, radius: float) -> None:

@@ -4,12 +4,15 @@ import pytest
 import torch
 from device_cases import CASES, measured, spec_of, trained, trained_here
 from second_device import DEVICE, OnDevice, second_device
+from torch import nn
 
 from lengthwise.devices import computing_in, find_device
 from lengthwise.layers.gated_cells import GRULayer, LSTMLayer
+from lengthwise.layers.linear_recurrence import DenseLinearLayer
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.state_space import LiquidS4Layer, S4DLayer, S4Layer
 from lengthwise.models import MODELS, make_model
+from lengthwise.models.wrapped import wrap
 from lengthwise.tasks import make_task
 
 WAITS = {
@@ -107,6 +110,7 @@ def test_every_model_trains_in_bfloat16(name: str) -> None:
 
 
 RECURRENCES = [
+    DenseLinearLayer(d_model=8, d_state=8),
     GRULayer(d_model=8),
     LSTMLayer(d_model=8),
     S4DLayer(d_model=8, d_state=4, start="lin"),
@@ -127,8 +131,18 @@ def test_recurrences_are_not_rounded_to_bfloat16(layer: RecurrentLayer) -> None:
         assert torch.equal(one, other)
 
 
-def test_the_states_of_an_rnn_are_not_rounded_to_bfloat16() -> None:
-    model, inputs = make_model("rnn", make_task("parity")), torch.tensor([[0, 1, 1, 0, 1]])
+OF_STATES = {
+    "rnn": lambda: make_model("rnn", make_task("parity")),
+    "linear-rnn-generator": lambda: make_model("linear-rnn-generator", make_task("parity")),
+    "wrapped rnn": lambda: wrap(nn.Embedding(2, 8), nn.RNN(8, 8, batch_first=True), nn.Linear(8, 2)),
+    "wrapped lstm": lambda: wrap(nn.Embedding(2, 8), nn.LSTM(8, 8, batch_first=True), nn.Linear(8, 2)),
+    "wrapped gru cell": lambda: wrap(nn.Embedding(2, 8), nn.GRUCell(8, 8), nn.Linear(8, 2)),
+}
+
+
+@pytest.mark.parametrize("name", OF_STATES)
+def test_the_states_of_a_recurrent_net_are_not_rounded_to_bfloat16(name: str) -> None:
+    model, inputs = OF_STATES[name](), torch.tensor([[0, 1, 1, 0, 1]])
     exact = torch.cat(list(model.states(inputs)), 1)
     _, after = model.step(inputs[:, -1], exact[:, -2])
     with computing_in("bfloat16", torch.device("cpu")):

@@ -19,6 +19,9 @@ from lengthwise.ops.intervals import ULPS, Intervals
 MAX_PAIRS = 200_000
 """Pairs of a state of the model and one of the machine, of which more are not enumerated."""
 
+MAX_NUMBERS = 1 << 24
+"""Of the one-hot states after all steps, which take about 2 GB with their bounds."""
+
 
 @PROVERS.register("choices")
 class ChoiceProver(Prover):
@@ -46,7 +49,7 @@ class ChoiceProver(Prover):
         norm = model.norms[0]
         assert isinstance(norm, nn.LayerNorm)
         features = embedded.normed(norm)
-        choices = _choices(layer, features)
+        choices = _choices(layer, features)[: machine.semiautomaton.table.shape[1]]
         triples = torch.tensor(_reached(choices, machine))
         outputs = torch.tensor(machine.outputs)[triples[:, 2]]
         if not bool((needed := outputs != IGNORE).any()):
@@ -104,8 +107,11 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
             new = [pair for pair in reached if pair not in seen]
             seen.update(new)
             pairs.extend(new)
-        if len(pairs) > MAX_PAIRS:
-            raise ValueError(f"model: expected no more than {MAX_PAIRS:,} pairs of states to enumerate, got more")
+        if len(pairs) > MAX_PAIRS or len(steps) * len(choices[0]) > MAX_NUMBERS:
+            raise ValueError(
+                f"model: expected no more than {MAX_PAIRS:,} pairs of states to enumerate, and {MAX_NUMBERS:,} numbers "
+                "after their steps, got more"
+            )
     return steps
 
 

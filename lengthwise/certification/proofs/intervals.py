@@ -64,7 +64,7 @@ def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Int
         index = targets[:, None].expand_as(low)
         low.scatter_reduce_(0, index, image.low, "amin")
         high.scatter_reduce_(0, index, image.high, "amax")
-    reached = (low <= high).all(1, keepdim=True)
+    reached = ~(low > high).any(1, keepdim=True)  # by bounds that are no numbers, too
     center, radius = (low + high) / 2, FACTOR * (high - low) / 2 + MORE
     ends = ((center - radius, enclosures.low), (center + radius, enclosures.high))
     return Intervals(*(torch.where(reached, new, old) for new, old in ends))
@@ -125,9 +125,10 @@ class IntervalProver(Prover):
         margin = steps.margin(enclosures[answered], outputs[answered]) if enclosures else -math.inf
         if enclosures is None or not margin > 0:  # nor where it is no number
             ending = "hold states of different answers" if enclosures else "were not found"
+            factor = growth(steps, table, points)
+            grow = f"grow {factor:.3g}-fold a step" if math.isfinite(factor) else "have no bounds after a step"
             raise Unproved(
-                f"intervals around its prototypes that the model maps into one another {ending}; short ones grow "
-                f"{growth(steps, table, points):.3g}-fold a step"
+                f"intervals around its prototypes that the model maps into one another {ending}; short ones {grow}"
             )
         self.sets = {"low": enclosures.low, "high": enclosures.high}
         return IntervalEvidence(

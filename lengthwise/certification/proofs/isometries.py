@@ -71,7 +71,7 @@ def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64
     """How far the model's states can drift from the prototypes of a machine's states."""
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
-    matrices, rounded = transition_bounds(model)
+    matrices, rounded = (bounds[: table.shape[1]] for bounds in transition_bounds(model))
     width = layer.blocks[1]
     largest = torch.linalg.matrix_norm(matrices, ord=2) + rounded
     states = points.unflatten(-1, layer.blocks)

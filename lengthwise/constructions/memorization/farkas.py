@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from lengthwise.constructions.memorization.cyclotomic import is_zero, null_vector, sign
+from lengthwise.constructions.memorization.cyclotomic import Sum, is_zero, null_vector, sign
 from lengthwise.constructions.memorization.frequencies import Frequencies, dimension, orbit, sets_of_dimension
 from lengthwise.constructions.memorization.memorize import Memorization
 from lengthwise.constructions.memorization.rational import RationalMemorization, frequencies_of, sets_of_orders
@@ -146,8 +146,13 @@ def holds(word: Word, certificate: FarkasCertificate) -> bool:
             for symbol in range(len(word.symbols))
             for k in (0, *certificate.frequencies)
         )
-        return balanced and all(sign(number, p) > 0 for number in certificate.numbers)
+        return balanced and all(_is_real(number, p) and sign(number, p) > 0 for number in certificate.numbers)
     return _solution_is_positive(word, certificate)
+
+
+def _is_real(number: Sum, period: int) -> bool:
+    """Whether it is its own conjugate: the equations at -k follow from those at k for real numbers alone."""
+    return is_zero([own - number[-power % period] for power, own in enumerate(number)], period)
 
 
 def _coincidence(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:

@@ -6,6 +6,7 @@ from choosing_net import draw_machine, machine_net
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.evidence.choices import ChoiceEvidence
+from lengthwise.certification.proofs import choices
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.certification.proofs.choices import ChoiceProver
 from lengthwise.extraction.readers.recurrent import RecurrentReader
@@ -40,6 +41,18 @@ def test_states_and_steps_are_enumerated() -> None:
     assert evidence.num_steps >= len(states) * len(SYMBOLS)
     assert evidence.logit_margin is not None
     assert evidence.logit_margin > 0
+
+
+def test_symbols_that_the_machine_has_not_are_left_out() -> None:
+    model = net()
+    evidence = ChoiceProver().prove(model, RecurrentReader(model, SYMBOLS[:2]).extract(1e-3))
+    assert 0 < evidence.num_steps < proof_of(model).num_steps
+
+
+def test_so_many_steps_that_memory_would_not_hold_them_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choices, "MAX_NUMBERS", 8 * 3 * 2)  # 8 states, 3 symbols: two pairs
+    with pytest.raises(ValueError, match="pairs of states to enumerate, and 48 numbers after their steps, got more"):
+        proof_of(net())
 
 
 def test_another_machine_is_no_proof() -> None:

@@ -190,6 +190,14 @@ def test_certificates_say_up_to_which_length() -> None:
         confirm(forged, model, PARITY)
 
 
+def test_symbols_that_the_machine_has_not_are_left_out() -> None:
+    model = parity_net()
+    extraction = extract_recurrent(model, PARITY.symbols[:1], radius=0.5)
+    table = torch.tensor(extraction.fine.semiautomaton.table)
+    assert table.shape[1] == 1
+    assert drift_of(model, table, extraction.prototypes.double()).error < 1e-5
+
+
 def test_the_reason_is_the_drift() -> None:
     model = parity_net(1.0, gates=(3.0, 3.0))
     extraction = extraction_of(model, radius=1.0)

@@ -73,6 +73,26 @@ def test_steps_stay_within_their_bounds(kind: str, seed: int, factor: float, rad
                 assert steps.margin(bounds, torch.full((4,), answer)) <= lead
 
 
+@torch.no_grad()
+def test_a_unit_that_may_be_no_number_is_not_bounded() -> None:
+    """inf - inf: no tanh holds it, and it is in every number that is made of it."""
+    embedding, core, head = nn.Embedding(2, 2), nn.RNN(2, 3, batch_first=True), nn.Linear(3, 2)
+    for parameter in (*core.parameters(), *head.parameters()):
+        parameter.zero_()
+    embedding.weight.copy_(torch.tensor([[1.0, 2.0], [-1.0, 2.0]]))
+    core.weight_ih_l0[:2, 0] = 20.0
+    head.weight.copy_(torch.tensor([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]))
+    model = wrap(embedding, core, head).eval()
+    points, symbols = torch.tensor([[1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]]), torch.tensor([0, 1])
+    table, outputs = torch.tensor([[0, 1], [0, 1]]), torch.tensor([0, 1])
+    bounded = invariant_intervals(steps_of(model), table, points.double())
+    assert bounded is not None
+    assert steps_of(model).margin(bounded, outputs) > 0
+    core.weight_ih_l0[2, 1], core.weight_hh_l0[2, :2] = 3e38, -3e38
+    assert model.step(symbols, points)[0].isnan().tolist() == [[True, True], [False, False]]
+    assert invariant_intervals(steps_of(model), table, points.double()) is None
+
+
 @pytest.mark.parametrize("batch_size", [1, 200])
 @pytest.mark.parametrize("core", [nn.LSTM, nn.GRU, nn.RNN])
 def test_inputs_that_are_integers_do_not_make_a_gate_exact(core: type[nn.RNNBase], batch_size: int) -> None:

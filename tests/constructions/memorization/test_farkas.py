@@ -93,6 +93,17 @@ def test_damaged_certificates_do_not_hold() -> None:
     assert not holds(other, exact._replace(frequencies=(1, 4)))
 
 
+def test_multipliers_that_are_not_real_show_nothing() -> None:
+    """The equations at -k follow from those at k for real numbers alone; this word has a net with frequency 1."""
+    word = parse_word("aab")
+    assert refute(word, (1,)) is None
+    assert memorize("aab").frequencies == (1,)
+    zero, minus = Fraction(0), Fraction(-1)
+    multipliers = ((zero, minus, zero), (zero, zero, minus), (Fraction(1), zero, zero))
+    assert all(sign(number, 3) > 0 for number in multipliers)
+    assert not holds(word, FarkasCertificate((1,), "exact", ((0, 1), (1, 1), (2, 0)), multipliers))
+
+
 def test_a_coincidence_is_one_state_with_two_letters() -> None:
     word = parse_word("aabb")
     certificate = refute(word, (2,))
