@@ -4,6 +4,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ def write_by_rename(path: Path, content: bytes) -> None:
     except OSError as error:
         raise OSError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # its name may be none: what is wrong with that is said above
+            draft.unlink(missing_ok=True)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -82,8 +82,11 @@ def _is_task(compared: Sequence[str]) -> bool:
         return False
     if first not in TASKS and not Path(first).exists() and "/" not in first:
         raise ValueError(f"{first}: expected a run's folder or a task, got neither{nearest(first, TASKS)}")
-    if first in TASKS and len(set(compared[1:])) < 2:
-        raise ValueError(f"compare: expected two models or more on {first}, got {', '.join(compared[1:]) or 'none'}")
+    models = compared[1:]
+    if first in TASKS and (len(models) < 2 or len(set(models)) < len(models)):
+        raise ValueError(
+            f"compare: expected two different models or more on {first}, got {', '.join(models) or 'none'}"
+        )
     return first in TASKS
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,11 @@ def check_writable(file: Path) -> None:
     if (taken := next((path for path in file.parents if path.exists()), file.parent)).is_file():
         raise ValueError(f"{file}: expected a file in a folder, but {taken} is a file; name a folder")
     file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryFile(dir=file.parent):
+            pass
+    except OSError as error:
+        raise ValueError(f"{file}: cannot be written ({error.strerror}); name a file elsewhere") from None
 
 
 def note_unfinished(path: object, run: "Run") -> None:

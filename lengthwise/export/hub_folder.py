@@ -75,14 +75,15 @@ def _accuracy(result: RunResult | None) -> list[str]:
     curves = [] if result is None else [curve for curve in result.curves if curve.points]
     if not curves:
         return ["Not measured."]
-    return ["| lengths | protocol | strings | right |", "|---|---|---|---|", *map(_curve_row, curves)]
+    return ["| lengths | protocol | strings at each | right |", "|---|---|---|---|", *map(_curve_row, curves)]
 
 
 def _curve_row(curve: LengthCurve) -> str:
     lengths = [point.length for point in curve.points]
     strings, right = (sum(getattr(point, count) for point in curve.points) for count in ("num_strings", "num_correct"))
+    counts = {f"{point.num_strings:,}" for point in curve.points}
     span = f"{min(lengths):,} to {max(lengths):,}" if len(set(lengths)) > 1 else f"{lengths[0]:,}"
-    return f"| {span} | {curve.protocol} | {strings:,} | {percent(right / strings)} |"
+    return f"| {span} | {curve.protocol} | {' or '.join(sorted(counts))} | {percent(right / strings)} |"
 
 
 def _row(settings: dict[str, object]) -> str:

@@ -1,6 +1,5 @@
 """ONNX, which many runtimes read: one step of a recurrent model, or a loop of them over whole strings."""
 
-import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -176,8 +175,8 @@ def _first_states(inputs: Any, first: torch.Tensor) -> tuple[Any, list[Any], lis
 def _serialized(content: Any) -> bytes:
     import onnx_ir as ir
 
-    buffer = io.BytesIO(ir.to_proto(content).SerializeToString(deterministic=True))
-    return buffer.getvalue()
+    content_as_bytes: bytes = ir.to_proto(content).SerializeToString(deterministic=True)
+    return content_as_bytes
 
 
 def runner(content: bytes, form: str, model: SequenceModel) -> Any:

@@ -86,12 +86,12 @@ def search(
     Raises:
         ValueError: no model became a machine; a string is longer than training can be.
     """
-    task, started = Sample(held=examples), time.process_time()
+    task, started, began = Sample(held=examples), time.process_time(), 0.0
     if (longest := int(examples.lengths.max())) > MAX_LENGTH:
         raise ValueError(f"examples: expected strings of at most {MAX_LENGTH:,} symbols, got one of {longest:,}")
     candidates: list[tuple[Attempt, BlockLinearRNN, Transducer]] = []
     for size, own_seed in _cells(seed):
-        if candidates and time.process_time() - started > budget:
+        if began and time.process_time() - started > budget:
             break
         if any(not attempt.num_errors and attempt.size > size for attempt, _, _ in candidates):
             continue  # smaller ones have failed

@@ -10,7 +10,7 @@ import torch
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.conventions import Diverged
-from lengthwise.devices import default_device, on_cpu
+from lengthwise.devices import default_device, find_device, on_cpu
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
 from lengthwise.peak_memory import peak_megabytes
@@ -62,7 +62,7 @@ def execute(
     listener: Listener = lambda progress: None,
     stop_requested: StopRequested = lambda: False,
     *,
-    device: torch.device | None = None,
+    device: torch.device | str | None = None,
     ranks: Ranks = ALONE,
 ) -> RunResult:
     """Train and measure `spec` below `root`, continuing what is there.
@@ -85,7 +85,7 @@ def execute(
     plan = plan or EvaluationPlan()
     folder = RunFolder(Path(root) / spec.id)
     check_ranks_of(spec, ranks)
-    where = Placement(device or default_device(), ranks)
+    where = Placement(find_device(device) if isinstance(device, str) else device or default_device(), ranks)
     with one_thread(), where.leading() as lead:
         folder.path.mkdir(parents=True, exist_ok=True)
         for change in folder.changes_of_extensions():
@@ -161,6 +161,11 @@ class _Work(NamedTuple):
         """Whether all training was done before this process began, and saved."""
         return _earlier_status(self.folder).status in ("trained", *ENDINGS)
 
+    @property
+    def was_decided(self) -> bool:
+        """Whether, besides, the last attempt was certified, where that is the goal."""
+        return _earlier_status(self.folder).status in ENDINGS
+
 
 class _Trained(NamedTuple):
     """What came of training, all of which is saved."""
@@ -183,7 +188,7 @@ def _pursue(work: _Work, until: Until) -> _Trained:
     contracted; where that is the goal, it is not. What an attempt does, and whether it reaches the goal, depends on its
     steps alone; the CPU seconds so far decide only whether another one begins.
     """
-    course, was_over = _earlier_course(work), work.was_over
+    course, was_decided = _earlier_course(work), work.was_decided
     while True:
         number = len(course.over)
         attempt, changes = work.spec.attempt(number), until.models[number % len(until.models)]
@@ -209,9 +214,9 @@ def _pursue(work: _Work, until: Until) -> _Trained:
             level=certificate and certificate.level,
             longest=length_grown_to(state, work.spec.task, attempt.recipe),
         )
-        if was_over:  # the last attempt was certified again
+        if was_decided:  # the last attempt was certified again
             work.clock.rewind()
-            was_over = False
+            was_decided = False
         course = Course((*course.over, over))
         is_reached = until.is_reached_by(over)
         is_last = is_reached or work.clock.status("", 0).cpu_seconds >= until.budget

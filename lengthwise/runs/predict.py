@@ -138,8 +138,10 @@ class _Answers:
 
 
 def _draw(logits: Float[Tensor, "1 Y"], temperature: float, generator: torch.Generator) -> int:
-    if temperature == 0:
-        return int(logits[0].argmax())
     exact = logits[0].double().cpu()
+    if not exact.isfinite().all():
+        raise ValueError("text: expected numbers as logits, got others, as the model's states overflow; sample less")
+    if temperature == 0:
+        return int(exact.argmax())
     below = exact - exact.max()  # so that none overflows
     return int((below / temperature).softmax(0).multinomial(1, generator=generator))

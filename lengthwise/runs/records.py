@@ -75,7 +75,7 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
             continue
         others = files_of_others(file_digests(result.versions), type(spec.task), MODELS[spec.model_name])
         if spec.id == result.run_id and not others and not folder.path.exists():
-            folder.create(spec)
+            folder.create(spec, plan=result.plan)
             folder.write_result(result)
             count += 1
     return count

@@ -226,8 +226,13 @@ def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
 
 
 def identity(specification: Mapping[str, Any]) -> Settings:
-    """The part of a specification that changes a number: all but how often to save, and when to give up."""
+    """The part of a specification that changes a number: all but how often to save, and when to give up.
+
+    Nor does the name of a file of examples, whose digest stands for what it says.
+    """
     left_out = {"train": "checkpoint_every", "until": "budget"}
+    if specification["task"].get("digest"):
+        left_out["task"] = "file"
     parts = {
         section: {name: value for name, value in specification[section].items() if name != left}
         for section, left in left_out.items()

@@ -6,7 +6,8 @@ import pytest
 from command import exit_code
 from torch import nn
 
-from lengthwise import certify, length_curve, make_model, make_task
+from lengthwise import certify, execute, length_curve, make_model, make_spec, make_task
+from lengthwise.cli import outputs
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.folder import RunFolder
 
@@ -22,6 +23,28 @@ def test_a_resumed_run_is_measured_by_its_own_plan(tmp_path: Path, capsys) -> No
     assert (folder / "result.json").read_bytes() == before
     assert exit_code("resume", str(folder), "--longest", "70") == 0
     assert RunFolder(folder).read_plan() == RunFolder(folder).read_result().plan == EvaluationPlan().up_to(70)
+
+
+def test_a_resumed_run_keeps_how_it_is_measured_and_a_shorter_request_loses_nothing(tmp_path: Path) -> None:
+    spec = make_spec("parity", "rnn", {"train": {"steps": 5}})
+    plan = EvaluationPlan(dense=(41, 50), dense_strings=8, long=((60, 4),), structured=(), seed=3, certificate=True)
+    execute(spec, tmp_path, plan)
+    folder = tmp_path / spec.id
+    assert exit_code("resume", str(folder), "--longest", "55") == 0
+    again = RunFolder(folder).read_result().plan
+    assert (again.dense, again.dense_strings, again.seed, again.certificate) == ((41, 55), 8, 3, True)
+    content = (folder / "result.json").read_bytes()
+    assert exit_code("resume", str(folder), "--longest", "45") == 0
+    assert (folder / "result.json").read_bytes() == content
+
+
+def test_files_that_cannot_be_written_are_named_before_the_work(tmp_path: Path, capsys, monkeypatch) -> None:
+    def refused(*_, **__) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(outputs, "TemporaryFile", refused)
+    with pytest.raises(ValueError, match=r"x\.csv: cannot be written \(Read-only file system\); name a file elsewhere"):
+        outputs.check_writable(tmp_path / "x.csv")
 
 
 def test_help_is_set_as_wide_as_the_terminal_is(capsys, monkeypatch) -> None:

@@ -90,7 +90,7 @@ def test_a_run_comes_back_from_a_folder_for_hubs(tmp_path: Path, monkeypatch, ca
     assert "| seed | 0 |" in card
     assert "after step 2 of 2, up to length 6" in card
     assert "| 7 to 9 | " in card
-    assert " | 12 | " in card
+    assert " | 4 | " in card
     capsys.readouterr()
     assert exit_code("predict", "hub", "abba") == 0
     assert capsys.readouterr().out.startswith("abba\t")

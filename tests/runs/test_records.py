@@ -64,6 +64,7 @@ def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(
     assert restore([first, renamed, gone], tmp_path / "empty") == 1
     (folder,) = (tmp_path / "empty").iterdir()
     assert RunFolder(folder).read_result() == first
+    assert RunFolder(folder).read_plan() == first.plan, "or else going on would measure it again"
     assert RunFolder(folder).read_spec() == spec_from_json(first.spec)
 
 

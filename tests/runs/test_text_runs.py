@@ -82,6 +82,17 @@ def test_a_text_is_written_token_by_token_after_its_prompt() -> None:
     assert sample_text(Favors(257), task, "\x7f", num_tokens=400, temperature=0.0, generator=draws).endswith("\ufffd")
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_where_states_overflow_nothing_is_written(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Favors, "last_state", lambda model, inputs: torch.nan * model(inputs)[:, -1])
+    with pytest.raises(
+        ValueError, match=r"^text: expected numbers as logits, got others, as the model's states overflow"
+    ):
+        sample_text(
+            Favors(257), make_task("text"), "a", num_tokens=2, temperature=temperature, generator=torch.Generator()
+        )
+
+
 def test_a_recurrent_net_writes_what_it_would_after_all_text_so_far() -> None:
     task = make_task("text")
     model = make_model("gru", task, d_model=8)

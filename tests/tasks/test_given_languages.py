@@ -275,13 +275,26 @@ def test_lengths_are_possible_where_probabilities_are_no_numbers() -> None:
     assert [cut.is_balanced_length(length) for length in (1, 2, 3)] == [True, False, False]
 
 
+def test_the_baseline_is_of_the_last_answers_of_the_strings_that_are_drawn() -> None:
+    """Where a string has no answer as a whole, it is scored at its last prefix that has one."""
+    table, outputs = ((1, 2, 0), (3, 1, 2), (2, 0, 3), (3, 3, 3)), (IGNORE, 0, 1, IGNORE)
+    task = make_task("machine", alphabet=("a", "b", "c"), table=table, outputs=outputs, answers=("no", "yes"))
+    for length in (1, 2, 5, 7):
+        strings = all_strings(3, length)
+        answers = [[answer for answer in row if answer != IGNORE] for row in task.solve(strings).tolist()]
+        last = [row[-1] for row in answers if row]
+        assert 0 < len(last) < len(strings)
+        likeliest = max(last.count(answer) for answer in set(last))
+        assert task.baseline(length) == pytest.approx(likeliest / len(last), rel=1e-12)
+
+
 def test_answers_to_rare_strings_have_their_odds() -> None:
-    """b, any number of times, and then a or b: the first three symbols decide, and all others lead nowhere."""
+    """b, any number of times, and then a, after which there is no other answer."""
     table = ((3, 1), (2, 1), (3, 3), (3, 3))
     labeled = make_task(
         "machine", alphabet=("a", "b"), table=table, outputs=(IGNORE, 1, 0, IGNORE), answers=("ends", "goes on")
     )
-    assert [labeled.baseline(length) for length in (2, 40, 5_000)] == [0.5] * 3
+    assert [labeled.baseline(length) for length in (2, 4, 5_000)] == [0.5, 1 - 2**-3, 1.0]
 
 
 def test_lengths_are_balanced_where_each_answer_occurs_that_any_string_has() -> None:

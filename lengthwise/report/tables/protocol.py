@@ -10,6 +10,13 @@ from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.runs import RunRow
 from lengthwise.runs.folder import RunResult
+from lengthwise.tasks.base import TASKS
+from lengthwise.tasks.given.task import ExamplesTask
+
+OF_EXAMPLES = (
+    " Of given examples they are drawn from these, each as likely, and a net is trained on the same ones: how it does "
+    "on others is known of examples that were held out alone."
+)
 
 MAX_LISTED = 10
 """Tasks of one name whose levels of chance are told one by one."""
@@ -24,7 +31,10 @@ def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> 
             ("Long lengths", _long(result.plan.long), tuple(row.long.values())),
             ("Structured strings", _structured(result.plan.structured), row.structured),
         ]
-        for name, sentence, points in parts:
+        kind = TASKS.get(result.spec["task"]["name"])
+        note = OF_EXAMPLES if kind is not None and issubclass(kind, ExamplesTask) else ""
+        for name, how, points in parts:
+            sentence = how + note
             if points:
                 scores.setdefault((name, sentence), {}).setdefault(row.task, []).extend(points)
     return [(name, f"{sentence} {_chance(by_task)}") for (name, sentence), by_task in scores.items()]

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -40,6 +40,11 @@ def read_examples(
         >>> read_examples([("ab", "in"), ("ba", "out")]).symbols
         ('a', 'b')
     """
+    if supervision not in get_args(Supervision):
+        kinds = " or ".join(get_args(Supervision))
+        raise ValueError(
+            f"supervision: expected {kinds}, got {supervision!r}{nearest(supervision, get_args(Supervision))}"
+        )
     split = partial(_split, separator=separator)
     if isinstance(source, str | Path):
         rows = _rows_of_file(Path(source), (string, label), checks_first=supervision == "last")
@@ -66,8 +71,7 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
                 f'examples: row {number:,}: expected a string, got a missing one; write "" for the empty string, or '
                 "leave the row out"
             )
-        is_list = isinstance(label, list | tuple)
-        if supervision == "last" and is_list:
+        if supervision == "last" and _is_list(label):
             raise ValueError(
                 f"examples: row {number:,}: expected one label, got a list of {len(label)}; where there is one for "
                 "each symbol, choose supervision 'prefix'"
@@ -77,14 +81,24 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
 
 
 def _split(value: Any, separator: str) -> Sequence[str]:
-    if isinstance(value, list | tuple):
-        return [_name(item) for item in value]
-    text = _name(value)
+    if _is_list(value):
+        names = [_name(item) for item in value]
+        if "" in names:
+            raise ValueError(f"examples: expected a symbol in each place of a list, got {value[names.index('')]!r}")
+        return names
+    text = value if isinstance(value, str) else _name(value)
     return [part for part in text.split(separator) if part] if separator else list(text)
+
+
+def _is_list(value: object) -> bool:
+    """Whether it is a list of items: an array or a tensor of one dimension is."""
+    return isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
 
 
 def _name(value: Any) -> str:
     """A label or symbol as text; a missing one is empty."""
+    if hasattr(value, "item"):  # a number of NumPy or torch
+        value = value.item()
     if value is None or value != value:  # NaN, in data frames
         return ""
     if isinstance(value, bool):
@@ -102,7 +116,9 @@ def _rows_of_file(path: Path, columns: tuple[str | None, str | None], *, checks_
         checked = {"checks_first": checks_first} if kind in TABLES else {}
         yield from KINDS[kind](path, columns, **checked)
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a file of examples, got no such file") from None
+        raise ValueError(
+            f"{path}: expected a file of examples, got no such file; name it as it is named from this folder"
+        ) from None
     except UnicodeDecodeError as problem:
         raise ValueError(f"{path}: expected text in UTF-8, got other bytes at {problem.start:,}; convert it") from None
     except (OSError, csv.Error) as problem:
@@ -116,7 +132,7 @@ MAX_FIELD = 1 << 30
 def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimiter: str, checks_first: bool) -> Pairs:
     csv.field_size_limit(MAX_FIELD)
     with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file, delimiter=delimiter)
+        rows = csv.reader(file, delimiter=delimiter, strict=True)
         first = next(rows, None)
         if first is None:
             return
@@ -157,11 +173,11 @@ def _column_numbers(names: Sequence[str], columns: tuple[str | None, str | None]
             f"with {mark!r} in its name; write the file with commas"
         )
     for given, usual, what in zip(columns, (STRINGS, LABELS), ("string", "label"), strict=True):
-        candidates = [given] if given is not None else [name for name in names if name.lower() in usual]
-        if len(candidates) != 1 or candidates[0] not in names:
+        candidates = [name for name in names if (name.lower() in usual if given is None else name == given)]
+        if len(candidates) != 1:
             got = f"{len(candidates)} with a usual name; name it, or write two columns, string and label"
             if given is not None:
-                got = f"{given!r}{nearest(given, names)}"
+                got = f"{given!r} {len(candidates)} times" if candidates else f"{given!r}{nearest(given, names)}"
             raise ValueError(f"{what}: expected one of the columns {', '.join(map(repr, names))}, got {got}")
         numbers.append(names.index(candidates[0]))
     if numbers[0] == numbers[1]:

@@ -18,7 +18,8 @@ from lengthwise.tasks.given.reading import read_examples
 class ExamplesTask(SymbolTask):
     """Labeled strings that are given: nothing is known of any other string.
 
-    A batch is drawn from the examples of its length, each as likely.
+    A batch is drawn from the examples of its length, each as likely, to train and to measure: a length curve is about
+    the strings that a net has learned. Hold some out, and measure these by `labeled_curve`.
     """
 
     @property
@@ -93,7 +94,10 @@ class GivenExamples(ExamplesTask):
 
     @model_validator(mode="after")
     def _has_the_examples_of_its_digest(self) -> "GivenExamples":
-        digest = "" if self.file is None else self.examples.digest
+        try:
+            digest = "" if self.file is None else self.examples.digest
+        except ValueError as problem:
+            raise ValueError(f"file: {problem}") from None
         if self.digest and self.digest != digest:
             raise ValueError(
                 f"file: expected the examples of digest {self.digest}, got others in {self.file} ({digest}); bring the "

@@ -131,7 +131,7 @@ class MachineTransduction(RegularTask):
         return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     def baseline(self, length: int) -> float:
-        """Probability of the likeliest answer among the whole strings that have one."""
+        """Probability of the likeliest last answer of the strings that are drawn: that to the whole, if it has one."""
         self.check_length(length)
         odds = self._odds_of_answers(length)
         return float(odds.max() / odds.sum())
@@ -148,17 +148,14 @@ class MachineTransduction(RegularTask):
         step = _is_positive(_transitions(self.transducer))
         return _row_of_power(step, self.transducer.start, length, _is_positive) > 0
 
-    def _odds(self, length: int) -> Float64[np.ndarray, " Q"]:
-        """The odds of each state after a uniform string, of those from which a string may get an answer yet.
-
-        They are multiplied by what keeps the largest at 1: most strings may have no answer, and probabilities of the
-        others be no float64.
-        """
-        return _row_of_power(_transitions(self.transducer), self.transducer.start, length, _scaled)
-
     def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
-        machine = self.transducer
-        odds, answered = self._odds(length), machine.outputs != IGNORE
+        """The odds of each last answer to a uniform string.
+
+        They are multiplied by what keeps those of the likeliest state at 1: most strings may have no answer, and
+        probabilities of the others be no float64.
+        """
+        machine = _with_last_answers(self.transducer, len(self.classes))
+        odds, answered = _row_of_power(_transitions(machine), machine.start, length, _scaled), machine.outputs != IGNORE
         return np.bincount(machine.outputs[answered], odds[answered], len(self.classes))
 
 
@@ -221,6 +218,20 @@ def _answered_strings(machine: Transducer) -> StringSampler:
     before = table + size * answered[table]
     doubled = Semiautomaton(np.concatenate([before, table + size]), machine.symbols)
     return StringSampler(doubled, np.array([machine.start]), np.arange(2 * size) >= size, np.ones(doubled.table.shape))
+
+
+@lru_cache(maxsize=64)
+def _with_last_answers(machine: Transducer, num_classes: int) -> Transducer:
+    """The machine that, where another has no answer, gives that one's last: state q (Y + 1) + y is q after answer y."""
+    if (machine.outputs != IGNORE).all():
+        return machine
+    table, size = machine.semiautomaton.table[:, None], num_classes + 1
+    before = np.arange(size)[None, :, None]
+    after = np.where(machine.outputs[table] == IGNORE, before, machine.outputs[table])
+    answers = np.where(before < num_classes, before, IGNORE).ravel()
+    semiautomaton = Semiautomaton((table * size + after).reshape(-1, table.shape[2]), machine.symbols)
+    start = machine.start * size + num_classes
+    return Transducer(semiautomaton, start, np.tile(answers, len(table))).minimize()
 
 
 @lru_cache(maxsize=64)

@@ -16,6 +16,8 @@ from lengthwise.tasks.text.language import LanguageTask, Split, Tokens
 from lengthwise.tasks.text.token_file import Header, TokenFile
 from lengthwise.tasks.text.tokenizer import MAX_VOCAB, MIN_VOCAB
 
+HELD_OUT = 0.1
+
 Files = Annotated[tuple[Path, ...], Field(exclude=True)]
 """Where a text lies; no part of a task, which knows it by its hash."""
 
@@ -49,7 +51,7 @@ class Text(LanguageTask):
     valid_files: Files = ()
     test_files: Files = ()
     documents: DocumentSource | None = Field(None, exclude=True)
-    held_out: float = Field(0.1, gt=0, lt=0.5)
+    held_out: float = Field(HELD_OUT, gt=0, lt=0.5)
     vocab_size: int = Field(MIN_VOCAB, ge=MIN_VOCAB, le=MAX_VOCAB)
     corpus: str = Field("", pattern="^([0-9a-f]{16})?$")
     tokenizer: str = Field("", pattern="^([0-9a-f]{16})?$")
@@ -59,6 +61,10 @@ class Text(LanguageTask):
         if (self.valid_files or self.test_files) and not self.files:
             raise ValueError(
                 "files: expected texts to train on next to valid_files and test_files, got none; name some"
+            )
+        if not (self.files or self.documents or self.corpus) and self.held_out != HELD_OUT:
+            raise ValueError(
+                f"held_out: expected none for the text that needs no file, got {self.held_out:g}; name files"
             )
         if self.files and self.documents:
             raise ValueError("documents: expected none next to files, got both; leave one of them out")

@@ -119,6 +119,8 @@ def test_drafts_of_two_machines_have_two_names(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(Path, "replace", watch)
     write_by_rename(tmp_path / "a.json", b"1")
+    with pytest.raises(OSError, match=r"^/.*/x{250}: cannot be written: File name too long$"):
+        write_by_rename(tmp_path / ("x" * 250), b"1")
     assert drafts == [f".a.json.{HOST}.{os.getpid()}"]
     assert (tmp_path / "a.json").read_bytes() == b"1"
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from lengthwise.conventions import IGNORE
+from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.tasks.given.examples import Counts
 from lengthwise.tasks.given.reading import read_examples
@@ -224,6 +226,48 @@ def test_a_file_with_other_examples_makes_another_task(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"file: expected the examples of digest {first.digest}, got others in .*csv"):
         make_task("examples", **first.model_dump(mode="json"))
     assert make_task("examples").digest == "", "the examples that need no file"
+
+
+def test_the_name_of_a_file_is_no_part_of_a_run(tmp_path: Path) -> None:
+    runs = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        file = save(tmp_path / name / "file.csv")
+        runs.append(make_spec("examples", "gru", {"task": {"file": str(file)}, "train": {"min_length": 1}}).id)
+    file.write_text(file.read_text().replace("ba,out", "ba,in"))
+    os.utime(file, ns=(0, 0))
+    runs.append(make_spec("examples", "gru", {"task": {"file": str(file)}, "train": {"min_length": 1}}).id)
+    assert runs[0] == runs[1] != runs[2]
+    with pytest.raises(
+        ValueError, match=r"^task\.file: .*none\.csv: expected a file of examples, got no such file; name"
+    ):
+        make_spec("examples", "gru", {"task": {"file": str(tmp_path / "none.csv")}})
+
+
+@pytest.mark.unchecked
+def test_arrays_tensors_and_symbols_of_any_kind_are_lists() -> None:
+    expected = read_examples([(["1", "0"], "true"), (["0"], "false")])
+    pairs = [([1, 0], True), ([0], False)]
+    for item, label in ((np.array, np.bool_), (torch.tensor, torch.tensor)):
+        examples = read_examples([(item(string), label(answer)) for string, answer in pairs])
+        assert (examples.symbols, examples.classes) == (expected.symbols, expected.classes)
+        assert examples.digest == expected.digest
+    assert read_examples([("a\n", "in"), ("a", "out")]).symbols == ("\n", "a")
+    for missing in (None, float("nan"), ""):
+        with pytest.raises(ValueError, match="expected a symbol in each place of a list, got "):
+            read_examples([(["a", missing], "in"), (["a"], "out")])
+    with pytest.raises(ValueError, match=r"^supervision: expected last or prefix, got 'prefx'; did you mean 'prefix'"):
+        read_examples([("a", "1"), ("b", "0")], supervision="prefx")
+
+
+def test_quotes_that_are_left_open_and_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text('string,label\n"ab,in\nb,out\naa,in\n')
+    with pytest.raises(ValueError, match=r"table\.csv: cannot be read: unexpected end of data"):
+        read_examples(table)
+    table.write_text("string,label,label\nab,in,out\nb,out,in\n")
+    with pytest.raises(ValueError, match=r"label: expected one of the columns .*, got 'label' 2 times"):
+        read_examples(table, label="label")
 
 
 def test_strings_whose_labels_are_tied_are_left_out_in_any_order() -> None:

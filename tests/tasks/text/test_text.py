@@ -193,6 +193,12 @@ def test_documents_that_cannot_be_had_are_named(
         make_task("text", documents={"name": "owner/name"})
 
 
+def test_nothing_is_held_out_of_the_built_in_text_by_request() -> None:
+    with pytest.raises(ValueError, match=r"task\.held_out: expected none for the text that needs no file, got 0\.4"):
+        make_task("text", held_out=0.4)
+    assert make_task("text", held_out=0.1) == make_task("text")
+
+
 def test_the_built_in_text_names_each_number_once() -> None:
     names = number_names().splitlines()
     assert len(set(names)) == 1_000
