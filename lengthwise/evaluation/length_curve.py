@@ -83,7 +83,7 @@ class LengthPoint(BaseModel):
 
 
 class LengthCurve(BaseModel):
-    """Points of one protocol, in the order in which the plan has their lengths."""
+    """Points of one protocol, shortest strings first."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -197,8 +197,8 @@ def length_curve(
 
     Strings on which the model's states overflow count as answered wrongly.
 
-    They depend on `seed`, `num_strings` and their length; under `"one-pass"`, which takes prefixes of the longest
-    strings, on the longest length.
+    Each length is measured once, in ascending order. Strings depend on `seed`, `num_strings` and their length; under
+    `"one-pass"`, which takes prefixes of the longest strings, on the longest length.
 
     Errors: a length that is not legal, no length at all, a protocol that the task does not allow, or a task whose
     answers are numbers is a ValueError.
@@ -217,8 +217,8 @@ def length_curve(
     in_order = sorted({int(length) for length in lengths})
     if not in_order:
         raise ValueError("lengths: expected at least one length, got none")
-    if not 1 <= num_strings <= MAX_STRINGS:
-        raise ValueError(f"num_strings: expected 1 to {MAX_STRINGS:,}, got {num_strings}")
+    if not isinstance(num_strings, Integral) or not 1 <= num_strings <= MAX_STRINGS:
+        raise ValueError(f"num_strings: expected 1 to {MAX_STRINGS:,}, got {num_strings!r}")
     check_task_consistent(task)
     check_consistent(model, task)
     check_sizes(model, task)

@@ -188,6 +188,7 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     with _sentence():
         session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    dtype = model.initial_state(1).detach().numpy().dtype if isinstance(model, RecurrentModel) else np.float32
     first = np.array(json.loads(session.get_modelmeta().custom_metadata_map.get("initial_state", "[]")))
 
     def run(values: dict[str, Any]) -> Any:
@@ -195,7 +196,7 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
             return session.run(None, values)
 
     def start(count: int) -> Any:
-        return np.tile(first.astype(next(iter(model.state_dict().values())).numpy().dtype), (count, 1))
+        return np.tile(first.astype(dtype), (count, 1))
 
     def by_step(inputs: Any) -> Any:
         state, answers = start(len(inputs)), []

@@ -81,8 +81,8 @@ class MergeLayer(TreeAttentionLayer):
     """Merges a window into one state of fixed scale, without a residual around the attention.
 
     n1(y) = tanh(g y);  o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  u = o + F_1(n2(o));  out = norm(u + F_2(n3(u))),
-    with F_i(x) = W_i' GELU(W_i x) of half of the hidden units, n2 and n3 LayerNorm, `norm` free of parameters, and a
-    learned gain g for each number of the state.
+    with F_i(x) = W_i' GELU(W_i x + b_i) + b_i' of half of the hidden units, n2 and n3 LayerNorm, `norm` free of
+    parameters, and a learned gain g for each number of the state.
 
     - With a residual the newest state would pass through unmixed; with a free scale, states would drift with depth.
     - The tanh saturates: what a state says with large numbers arrives unchanged however often it is merged, and small

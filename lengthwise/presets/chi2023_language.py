@@ -17,7 +17,8 @@ class Chi2023Language(Preset):
     K=12 has 123. A step is meant for a GPU.
 
     Source: Chi et al. (2023), Table 5; what it leaves open (betas, decay, warm-up, clipping) is nanoGPT's.
-    Differs from the source: all parameters decay, gains and biases included; the rate falls to 0, nanoGPT's to a tenth.
+    Differs from the source: all parameters decay, gains and biases included; the rate falls to 0, from the first
+        step on; nanoGPT's to a tenth, from the end of the warm-up on.
     """
 
     source = "Chi et al. (2023), Table 5, and nanoGPT"

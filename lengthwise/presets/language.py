@@ -10,7 +10,8 @@ class Language(Preset):
     """Language models of a few million parameters: every token of windows of 128 is predicted, by AdamW.
 
     Source: nanoGPT's optimizer, which the language models of Chi et al. (2023) are trained with: betas 0.9 and 0.95,
-        decay 0.1, gradients clipped at 1, a linear warm-up, then a cosine. Sizes, steps and rate are ours.
+        decay 0.1, gradients clipped at 1, a linear warm-up, and a cosine. Sizes, steps and rate are ours.
+    Differs from the source: the cosine is over all steps, the warm-up's too, and falls to 0.
     """
 
     source = "nanoGPT's optimizer, as in Chi et al. (2023), section 6; sizes ours"

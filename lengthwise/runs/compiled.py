@@ -70,7 +70,7 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     model, (machine, classes, task) = construction.model, construction.target
-    weights = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+    weights = save({name: tensor.clone().contiguous() for name, tensor in model.state_dict().items()})
     description = {
         "model": dump_named(model.name, model.config),
         "machine": machine.to_json(),

@@ -81,7 +81,7 @@ def save_hub(
         versions=versions(),
     )
     folder.mkdir(parents=True, exist_ok=True)
-    write_by_rename(folder / WEIGHTS, save({name: tensor.contiguous() for name, tensor in weights.items()}))
+    write_by_rename(folder / WEIGHTS, save({name: tensor.clone().contiguous() for name, tensor in weights.items()}))
     write_json(folder / CONFIG, config.model_dump(mode="json"))
     return config
 

@@ -33,7 +33,9 @@ class OptimizerRecipe(_Section):
     the first `warmup_steps`, besides, a factor rises linearly to 1.
 
     Gradients are clipped at a norm of `clip_norm`, and at `clip_ratio` (0: not) times the running mean of those before:
-    in momentum, a gradient a hundred times as large as others would decide alone where the next hundred steps go.
+    in momentum, a gradient a hundred times as large as others would decide alone where the next hundred steps go. That
+    mean begins with `clip_norm`, so that a large one leaves the first hundreds of steps as they are, and nothing is
+    clipped below a norm of 0.01.
     """
 
     name: Literal["muon", "adamw", "adam"] = "muon"

@@ -14,6 +14,7 @@ from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import RecurrentModel
 from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.hub import load_hub, save_hub
 
 PARITY = make_task("parity")
 SHORT = {"steps": 6, "batch_size": 8, "min_length": 4, "max_length": 6}
@@ -144,3 +145,12 @@ def test_where_no_gradient_reaches_a_weight_nothing_is_trained() -> None:
         inference = make_model("gru", PARITY)
     with pytest.raises(ValueError, match="expected weights to train, got a gru without any"):
         train(inference, PARITY, RECIPE)
+
+
+def test_tied_weights_are_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS._members, "tied", Tied)
+    Tied.name = "tied"
+    model = make_model("tied", PARITY)
+    save_hub(tmp_path, model, PARITY, ("run", "none"))
+    loaded, _, _ = load_hub(tmp_path)
+    assert torch.equal(loaded.readout.weight, model.readout.weight)
