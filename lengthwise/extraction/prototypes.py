@@ -1,5 +1,7 @@
 """States that stand for classes of states."""
 
+import math
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
@@ -19,6 +21,8 @@ class Prototypes:
 
     def __init__(self, model: SequenceModel, given: Float[Tensor, "G D"], *, radius: float, maximum: int) -> None:
         _check_finite(given)
+        if not math.isfinite(radius):
+            raise NotFinite("model: its states are so far apart that distances between them are infinite")
         self.model = model
         self.states = given
         self.num_given = len(given)

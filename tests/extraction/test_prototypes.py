@@ -4,9 +4,12 @@ from unittest.mock import Mock
 
 import pytest
 import torch
+from torch import nn
 
-from lengthwise.extraction.prototypes import nearest_prototypes, nearest_prototypes_by_definition
+from lengthwise.extraction.prototypes import NotFinite, nearest_prototypes, nearest_prototypes_by_definition
+from lengthwise.extraction.recurrent import extract_recurrent
 from lengthwise.models.base import SequenceModel
+from lengthwise.models.wrapped import wrap
 
 
 def answering_by_first_two_numbers() -> SequenceModel:
@@ -52,3 +55,15 @@ def test_no_prototype_is_given_where_there_is_none_or_a_state_is_not_finite() ->
             indices, distances = nearest(answering_by_first_two_numbers(), states, prototypes)
             assert indices.tolist() == expected
             assert distances.isfinite().tolist() == (indices < len(prototypes)).tolist()
+
+
+def test_states_whose_distances_are_infinite_found_no_classes() -> None:
+    """Finite states of 1e25 are infinitely far apart in float32, and every radius between them holds all states."""
+    net = wrap(nn.Embedding(2, 1), nn.RNN(1, 1, batch_first=True, nonlinearity="relu"), nn.Linear(1, 2))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.fill_(1.0)
+        net.core.bias_ih_l0.fill_(1e25)
+        net.readout[-1].bias.copy_(torch.tensor([1.0, 0.0]))
+    with pytest.raises(NotFinite, match="so far apart that distances between them are infinite"):
+        extract_recurrent(net, ("a", "b"), radius=torch.inf)
