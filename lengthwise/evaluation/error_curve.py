@@ -1,5 +1,7 @@
 """Squared error of numbers that are answered in context, against how many examples came before."""
 
+from numbers import Integral
+
 import torch
 from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
@@ -74,8 +76,8 @@ def error_curve(
     if not isinstance(task, VectorTask):
         raise ValueError(f"task: {task.name} answers with classes, which have an accuracy; measure it by length_curve")
     task.check_length(length)
-    if num_prompts < 1:
-        raise ValueError(f"num_prompts: expected at least 1, got {num_prompts}")
+    if not isinstance(num_prompts, Integral) or num_prompts < 1:
+        raise ValueError(f"num_prompts: expected a whole number of at least 1, got {num_prompts!r}")
     batch = task.sample(num_prompts, length, generator_for(seed, "evaluation", length))
     device = device_of(model)
     with eval_mode(model):

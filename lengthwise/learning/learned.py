@@ -117,11 +117,12 @@ class Learned(NamedTuple):
         accepting = self.machine.outputs == self.classes.index(answer)
         return regex_from_dfa(DFA(self.machine.semiautomaton, self.machine.start, accepting))
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write the machine (JSON, DOT and, if it is small, a picture), net, certificate, numbers, contradicted labels.
 
         Files appear by rename. `load_compiled` reads the net back; commands take the folder as that of a compiled one.
         """
+        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "machine.svg").unlink(missing_ok=True)
         for kind in ("json", "dot", *(["svg"] if self.machine.num_states <= MAX_DRAWN else [])):

@@ -79,11 +79,15 @@ class AcceptsVectors:
 
     def check_vectors(self, inputs: Float[Tensor, "B T V"], input_dim: int) -> None:
         """Raise a ValueError unless these are sequences of vectors of `input_dim` finite numbers."""
-        if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[1]:
+        if not isinstance(inputs, Tensor):
+            raise ValueError(f"inputs: expected a tensor of vectors [B, T, {input_dim}], got a {type(inputs).__name__}")
+        if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[0] * inputs.shape[1]:
             raise ValueError(
-                f"inputs: expected shape [B, T, {input_dim}] with T of at least 1, got {list(inputs.shape)}; sample "
-                "them from the model's own task"
+                f"inputs: expected shape [B, T, {input_dim}] with B and T of at least 1, got {list(inputs.shape)}; "
+                "sample them from the model's own task"
             )
+        if inputs.dtype != (own := next(self.parameters()).dtype):  # type: ignore[attr-defined]
+            raise ValueError(f"inputs: expected numbers of the model's type {own}, got {inputs.dtype}; convert them")
         if inputs.device.type not in READS_AT_ONCE:
             on_device_assert(inputs.isfinite(), "inputs: expected finite numbers, got others")
         elif not inputs.isfinite().all():

@@ -83,6 +83,8 @@ def execute(
     made on the CPU. Of several processes (`ranks`) this is the first one; the others `train_along`.
     """
     plan = plan or EvaluationPlan()
+    if not isinstance(spec, RunSpec) or not isinstance(plan, EvaluationPlan):
+        raise ValueError("execute: expected a RunSpec and an EvaluationPlan; make_spec(task, model) makes the former")
     folder = RunFolder(Path(root) / spec.id)
     check_ranks_of(spec, ranks)
     where = Placement(find_device(device) if isinstance(device, str) else device or default_device(), ranks)

@@ -27,7 +27,7 @@ from lengthwise.training.parallel import losses_of
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.ranks import ALONE, Ranks, check_ranks, one_sentence, whole
 from lengthwise.training.recipe import Recipe
-from lengthwise.training.requirements import check_model, check_task, check_trainable
+from lengthwise.training.requirements import check_memory, check_model, check_task, check_trainable
 from lengthwise.training.state_supervision import make_state_head
 
 GROWTH_LOSS = 0.3
@@ -168,6 +168,7 @@ def train(model: SequenceModel, task: Task, recipe: Recipe, *, seed: int = 0) ->
     check_is_task(task)
     if not isinstance(recipe, Recipe):
         raise ValueError(f"recipe: expected a Recipe, got a {type(recipe).__name__}; write Recipe(steps=1_000), say")
+    check_memory(model, recipe)
     state = TrainingState(model, recipe, task)
     records = list(training_steps(state, task, recipe, seed=seed))
     state.load_final_weights()

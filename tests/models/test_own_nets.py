@@ -154,3 +154,26 @@ def test_tied_weights_are_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     save_hub(tmp_path, model, PARITY, ("run", "none"))
     loaded, _, _ = load_hub(tmp_path)
     assert torch.equal(loaded.readout.weight, model.readout.weight)
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize(
+    ("inputs", "got"),
+    [
+        ([[[0.0] * 20]], "got a list"),
+        (torch.zeros(1, 0, 20), r"got \[1, 0, 20\]"),
+        (torch.zeros(1, 3, 20).double(), "float64"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_named(inputs: object, got: str) -> None:
+    model = make_model("transformer", make_task("decision-tree"), d_model=8, num_heads=2)
+    with pytest.raises(ValueError, match=f"^inputs: expected .*{got}"):
+        model(inputs)
+
+
+@pytest.mark.unchecked
+def test_what_is_no_specification_is_not_run(tmp_path: Path) -> None:
+    for spec, plan in (("parity", None), (make_spec("parity", "gru"), {"dense": (41, 50)})):
+        with pytest.raises(ValueError, match=r"^execute: expected a RunSpec and an EvaluationPlan; make_spec"):
+            execute(spec, tmp_path, plan)
+    assert not list(tmp_path.iterdir())
