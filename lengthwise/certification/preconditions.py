@@ -46,6 +46,8 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
             "nn.Embedding.from_pretrained(embedding.weight[ids])"
         )
     check_sizes(model, task)
+    if isinstance(model, WrappedRNN) and not model.is_as_wrapped:
+        raise ValueError("model: expected the parts that it was wrapped with, got others; wrap these")
 
 
 def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:

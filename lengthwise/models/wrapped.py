@@ -82,6 +82,17 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
     return model
 
 
+def description_of(core: nn.Module, head: nn.Module) -> WrappedConfig:
+    """What these parts are."""
+    return WrappedConfig(
+        core=CORES[type(core)],
+        hidden_size=int(core.hidden_size),  # type: ignore[arg-type]  # all of `CORES` have one
+        num_layers=core.num_layers if isinstance(core, nn.RNNBase) else 1,
+        head=", ".join(map(_name_of, chain_of(head))),
+        nonlinearity=getattr(core, "nonlinearity", "tanh"),
+    )
+
+
 class WrappedRNN(BoundsSteps, RecurrentModel):
     """``head(core(embedding(symbols)))`` for a core of torch's; made by `wrap`.
 
@@ -96,18 +107,19 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
 
     def __init__(self, embedding: nn.Module, core: nn.Module, head: nn.Module, num_symbols: int) -> None:
         super().__init__()
-        kind = CORES[type(core)]
         self.is_cell = not isinstance(core, nn.RNNBase)
         self.num_symbols = num_symbols
-        size = int(core.hidden_size)  # type: ignore[arg-type]  # all of `CORES` have one
-        layers = core.num_layers if isinstance(core, nn.RNNBase) else 1
-        between = getattr(core, "nonlinearity", "tanh")
-        names = ", ".join(map(_name_of, chain_of(head)))
-        self.config = WrappedConfig(core=kind, hidden_size=size, num_layers=layers, head=names, nonlinearity=between)
+        self.config = description_of(core, head)
+        size = self.config.hidden_size
         projected = core.proj_size if isinstance(core, nn.RNNBase) else 0
-        self.widths = ([size] if kind == "lstm" else []) + [projected or size]
+        self.widths = ([size] if self.config.core == "lstm" else []) + [projected or size]
         self.embedding, self.core = embedding, core
         self.readout = nn.Sequential(Topmost(projected or size, copies=True), head)
+
+    @property
+    def is_as_wrapped(self) -> bool:
+        """Whether its parts are of the kinds that its configuration names: a module may have been exchanged since."""
+        return type(self.core) in CORES and description_of(self.core, self.readout[1]) == self.config
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """A user's net has the weights that it was given: a ValueError."""

@@ -158,6 +158,23 @@ def test_a_head_of_other_classes_is_named() -> None:
         wrap(EMBEDDING, CORE, HEAD).reset_parameters(torch.Generator())
 
 
+def test_a_part_that_was_exchanged_since_is_named() -> None:
+    """A certificate names a net by its parts."""
+    for name, part in (
+        ("core", nn.RNNCell(4, 6)),
+        ("head", nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))),
+    ):
+        net = wrap(nn.Embedding(2, 4), nn.GRUCell(4, 6), nn.Linear(6, 2))
+        if name == "core":
+            net.core = part
+        else:
+            net.readout[1] = part
+        with pytest.raises(
+            ValueError, match=r"model: expected the parts that it was wrapped with, got others; wrap these"
+        ):
+            certify(net, make_task("parity"))
+
+
 @pytest.mark.usefixtures("fewer_strings")
 def test_a_net_trained_by_a_plain_loop_is_refuted() -> None:
     """Right on random strings of any length, wrong on a structured one."""
