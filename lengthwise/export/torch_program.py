@@ -34,7 +34,10 @@ class TorchProgram(Export):
         stored = load_stored(Path(source))
         facts = graph_facts(source, stored)
         traced = trace(stored.model, options.form, options.max_length)
-        if isinstance(stored.model, RecurrentModel):
+        facts["form"] = traced.form
+        if options.max_length is not None:
+            facts["max_length"] = str(options.max_length)
+        if isinstance(stored.model, RecurrentModel) and traced.form != "strings":
             facts["initial_state"] = json.dumps(stored.model.initial_state(1)[0].tolist())
         sentence = agreement(
             stored.model, runner(traced, stored.model), len(json.loads(facts["symbols"])), options.max_length

@@ -54,7 +54,9 @@ def test_the_command_writes_a_program_that_torch_reads(net: Path) -> None:
     logits, after = program(torch.tensor([0, 1]), state.contiguous())
     expected = model.step(torch.tensor([0, 1]), state)
     torch.testing.assert_close((logits, after), expected)
-    assert json.loads(extra["lengthwise.json"])["initial_state"] == json.dumps(state[0].tolist())
+    facts = json.loads(extra["lengthwise.json"])
+    assert facts["initial_state"] == json.dumps(state[0].tolist())
+    assert facts["form"] == "step"
     assert b".py" not in Path("net.pt2").read_bytes()
 
 

@@ -288,6 +288,12 @@ def test_the_baseline_is_of_the_last_answers_of_the_strings_that_are_drawn() -> 
         assert task.baseline(length) == pytest.approx(likeliest / len(last), rel=1e-12)
 
 
+@pytest.mark.parametrize(("table", "outputs"), [(((0, 1), (0,)), (0, 1)), (((0, 1), (0, 1)), (0,)), ((), ())])
+def test_tables_with_gaps_are_refused(table: tuple, outputs: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"^task\.table: expected (a next state for each of the 2 symbols|a non-empty)"):
+        make_task("machine", alphabet=("a", "b"), table=table, outputs=outputs, answers=("no", "yes"))
+
+
 def test_answers_to_rare_strings_have_their_odds() -> None:
     """b, any number of times, and then a, after which there is no other answer."""
     table = ((3, 1), (2, 1), (3, 3), (3, 3))

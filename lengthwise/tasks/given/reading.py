@@ -209,7 +209,7 @@ def _rows_of_abbadingo(path: Path, columns: tuple[str | None, str | None]) -> Pa
     """A line with the numbers of strings and of symbols, then for each string: label, length, symbols."""
     with path.open(encoding="utf-8-sig") as file:
         header = file.readline().split()
-        if len(header) != 2 or not all(word.isascii() and word.isdigit() for word in header):
+        if len(header) != 2 or not all(word.isascii() and word.isdigit() and len(word) < 20 for word in header):
             raise ValueError(f"{path}: expected a first line with the numbers of strings and of symbols, got {header}")
         count, symbols = 0, set[str]()
         for number, line in enumerate(file, 2):

@@ -64,6 +64,12 @@ class MachineTransduction(RegularTask):
                 raise ValueError(f"{what}: expected names that differ from one another, got {names}")
         if self.separator and any(symbol.split() != [symbol] for symbol in self.alphabet):
             raise ValueError(f"alphabet: expected characters, or words without spaces, got {self.alphabet}")
+        if any(len(row) != len(self.alphabet) for row in self.table) or len(self.outputs) != len(self.table):
+            raise ValueError(
+                f"table: expected a next state for each of the {len(self.alphabet)} symbols in each of "
+                f"{len(self.outputs)} states, one for each of the outputs, got rows of "
+                f"{', '.join(map(str, sorted({len(row) for row in self.table})))} in {len(self.table)} states"
+            )
         if len(self.table) * len(self.alphabet) > MAX_TABLE:
             raise ValueError(
                 f"table: expected at most {MAX_TABLE:,} entries, got {len(self.table) * len(self.alphabet):,}"
