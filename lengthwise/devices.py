@@ -27,6 +27,9 @@ Result = TypeVar("Result")
 AUTOCAST = ("cpu", "cuda", "mps")
 """Kinds of devices on which torch can lower the precision of products."""
 
+VARIABLE = "LENGTHWISE_DEVICE"
+"""The environment variable that names the device where nothing else does."""
+
 READS_AT_ONCE = ("cpu", "mps", "meta")
 """Devices on which a check may wait for its numbers, or has to; others assert by themselves, when they get there."""
 
@@ -56,7 +59,10 @@ def find_device(name: str) -> torch.device:
 
 def default_device() -> torch.device:
     """That of the environment variable `LENGTHWISE_DEVICE`, which workers inherit, else the CPU."""
-    return find_device(os.environ.get("LENGTHWISE_DEVICE", "cpu"))
+    try:
+        return find_device(os.environ.get(VARIABLE, "cpu"))
+    except ValueError as problem:
+        raise ValueError(f"{VARIABLE}: {str(problem).removeprefix('device: ')}") from None
 
 
 def describe_device(device: torch.device) -> str:

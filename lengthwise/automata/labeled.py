@@ -83,7 +83,7 @@ class LabeledMachine:
         if self.accepting_class is None:
             raise ValueError(
                 f"classes: expected two answers such as {' and '.join(REJECT_ACCEPT)}, got {', '.join(self.classes)}; "
-                "an automaton has no others"
+                "an automaton has no others; `lengthwise export` one of them as an expression"
             )
         return DFA(self.machine.semiautomaton, self.machine.start, self.machine.outputs == self.accepting_class)
 
@@ -230,6 +230,6 @@ def common_numbers(first: Sequence[str], second: Sequence[str]) -> tuple[list[in
     if len(names) == len(first) + len(second):
         raise ValueError(
             f"machine: expected answers of the same names, got {', '.join(first)} and {', '.join(second)}; rename "
-            "those of one machine"
+            "those of one machine, or `lengthwise export` one of its answers as an expression"
         )
     return [names.index(name) for name in first], [names.index(name) for name in second]

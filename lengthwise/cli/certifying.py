@@ -189,7 +189,8 @@ def extract(
     sentence = (
         "the net is this machine at every length"
         if certificate.level == "proved"
-        else f"{certificate.claim} Not more, because {certificate.reason}"
+        else f"{certificate.claim.replace('as the task does', 'as this machine does')} Not more, because "
+        f"{certificate.reason}"
     )
     answers = ", ".join(extracted.machine.classes)
     size = f"{counted(machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}"

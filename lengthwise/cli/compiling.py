@@ -20,7 +20,8 @@ def compile_machine(
     alphabet: Annotated[str | None, Parameter(help="The symbols, if not just those the expression names.")] = None,
     task: Annotated[str | None, Parameter(help="Name of a task that a finite machine solves.")] = None,
     set_: Annotated[
-        tuple[str, ...], Parameter(name="--set", negative=(), help="A setting of the task, as task.key=value.")
+        tuple[str, ...],
+        Parameter(name="--set", negative=(), show_default=False, help="A setting of the task, as task.key=value."),
     ] = (),
     chunk_size: Annotated[
         int | None, Parameter(converter=whole_number, help="States merged into one (regular-gpt; 2 if not given).")

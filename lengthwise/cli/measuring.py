@@ -34,6 +34,8 @@ def evaluate(
     split: Annotated[str, Parameter(help="Of a language model's text: test, valid or train.")] = "test",
     labeled: Annotated[Path | None, Parameter(help="Strings with labels to measure it by, as `learn` reads.")] = None,
     separator: Annotated[str, Parameter(help="With --labeled: what stands between symbols.")] = "",
+    string: Annotated[str | None, Parameter(help="With --labeled: the name of the column with strings.")] = None,
+    label: Annotated[str | None, Parameter(help="With --labeled: the name of the column with labels.")] = None,
     csv: Annotated[Path | None, Parameter(help="File for all points.")] = None,
     device: Device = "cpu",
 ) -> int:
@@ -46,8 +48,9 @@ def evaluate(
     from lengthwise.runs.stored import load_stored
     from lengthwise.tasks.text.language import LanguageTask, parse_split
 
-    if separator and labeled is None:
-        raise ValueError(f"separator: expected none without --labeled, got {separator!r}; leave it out")
+    columns = {"separator": separator, "string": string, "label": label}
+    if labeled is None and (given := [name for name, value in columns.items() if value]):
+        raise ValueError(f"{given[0]}: expected none without --labeled, got {columns[given[0]]!r}; leave it out")
     drawing = {"lengths": lengths, "strings": strings != 256, "protocol": protocol != "independent", "seed": seed != 1}
     if labeled is not None and (
         given := [name for name, value in {**drawing, "split": split != "test"}.items() if value]
@@ -58,7 +61,7 @@ def evaluate(
         check_writable(csv)
     name = str(model) if stored.run is None else stored.name
     if labeled is not None:
-        return _evaluate_labeled(stored, name, labeled, separator, csv)
+        return _evaluate_labeled(stored, name, labeled, columns, csv)
     if isinstance(stored.task, LanguageTask):
         return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, protocol, seed, csv)
     if split != "test":
@@ -103,7 +106,9 @@ def _evaluate_drawn(
     return 0
 
 
-def _evaluate_labeled(stored: "StoredModel", name: str, file: Path, separator: str, csv: Path | None) -> int:
+def _evaluate_labeled(
+    stored: "StoredModel", name: str, file: Path, columns: dict[str, str | None], csv: Path | None
+) -> int:
     """The accuracy on labeled strings of a file."""
     from lengthwise.display import percent
     from lengthwise.evaluation.labeled import labeled_curve
@@ -116,7 +121,7 @@ def _evaluate_labeled(stored: "StoredModel", name: str, file: Path, separator: s
 
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(f"labeled: expected a model that reads symbols, got one of {stored.task.name}; leave it out")
-    examples = read_examples(file, separator=separator, min_classes=1)
+    examples = read_examples(file, **columns, min_classes=1)  # type: ignore[arg-type]  # the separator is a text
     curve = labeled_curve(stored.model, stored.task, examples)
     console = Output()
     print_curve(console, curve, trained_to=stored.trained_to)
@@ -168,12 +173,17 @@ def _evaluate_text(
     return 0
 
 
+Texts = Annotated[
+    tuple[str, ...],
+    Parameter(
+        allow_leading_hyphen=True, show_default=False, help="Strings over the task's symbols; - reads lines from input."
+    ),
+]
+
+
 def predict(
     model: StoredPath,
-    texts: Annotated[
-        tuple[str, ...],
-        Parameter(allow_leading_hyphen=True, help="Strings over the task's symbols; - reads lines from input."),
-    ] = (),
+    texts: Texts = (),
     /,
     *,
     sample: Annotated[

@@ -41,7 +41,9 @@ def train(
     ] = None,
     given: Given = NOTHING_GIVEN,
     seed: Seed = None,
-    seeds: Annotated[str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4.")] = None,
+    seeds: Annotated[
+        str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4 (3 is seed 3 alone).")
+    ] = None,
     workers: Workers = 1,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,

@@ -164,8 +164,9 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     return Experiment(
         title="Learning rates of the leaderboard",
         about=(
-            f"Each model on {HELD_OUT.row}, answers to all prefixes, one seed, at {len(RATES)} learning rates. The "
-            "lowest loss at the end of training chooses; nothing measured beyond the training lengths does."
+            f"Each model on {HELD_OUT.row}, answers to all prefixes, one seed, at learning rates of "
+            f"{', '.join(f'{rate:g}' for rate in RATES)}, in this order. The lowest loss at the end of training "
+            "chooses; nothing measured beyond the training lengths does."
         ),
         notes=(f"As in `leaderboard`: {_ABOUT_RUNS}.",),
         cells=[

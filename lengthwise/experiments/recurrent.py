@@ -18,7 +18,7 @@ def proved(scale: Scale = "small") -> Experiment:
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="rnn")
     plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
     return Experiment(
-        title="Elman networks, proved right at every length",
+        title="Elman networks, and which are proved right at every length",
         about=(
             "torch's own cell, preset `contracting`, three seeds, final weights; no seed, step or setting selected "
             "for a task. A certificate of level *proved* is about the float32 net itself."

@@ -11,6 +11,7 @@ from lengthwise.evaluation.length_curve import LengthPoint, answered_point
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask, Task
+from lengthwise.tasks.given.task import ExamplesTask
 from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.threads import one_thread
 from lengthwise.training.recipe import Recipe
@@ -56,6 +57,9 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
 def _way_out(task: Task, recipe: Recipe) -> str:
     if isinstance(task, LanguageTask):
         return f"its training split has {len(task.tokens('train')):,} tokens: lower it, or give a longer text"
+    if isinstance(task, ExamplesTask):
+        lengths = task.examples.lengths
+        return f"its examples have lengths from {lengths.min()} to {lengths.max():,}: choose among these"
     return "choose others" if recipe.lengths == "legal" else "raise it, or train on lengths 'legal'"
 
 

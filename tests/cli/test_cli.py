@@ -279,6 +279,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             ["train", "parity", "regular-gpt", "--steps", "100"],
             "--steps: no such option; it is a setting, use --set train.steps=100",
         ),
+        (["certify", "x", "--steps", "5"], "Unknown option"),
         (["train", "parity", "regular-gpt", "--d-model=8"], "use --set model.d_model=8"),
         (["train", "word-problem", "gru", "--group", "A5"], "use --set task.group=A5"),
         (

@@ -56,6 +56,11 @@ def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsy
     out = capsys.readouterr().out
     assert "net: 2 of 3 labels of test.csv (66.66 %); 4 rows, of which left out: 0 duplicates, 0 that" in out
     assert len(Path("points.csv").read_text().splitlines()) == 3
+    Path("named.csv").write_text("number,seq,verdict\n1,abb,yes\n2,ab,no\n")
+    assert exit_code("evaluate", "net", "--labeled", "named.csv", "--string", "seq", "--label", "verdict") == 0
+    assert "net: 2 of 2 labels of named.csv" in capsys.readouterr().out
+    assert exit_code("evaluate", "net", "--string", "seq") == 2
+    assert "string: expected none without --labeled, got 'seq'" in capsys.readouterr().err
     Path("one.csv").write_text("string,label\nabb,in\naabb,in\n")
     assert exit_code("evaluate", "net", "--labeled", "one.csv") == 0
     assert "net: 2 of 2 labels of one.csv" in capsys.readouterr().out

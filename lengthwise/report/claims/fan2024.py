@@ -59,7 +59,7 @@ _MODELS = (
             "reproduced",
             "propositions.md",
             "tests/test_examples.py",
-            why="for states; a read-out that is not linear may",
+            why="for states; a read-out that is not linear may tell the answers apart",
         ),
     ),
     Claim(

@@ -214,7 +214,7 @@ class Ledger:
 
     def _check_page(self, page: str) -> None:
         if not (self.docs / page).is_file():
-            raise ValueError(f"{page}: expected a page below {self.docs}, got none; name another page")
+            raise ValueError(f"{page}: expected a page below {self.docs}, got none; name the folder docs of a checkout")
 
 
 def _by_equal_steps(

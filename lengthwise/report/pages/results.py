@@ -19,7 +19,7 @@ from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import with_shallow_baselines
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
 from lengthwise.runs.provenance import versions
 
 _SCORED = {
@@ -39,6 +39,8 @@ _RECORDS = {
     True: "They have no weights, which this page needs, so that the command trains all nets that it does not find.",
 }
 """What records do for a page, by whether it needs weights."""
+
+NO_RESULT = "no result on record: not run yet, or diverged, of which records keep nothing"
 
 MAX_NAMED = 5
 """Runs that have no result for the same reason; more are counted."""
@@ -173,7 +175,8 @@ def _failures(outcomes: Sequence[Outcome]) -> list[str]:
     runs: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.result is None:
-            runs.setdefault(outcome.reason, []).append(outcome.spec.id)
+            reason = NO_RESULT if outcome.reason == NOT_RUN else outcome.reason
+            runs.setdefault(reason, []).append(outcome.spec.id)
     lines = []
     for reason, ids in runs.items():
         lines += [f"- {name}: {reason}" for name in ids] if len(ids) <= MAX_NAMED else [f"- {len(ids)} runs: {reason}"]

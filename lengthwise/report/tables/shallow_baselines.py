@@ -137,4 +137,5 @@ def _row(cells: Sequence[_Compared]) -> tuple[str, ...]:
     above = [one.column for one in decided if one.beaten == "yes"]
     named = f": {', '.join(dict.fromkeys(above))}" if 0 < len(above) < len(decided) and len(above) <= MAX_NAMED else ""
     best = max((one.best for one in cells), key=lambda best: best.accuracy)
-    return cells[0].row, percent(best.accuracy), best.what, f"{len(above)} of {len(decided)}{named}"
+    counts = f"{len(above)} of {len(decided)}{named}" if decided else NOTHING
+    return cells[0].row, percent(best.accuracy), best.what, counts
