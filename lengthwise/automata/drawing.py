@@ -1,6 +1,5 @@
 """Drawings of finite machines: states in layers from left to right, transitions as curves between them."""
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
@@ -101,11 +100,15 @@ def label_lines(symbols: Sequence[str]) -> list[str]:
         >>> label_lines("ab"), label_lines([str(number) for number in range(30)])
         (['a, b'], ['0, 1, 2, 3, 4, 5,', '6, 7, 8, 9, 10,', 'and 19 more'])
     """
-    lines = textwrap.wrap(", ".join(symbols), LABEL_WIDTH, break_long_words=False, break_on_hyphens=False)
-    if len(lines) <= MAX_LINES:
-        return lines or [", ".join(symbols)]  # a symbol may be a blank
-    kept = lines[: MAX_LINES - 1]
-    return [*kept, f"and {len(symbols) - sum(line.count(', ') + 1 for line in kept)} more"]
+    lines: list[list[str]] = [[]]
+    for symbol in symbols:
+        if lines[-1] and len(", ".join([*lines[-1], symbol])) > LABEL_WIDTH - 1:  # a comma ends a line
+            lines.append([])
+        lines[-1].append(symbol)
+    kept = lines if len(lines) <= MAX_LINES else lines[: MAX_LINES - 1]
+    num_left_out = len(symbols) - sum(map(len, kept))
+    texts = [", ".join(line) + "," * (line is not lines[-1]) for line in kept]
+    return [*texts, f"and {num_left_out} more"] if num_left_out else texts
 
 
 def _text(text: str) -> str:

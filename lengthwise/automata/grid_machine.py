@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
+from lengthwise.automata.semiautomaton import whole_numbers
+
 Ids = Int64[np.ndarray, "B _"]
 
 MAX_CELLS = 1 << 22
@@ -43,7 +45,7 @@ class GridMachine:
     per_row: int
 
     def __post_init__(self) -> None:
-        table, numbers = np.array(self.table, dtype=np.int64), np.array(self.numbers, dtype=np.int64)
+        table, numbers = whole_numbers(self.table), whole_numbers(self.numbers)
         size = len(self.symbols)
         if table.ndim != 5 or not 0 < table.size <= MAX_CELLS or table.shape[2:] != (size, size, 2):
             raise ValueError(

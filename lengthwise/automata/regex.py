@@ -295,9 +295,9 @@ class _Parser:
             digits += digit
         if not digits:
             self._reject("a number", "give bounds as {2}, {2,} or {2,3}")
-        if len(digits) > len(str(MAX_POSITIONS)):
+        if len(digits.lstrip("0")) > len(str(MAX_POSITIONS)):
             raise ValueError(f"pattern: {_quoted(self.pattern)} has a bound above {MAX_POSITIONS:,}; lower it")
-        return int(digits)
+        return int(digits.lstrip("0") or "0")
 
     def _atom(self) -> Node:
         if self._take("("):

@@ -219,12 +219,21 @@ class Semiautomaton:
         num_blocks = 0
         while num_blocks < blocks.max() + 1:
             num_blocks = blocks.max() + 1
-            signatures = np.column_stack([blocks, blocks[table]])
-            blocks = np.unique(signatures, axis=0, return_inverse=True)[1]
+            before = blocks
+            for column in table.T:  # one number for each pair of blocks: many times as fast as rows of them
+                blocks = np.unique(blocks * num_blocks + before[column], return_inverse=True)[1]
         _, first, blocks = np.unique(blocks, return_index=True, return_inverse=True)
         order = np.argsort(first)
         rank = np.argsort(order)
         return Semiautomaton(rank[blocks][table[first[order]]], self.symbols), labels[kept][first[order]]
+
+
+def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:
+    """The numbers of states, classes or answers as an array of one's own; a ValueError where they are no integers."""
+    array = np.array(values)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"table: expected whole numbers, got {array.dtype}; number classes and answers from 0 on")
+    return array.astype(np.int64)
 
 
 def check_characters(alphabet: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int64
 
 from lengthwise.automata.congruence import GAP, coarse_congruence, quotient
 from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
-from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.semiautomaton import Semiautomaton, whole_numbers
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.windows import window_blocks
 from lengthwise.conventions import IGNORE, PAD
@@ -39,7 +39,7 @@ class TreeMachine:
     outputs: Int64[np.ndarray, " K"]
 
     def __post_init__(self) -> None:
-        leaves, table, outputs = (np.array(a, dtype=np.int64) for a in (self.leaves, self.table, self.outputs))
+        leaves, table, outputs = map(whole_numbers, (self.leaves, self.table, self.outputs))
         count = len(outputs)
         if leaves.shape != (len(self.symbols) + 1,):
             raise ValueError(

@@ -84,17 +84,25 @@ def _contexts(examples: Examples) -> Iterator[tuple[int, ...]]:
             yield tuple(ids[max(start, position + 1 - NUM_LAST_SYMBOLS) : position + 1])
 
 
+MAX_SYMBOLS = 10_000_000
+"""Of labeled prefixes, each for itself, that RPNI is given; these take about a gigabyte."""
+
+
 @lru_cache(maxsize=1)
 def merged_states(examples: Examples) -> Transducer | None:
-    """The machine of RPNI, which merges states of the tree of all examples in a fixed order; None without AALpy.
+    """The machine of RPNI, which merges states of the tree of all examples in a fixed order.
 
-    Where a prefix leads nowhere the answer is the most frequent one.
+    None without AALpy, or where labeled prefixes have more than `MAX_SYMBOLS` symbols together: it takes them one by
+    one, which fills memory. Where a prefix leads nowhere the answer is the most frequent one.
 
     Source: Oncina and Garcia, "Inferring regular languages in polynomial updated time" (1992), as AALpy implements it.
     """
     try:
         from aalpy.learning_algs import run_RPNI
     except ImportError:
+        return None
+    positions = np.arange(len(examples.ids)) - np.repeat(examples.starts[:-1], examples.lengths)
+    if int(positions[examples.targets != IGNORE].sum()) > MAX_SYMBOLS:
         return None
     data: dict[tuple[int, ...], int] = {}
     ids, targets = examples.ids.tolist(), examples.targets.tolist()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lengthwise.automata import Semiautomaton, Transducer
-from lengthwise.automata.drawing import MAX_DRAWN, machine_svg, transitions, why_not_drawn
+from lengthwise.automata.drawing import MAX_DRAWN, label_lines, machine_svg, transitions, why_not_drawn
 from lengthwise.automata.layout import RADIUS, lay_out
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.conventions import IGNORE
@@ -79,6 +79,20 @@ def test_symbols_and_answers_are_escaped_and_long_lists_are_counted() -> None:
     assert arrow.findtext(f"{SVG}title") == f"0 to 0: {', '.join(symbols)}"
     (state,) = groups(picture, "state")
     assert state.find(f"{SVG}text").text == "<yes>"
+
+
+def test_symbols_of_several_words_are_not_taken_apart() -> None:
+    symbols = ["open door", "close door", "turn left", "turn right", "go back"]
+    assert label_lines(symbols) == ["open door,", "close door,", "and 3 more"]
+    assert label_lines(["a symbol that is longer than a line of a label"]) == [
+        "a symbol that is longer than a line of a label"
+    ]
+    for count in range(1, 40):
+        lines = label_lines([str(number) for number in range(count)])
+        *before, last = lines
+        left_out = int(last.split()[1]) if last.endswith("more") else 0
+        kept = ", ".join(line.rstrip(",") for line in (before if left_out else lines)).split(", ")
+        assert kept == [str(number) for number in range(count - left_out)]
 
 
 def test_a_state_without_an_answer_is_white_and_empty() -> None:

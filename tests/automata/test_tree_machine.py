@@ -311,3 +311,11 @@ def test_windows_are_counted_before_they_are_made(num_mixed: int, num_full: int,
 def test_more_windows_than_memory_holds_are_refused() -> None:
     with pytest.raises(ValueError, match=r"at most 80,000,000 parts at a level, got .*; take smaller chunks"):
         window_blocks(2, 2, 48)
+
+
+@pytest.mark.unchecked
+def test_numbers_that_are_not_whole_are_refused() -> None:
+    table, outputs = np.array([[0, 1], [1, 1]]), np.array([0, 1])
+    for leaves, entries in (([0.9, 0, 1], table), ([0, 0, 1], table + 0.5)):
+        with pytest.raises(ValueError, match="table: expected whole numbers, got float64"):
+            TreeMachine(("0", "1"), np.array(leaves), entries, outputs)

@@ -105,7 +105,7 @@ def _edges(structure: ElementTree.Element, draft: Draft, *, is_split: bool) -> I
 def _text(element: ElementTree.Element, name: str) -> str:
     """The text of a part, without spaces around it unless it is a single one."""
     text = element.findtext(name) or ""
-    return text if len(text) == 1 else text.strip()
+    return text if len(text) == 1 and text.isprintable() else text.strip()
 
 
 def _add(parent: ElementTree.Element, name: str, text: str | None = None) -> None:

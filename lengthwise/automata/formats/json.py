@@ -97,10 +97,10 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
 def _named(content: Mapping[str, Any]) -> LabeledMachine:
     """The automaton of states with names."""
     draft = Draft()
-    declared = [str(state) for state in _entry(content, "states")]
+    declared = _names_of_all(content, "states")
     for state in declared:
         draft.add_state(state)
-    alphabet = [str(symbol) for symbol in _entry(content, "alphabet")]
+    alphabet = list(dict.fromkeys(str(symbol) for symbol in _entry(content, "alphabet")))
     for symbol in alphabet:
         draft.add_symbol(symbol)
     for source, symbol, target in _edges(content["transitions"]):
@@ -116,7 +116,7 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
     if not initial:
         raise ValueError("initial: expected a state to begin in, got none; name one")
     draft.set_start(initial[0] if len(initial) == 1 else _started_in(draft, initial, declared))
-    return draft.automaton({str(state) for state in _entry(content, "accepting")})
+    return draft.automaton(set(_names_of_all(content, "accepting")))
 
 
 def _started_in(draft: Draft, initial: Sequence[str], declared: Sequence[str]) -> str:
@@ -147,6 +147,14 @@ def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:
 def _names_of_states(states: Any) -> list[str]:
     """The names of states, of which there may be one, without a list."""
     return [str(state) for state in (states if isinstance(states, list) else [states])]
+
+
+def _names_of_all(content: Mapping[str, Any], entry: str) -> list[str]:
+    """The names of a list of states; 1 and "1" would be two of one name."""
+    states = _entry(content, entry)
+    if not isinstance(states, list) or len(set(map(str, states))) < len(set(map(repr, states))):
+        raise ValueError(f"{entry}: expected a list of states that have names of their own, got {str(states)[:60]}")
+    return [str(state) for state in states]
 
 
 def _entry(content: Mapping[str, Any], name: str) -> Any:

@@ -32,7 +32,10 @@ def shift_register(word: Word) -> LinearGenerator:
     letters = word.letters
     for size in range(1, word.period):
         kept = np.stack([np.roll(letters, 1 + k) for k in range(size)], 1).astype(float)
-        readout = read_out(letters, kept)
+        try:
+            readout = read_out(letters, kept)
+        except RuntimeError as problem:
+            raise ValueError(f"word: got one of {word.period} letters, too long for the program ({problem})") from None
         if readout is not None:
             inputs = np.zeros((size, 2))
             inputs[0, 1] = 1.0

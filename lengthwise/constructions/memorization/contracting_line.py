@@ -9,7 +9,7 @@ import numpy as np
 
 from lengthwise.constructions.memorization.cycle import Undecided
 from lengthwise.constructions.memorization.generator import LinearGenerator
-from lengthwise.constructions.memorization.words import Word, check_binary
+from lengthwise.constructions.memorization.words import MAX_PERIOD, Word, check_binary
 
 MAX_HALVINGS = 60
 """How often an interval of rates is halved before `contracting_rate` gives up."""
@@ -39,7 +39,7 @@ def contracting_rate(word: Word) -> Fraction | None:
 
     Source: Sturm's theorem.
     """
-    check_binary(word)
+    check_binary(word, MAX_PERIOD)
     differences = [_Difference(p, _sturm(p)) for p in _differences(word)]
     intervals = [(Fraction(-1), Fraction(1))]
     for _ in range(MAX_HALVINGS):

@@ -18,7 +18,7 @@ import numpy as np
 
 from lengthwise.constructions.memorization.cycle import Undecided, cycle_states, net_of
 from lengthwise.constructions.memorization.generator import LinearGenerator
-from lengthwise.constructions.memorization.words import Word, check_binary
+from lengthwise.constructions.memorization.words import MAX_PERIOD, Word, check_binary
 
 MAX_TRIANGLES, MAX_HALVINGS = 20_000, 60
 """How many triangles `contracting_plane` looks at before it gives up, and how often it halves one."""
@@ -58,7 +58,7 @@ def contracting_plane(word: Word) -> Plane:
     a net whose states are separated small changes of W_h lead to others.
 
     Raises:
-        ValueError: another number of symbols than two.
+        ValueError: another number of symbols than two, or more than `MAX_PERIOD` letters.
         Undecided: `MAX_TRIANGLES` and `MAX_HALVINGS` are not enough.
 
     Example:
@@ -68,7 +68,7 @@ def contracting_plane(word: Word) -> Plane:
 
     Source: ours; Kirchberger (1903) for four states, Bernstein's basis for signs on a triangle.
     """
-    check_binary(word)
+    check_binary(word, MAX_PERIOD)
     signs = Signs(word)
     known: list[Crossing] = []
     waiting: deque[tuple[tuple[int, ...], np.ndarray]] = deque([((), _CORNERS)])

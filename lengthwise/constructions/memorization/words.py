@@ -138,7 +138,13 @@ def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
     return next(strides, None)
 
 
-def check_binary(word: Word) -> None:
-    """Raise a ValueError unless a word has two symbols."""
+MAX_PERIOD = 32
+"""Letters of a word that is looked at exactly: there are polynomials of that degree for each pair of a 1 and a 0."""
+
+
+def check_binary(word: Word, longest: int | None = None) -> None:
+    """Raise a ValueError unless a word has two symbols, and no more letters than `longest`, if that is given."""
+    if longest is not None and word.period > longest:
+        raise ValueError(f"word: expected at most {longest} letters here, got {word.period}; give a shorter one")
     if len(word.symbols) != 2:
         raise ValueError(f"word: expected two symbols, got {len(word.symbols)}; take one like 00101")

@@ -134,3 +134,18 @@ def test_a_state_without_a_name_is_one_like_the_others() -> None:
 def test_numbers_that_are_none_of_a_state_are_named(content: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         JSON.read(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"), [("states", "ab"), ("states", [1, "1", 2]), ("accepting", "23"), ("accepting", {"2": True})]
+)
+def test_texts_are_no_lists_of_states(entry: str, value: object) -> None:
+    content = {
+        "states": ["2", "3"],
+        "alphabet": ["a"],
+        "initial": "2",
+        "accepting": ["3"],
+        "transitions": [["2", "a", "3"]],
+    }
+    with pytest.raises(ValueError, match=f"{entry}: expected a list of states that have names of their own"):
+        JSON.read(json.dumps({**content, entry: value}))

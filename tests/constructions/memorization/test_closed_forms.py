@@ -255,6 +255,11 @@ def test_strings_that_cannot_end_are_refused(text: str, sentence: str) -> None:
             make(text)
 
 
+def test_a_text_that_changes_too_often_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match=r"^text: expected one that float64 can read .*, got 10 symbols with too many"):
+        end_indefinitely("ab" * 5)
+
+
 def test_feedback_needs_one_dimension_where_without_it_more_are_needed() -> None:
     for n in range(2, 20):
         symbols = tuple("abcdefghijklmnopqrst"[:n])

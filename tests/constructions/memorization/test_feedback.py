@@ -167,6 +167,9 @@ def test_a_register_is_as_short_as_answers_allow() -> None:
 def test_what_is_no_word_of_two_symbols_is_refused() -> None:
     with pytest.raises(ValueError, match="word: expected two symbols or more, got 'a'"):
         digits(parse_word("aa"))
+    for function in (contracting_rate, contracting_plane):
+        with pytest.raises(ValueError, match="word: expected at most 32 letters here, got 33; give a shorter one"):
+            function(parse_word("0" * 20 + "1" * 13))
     for function in (contracting_rate, contracting_plane, shift_register, lambda word: found_net(word, 2)):
         with pytest.raises(ValueError, match="word: expected two symbols, got 3; take one like 00101"):
             function(parse_word("abc"))
