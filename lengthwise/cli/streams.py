@@ -9,9 +9,20 @@ from rich.console import Console
 
 from lengthwise.display import printable
 
+UNLIMITED = 10_000
+"""Columns of what is no terminal: no table is as wide."""
+
 
 class Output(Console):
-    """Standard output. Where its reader hung up, printing raises BrokenPipeError; a plain Console ends the process."""
+    """Standard output. Where its reader hung up, printing raises BrokenPipeError; a plain Console ends the process.
+
+    Lines for files and other programs are as long as they are, unless COLUMNS says how wide they may be.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        if not self.is_terminal and "COLUMNS" not in os.environ:
+            self.width = UNLIMITED
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

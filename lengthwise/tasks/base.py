@@ -52,6 +52,8 @@ class Task(BaseModel, ABC):
     name: ClassVar[str]
     default_preset: ClassVar[str] = ""
     """The recipe of models on this task where none is chosen; "" for each model's own."""
+    named_by: ClassVar[tuple[str, ...]] = ()
+    """Fields that belong to its name in tables, at their default, too."""
 
     @abstractmethod
     def is_legal_length(self, length: int) -> bool:

@@ -15,7 +15,7 @@ from lengthwise.models import MODELS
 from lengthwise.presets import PRESETS
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.runs import as_csv, run_rows, summary_table, unbalanced_table
-from lengthwise.report.tables.settings import as_toml, preset_below, variations
+from lengthwise.report.tables.settings import as_toml, preset_below, task_in, variations
 from lengthwise.runs.spec import RunSpec, make_spec
 from lengthwise.tasks import TASKS, SymbolTask
 
@@ -155,6 +155,11 @@ def test_the_file_of_a_configuration_repeats_a_run_with_a_goal(task: str, model:
     kept = {key: value for key, value in model_settings.items() if key in MODELS[model].Config.model_fields}
     spec = make_spec(task, model, {"model": kept}, until="proved", budget=12.5)
     assert repeated(spec) == spec
+
+
+def test_a_regular_expression_is_named_even_where_it_is_the_default() -> None:
+    assert task_in(make_spec("regex", "gru").to_json()) == "regex pattern=(a|b)*abb"
+    assert task_in(make_spec("parity", "gru").to_json()) == "parity"
 
 
 @pytest.mark.parametrize("pattern", ["(é|🙂)*é", r"(\(|\.)*\."])

@@ -47,7 +47,7 @@ def task_of(result: RunResult) -> str:
 
 
 def task_in(spec: Settings) -> str:
-    """A task by its name and the settings that are not at their default.
+    """A task by its name, the settings that belong to that, and others that are not at their default.
 
     Example:
         >>> task_in({"task": {"name": "tomita", "index": 3, "sampling": "near-miss"}})
@@ -58,7 +58,10 @@ def task_in(spec: Settings) -> str:
     fields = TASKS[name].model_fields if name in TASKS else {}
     # As text, since a specification read from JSON has lists where defaults are tuples.
     defaults = {key: setting_text(field.default) for key, field in fields.items() if not field.is_required()}
-    telling = {key: value for key, value in settings.items() if defaults.get(key) != setting_text(value)}
+    named_by = TASKS[name].named_by if name in TASKS else ()
+    telling = {
+        key: value for key, value in settings.items() if key in named_by or defaults.get(key) != setting_text(value)
+    }
     return " ".join([name, *(f"{key}={setting_text(value)}" for key, value in telling.items())])
 
 

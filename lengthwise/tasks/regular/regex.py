@@ -1,6 +1,7 @@
 """Recognition of the language of a regular expression."""
 
 from functools import lru_cache
+from typing import ClassVar
 
 from pydantic import model_validator
 
@@ -31,6 +32,7 @@ class RegexLanguage(RecognitionTask):
         [[0, 0, 0, 1, 0, 0, 1]]
     """
 
+    named_by: ClassVar[tuple[str, ...]] = ("pattern",)
     pattern: str = "(a|b)*abb"
     alphabet: Alphabet = ()
 
