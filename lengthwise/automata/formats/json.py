@@ -100,7 +100,7 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
     declared = _names_of_all(content, "states")
     for state in declared:
         draft.add_state(state)
-    alphabet = list(dict.fromkeys(str(symbol) for symbol in _entry(content, "alphabet")))
+    alphabet = [str(symbol) for symbol in _entry(content, "alphabet")]
     for symbol in alphabet:
         draft.add_symbol(symbol)
     for source, symbol, target in _edges(content["transitions"]):
