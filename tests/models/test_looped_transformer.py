@@ -178,7 +178,7 @@ def test_bad_inputs_and_sizes_are_one_sentence() -> None:
     ):
         model(torch.zeros(1, 10, 5).double())
     for wrong in (torch.zeros(1, 4, 6), torch.zeros(1, 0, 5), torch.zeros(1, 4)):
-        with pytest.raises(ValueError, match=r"inputs: expected shape \[B, T, 5\] with T of at least 1, got \["):
+        with pytest.raises(ValueError, match=r"inputs: expected shape \[B, T, 5\] with B and T of at least 1, got \["):
             model(wrong.double())
     with pytest.raises(ValueError, match="inputs: expected finite numbers"):
         model(torch.full((1, 4, 5), torch.nan).double())
