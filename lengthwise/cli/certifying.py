@@ -189,8 +189,7 @@ def extract(
     sentence = (
         "the net is this machine at every length"
         if certificate.level == "proved"
-        else f"{certificate.claim.replace('as the task does', 'as this machine does')} Not more, because "
-        f"{certificate.reason}"
+        else f"of the task that is this machine: {certificate.claim} Not more, because {certificate.reason}"
     )
     answers = ", ".join(extracted.machine.classes)
     size = f"{counted(machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}"

@@ -72,10 +72,6 @@ def _option_names(parameter: Parameter) -> list[str]:
     return [parameter.name]
 
 
-WITH_SETTINGS = ("train", "compare", "compile")
-"""The commands that take settings, one by one."""
-
-
 def refusal(error: CycloptsError) -> str:
     """What is wrong with the words of a command, and the way out where some are too many or an option is a setting."""
     if isinstance(error, UnusedCliTokensError):
@@ -93,8 +89,8 @@ def refusal(error: CycloptsError) -> str:
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]
     option = error.token.keyword or error.token.value.partition("=")[0]
     value = words[words.index(option) + 1] if option in words[:-1] else "VALUE"
-    command = (error.command_chain or ("",))[-1]
-    if command in WITH_SETTINGS and (section := _section_of(option.removeprefix("--").replace("-", "_"))):
+    takes_settings = any("--set" in argument.names for argument in error.argument_collection or ())
+    if takes_settings and (section := _section_of(option.removeprefix("--").replace("-", "_"))):
         setting = f"{section}.{option.removeprefix('--').replace('-', '_')}={value}"
         return f"{option}: no such option; it is a setting, use --set {setting}"
     return str(error)

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from lengthwise.cli.devices import VARIABLE
+
 
 def whole_number(kind: Any, tokens: Sequence[Any]) -> int:
     """A whole number of at least 0; cyclopts would round 1.5."""
@@ -50,7 +52,7 @@ Device = Annotated[
     Parameter(
         help="Where nets compute: cpu, cuda, mps, or auto, the fastest that there is.",
         negative=(),
-        env_var="LENGTHWISE_DEVICE",
+        env_var=VARIABLE,
     ),
 ]
 ParallelKind = Annotated[

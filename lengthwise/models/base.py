@@ -188,29 +188,19 @@ def check_is_model(model: object) -> None:
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Within it, the model is in evaluation mode, computes in its own precision, and nothing has a gradient."""
-    modes = modes_of(model)
+    """Within it, the model is in evaluation mode, computes in its own precision, and nothing has a gradient.
+
+    Afterwards each module is in the mode that it was in: some of a user's net may be meant to stay in evaluation mode.
+    """
+    modes = [(module, module.training) for module in model.modules()]
     precision = model.precision if isinstance(model, SequenceModel) else "float32"
     model.eval()
     try:
         with torch.no_grad(), computing_in(precision, device_of(model)):
             yield
     finally:
-        restore_modes(modes)
-
-
-Modes = list[tuple[nn.Module, bool]]
-
-
-def modes_of(model: nn.Module) -> Modes:
-    """Which modules are in training mode: of a user's net some may be meant to stay in evaluation mode."""
-    return [(module, module.training) for module in model.modules()]
-
-
-def restore_modes(modes: Modes) -> None:
-    """The inverse of `modes_of`."""
-    for module, is_training in modes:
-        module.training = is_training
+        for module, is_training in modes:
+            module.training = is_training
 
 
 def first_names(model: nn.Module) -> dict[str, str]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.gated_cells import gru_bounds, lstm_bounds, rnn_bounds
 from lengthwise.layers.recurrent_layer import Topmost
-from lengthwise.models.base import ModelConfig, RecurrentModel, modes_of, restore_modes
+from lengthwise.models.base import ModelConfig, RecurrentModel, eval_mode
 from lengthwise.models.capabilities import BoundsSteps
 from lengthwise.ops.intervals import Intervals
 
@@ -244,15 +244,12 @@ def _check_core(core: nn.Module) -> None:
         )
 
 
-@torch.no_grad()
 def _check_parts(model: WrappedRNN) -> None:
     """Raise a ValueError unless each part takes what the one before it gives."""
     if len(dtypes := {weight.dtype for weight in model.parameters()}) > 1:
         raise ValueError(f"model: expected parts of one kind of numbers, got {', '.join(sorted(map(str, dtypes)))}")
     tokens = torch.arange(model.num_symbols)
-    modes = modes_of(model)
-    model.eval()
-    try:
+    with eval_mode(model):
         both = torch.stack([tokens, tokens.flip(0)])
         features = _run("embedding", "ids of symbols", model.embedding, both)
         apart = _run("embedding", "ids of symbols", model.embedding, both.reshape(-1, 1))
@@ -267,8 +264,6 @@ def _check_parts(model: WrappedRNN) -> None:
         logits = _run("head", "hidden states", model.readout, model.initial_state(3))
         if logits.ndim != 2 or len(logits) != 3:
             raise ValueError(f"head: expected logits [B, Y] of states [B, H], got shape {list(logits.shape)} for B=3")
-    finally:
-        restore_modes(modes)
 
 
 def _run(name: str, what: str, part: nn.Module, values: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ class PD2025(Preset):
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025) and the published code; the recipe is that of Walker et al., "Structured linear CDEs" (2025).
     Differs from the source: the rate falls to 0, not to 1e-5, from the first step on, so that 1.95e-3 is its largest;
-        embeddings decay as all weights do; no dropout; final
-        weights, where theirs are those of the best checkpoint, and training does not end at 99.95 %.
+        embeddings decay as all weights do; no dropout; final weights, where theirs are those of the best checkpoint,
+        and training does not end at 99.95 %.
     """
 
     source = "Terzić et al. (2025), Table 2, and the published code"

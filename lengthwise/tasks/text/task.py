@@ -17,6 +17,7 @@ from lengthwise.tasks.text.token_file import Header, TokenFile
 from lengthwise.tasks.text.tokenizer import MAX_VOCAB, MIN_VOCAB
 
 HELD_OUT = 0.1
+"""Of a text, where nothing else is said."""
 
 Files = Annotated[tuple[Path, ...], Field(exclude=True)]
 """Where a text lies; no part of a task, which knows it by its hash."""
