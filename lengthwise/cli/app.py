@@ -76,7 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False, console=Output())
+        command, bound, _ = app.parse_args(
+            arguments, exit_on_error=False, print_error=False, console=Output(is_help=True)
+        )
     except CycloptsError as error:
         return say(refusal(error), 2)
     except BrokenPipeError:

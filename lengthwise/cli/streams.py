@@ -16,12 +16,13 @@ UNLIMITED = 10_000
 class Output(Console):
     """Standard output. Where its reader hung up, printing raises BrokenPipeError; a plain Console ends the process.
 
-    Lines for files and other programs are as long as they are, unless COLUMNS says how wide they may be.
+    Lines for files and other programs are as long as they are, unless COLUMNS says how wide they may be, or the output
+    `is_help`, whose frames fill all columns.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_help: bool = False) -> None:
         super().__init__()
-        if not self.is_terminal and "COLUMNS" not in os.environ:
+        if not (is_help or self.is_terminal or "COLUMNS" in os.environ):
             self.width = UNLIMITED
 
     def on_broken_pipe(self) -> None:

@@ -8,6 +8,7 @@ from torch import nn
 
 from lengthwise import certify, execute, length_curve, make_model, make_spec, make_task
 from lengthwise.cli import outputs
+from lengthwise.cli.streams import Output
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.folder import RunFolder
 
@@ -45,6 +46,15 @@ def test_files_that_cannot_be_written_are_named_before_the_work(tmp_path: Path, 
     monkeypatch.setattr(outputs, "TemporaryFile", refused)
     with pytest.raises(ValueError, match=r"x\.csv: cannot be written \(Read-only file system\); name a file elsewhere"):
         outputs.check_writable(tmp_path / "x.csv")
+
+
+def test_without_a_terminal_help_is_80_columns_wide_and_lines_are_as_long_as_they_are(capsys, monkeypatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert exit_code("report", "--help") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) == 80
+    line = " ".join(["word"] * 60)
+    Output().print(line)
+    assert capsys.readouterr().out == f"{line}\n"
 
 
 def test_help_is_set_as_wide_as_the_terminal_is(capsys, monkeypatch) -> None:
