@@ -29,7 +29,7 @@ def certificate_card(certificate: Certificate) -> str:
         symbols = counterexample.string
         separator = "" if all(len(symbol) == 1 for symbol in symbols) else " "
         more = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
-        got = "its states overflow" if counterexample.got is None else counterexample.got
+        got = "none: a logit is not finite" if counterexample.got is None else counterexample.got
         pairs += [
             ("string", separator.join(symbols[:MAX_QUOTED]) + more),
             ("right answer", counterexample.expected),

@@ -6,8 +6,8 @@ from lengthwise.certification import strings as drawn
 from lengthwise.certification.certificate import Certificate, Evidence, first_error
 from lengthwise.certification.counterexample import grade, shortest_error
 from lengthwise.certification.examination import supervised_only
-from lengthwise.certification.preconditions import check_model, snapshot_of
-from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved
+from lengthwise.certification.preconditions import check_made_by_settings, check_model, snapshot_of
+from lengthwise.certification.proofs.base import PROVERS, Prover
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel, eval_mode
@@ -38,7 +38,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
         extraction = _read_again(certificate.closure.requested_radius, model, task)
         sentences.append("a machine read off the model again answers every string as the transducer does")
         if certificate.evidence is not None:
-            _prove_again(certificate.evidence, model, supervised_only(extraction, task.reference))
+            _prove_again(certificate.evidence, model, task, supervised_only(extraction, task.reference))
             sentences.append(f"method {certificate.evidence.method!r} proves the model again")
     return sentences
 
@@ -72,7 +72,7 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
             raise ValueError(f"certificate: expected one that is proved, got level {certificate.level}")
         extraction = _read_again(certificate.closure.requested_radius, model, task)
         supervised = supervised_only(extraction, task.reference)
-        return _prove_again(certificate.evidence, model, supervised), supervised
+        return _prove_again(certificate.evidence, model, task, supervised), supervised
 
 
 def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extraction:
@@ -88,11 +88,12 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
     return extraction
 
 
-def _prove_again(evidence: Evidence, model: Any, extraction: Extraction) -> Prover:
+def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: Extraction) -> Prover:
     prover = PROVERS[evidence.method]()
     try:
+        check_made_by_settings(model, task)
         again = prover.prove(model, extraction)
-    except Unproved as problem:
+    except ValueError as problem:
         raise ValueError(f"certificate: its model was not proved again: {problem}; certify again") from None
     length = again.proved_up_to
     if length is not None and (evidence.proved_up_to is None or evidence.proved_up_to > length):

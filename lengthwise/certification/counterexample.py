@@ -11,6 +11,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.length_curve import final_answers, prefix_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask
+from lengthwise.threads import denormals_kept
 
 MAX_STRINGS_OF_A_LENGTH = 4_096
 MAX_CUTS_PER_CHUNK = 64
@@ -53,8 +54,20 @@ def all_strings(task: OracleTask, length: int) -> Int64[Tensor, "B T"]:
 
 
 def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
-    """The first wrongly answered of all strings up to `max_enumerated_length`, by length and symbol order, or None."""
-    for length in range(1, max_enumerated_length(model, task) + 1):
+    """The first wrongly answered of all strings up to `max_enumerated_length`, by length and symbol order, or None.
+
+    Where one is, none that is shorter is answered wrongly as users read it either, with small numbers kept.
+    """
+    error = _first_error(model, task, max_enumerated_length(model, task))
+    if error is None:
+        return None
+    with denormals_kept():
+        kept = _first_error(model, task, len(error))
+    return error if kept is None else kept
+
+
+def _first_error(model: SequenceModel, task: OracleTask, max_length: int) -> String | None:
+    for length in range(1, max_length + 1):
         strings = all_strings(task, length)
         wrong = grade(model, task, strings).wrong
         if bool(wrong.any()):

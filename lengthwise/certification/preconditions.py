@@ -1,6 +1,7 @@
 """What has to hold before a model can be examined."""
 
 import os
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -101,28 +102,36 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     """Reject a model that its settings and weights do not make: by these a certificate names it.
 
     An attribute may be another one, as the epsilon of a norm, which no weight tells. Models of kinds that are not
-    registered, and those whose state dict has other names, are left to the provers.
+    registered are left to the provers.
     """
-    if type(model) is not MODELS.get(getattr(model, "name", "")):
+    kind = type(model)
+    if kind is not MODELS.get(getattr(kind, "name", "")):
         return
-    again = build_model(model.name, model.config, task, seed=0)
+    again = build_model(kind.name, model.config, task, seed=0)
     state = model.state_dict()
-    if {name: tensor.shape for name, tensor in again.state_dict().items()} != {n: t.shape for n, t in state.items()}:
-        return
+    if others := _shapes(state).items() ^ _shapes(again.state_dict()).items():
+        raise ValueError(
+            f"model: expected tensors of the names and shapes that its settings make, got another {min(others)[0]}; "
+            "make it again, and load its weights"
+        )
     for (name, part), (_, made) in zip(model.named_modules(), again.named_modules(), strict=True):
         ours, theirs = _settings_of(part), _settings_of(made)
         if other := {key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)}:
             key = min(other)
             raise ValueError(
-                f"model: expected {key}={theirs.get(key)!r} in its part {name or model.name}, as its settings make it, "
+                f"model: expected {key}={theirs.get(key)!r} in its part {name or kind.name}, as its settings make it, "
                 f"got {ours.get(key)!r}; make it again, and load its weights"
             )
     again.to(next(model.parameters()).dtype).load_state_dict(state)
     if not torch.equal(_logits_of(again.eval(), len(task.symbols)), _logits_of(model, len(task.symbols))):
         raise ValueError(
-            f"model: expected one that its settings and weights make, got a {model.name} that answers otherwise; make "
+            f"model: expected one that its settings and weights make, got a {kind.name} that answers otherwise; make "
             "it again, and load its weights"
         )
+
+
+def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in state.items()}
 
 
 def _settings_of(part: nn.Module) -> dict[str, object]:

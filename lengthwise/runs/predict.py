@@ -29,7 +29,7 @@ def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
     """The model's answer to `text`; a symbol outside the task's alphabet is a ValueError.
 
     A language model's answer is the likeliest next token, one that is a string all symbols that are queried. Where
-    states overflow there is none, of no probability, which is wrong.
+    a logit is not finite there is none, of no probability, which is wrong.
     """
     if not isinstance(task, SymbolTask):
         raise ValueError(f"task: {task.name} reads vectors, and no text; call the model with some")
@@ -43,7 +43,7 @@ def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
         logits = model.last(on_device) if torch.equal(positions, last) else model(on_device)[0].cpu()[positions]
     answers = answers_of(logits.float().cpu())
     if (answers < 0).any():
-        return Prediction("none: its states overflow", math.nan, "" if targets is None else "wrong")
+        return Prediction("none: a logit is not finite", math.nan, "" if targets is None else "wrong")
     likely = logits.float().cpu().softmax(-1).gather(1, answers[:, None])
     verdict = "" if targets is None else _verdict(task, answers, targets[positions])
     return Prediction(_text(task, answers), float(likely.double().prod()), verdict)

@@ -1,7 +1,7 @@
 """Settings of torch, and models that hide what they compute with, are refused in a sentence."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +12,8 @@ from torch import nn
 
 from lengthwise import wrap
 from lengthwise.certification.certify import certify
+from lengthwise.certification.confirm import confirm
+from lengthwise.models.base import SequenceModel
 
 TASK = LastSymbol()
 
@@ -80,6 +82,38 @@ def test_nothing_is_proved_of_a_net_that_its_settings_and_weights_do_not_make() 
         "expected eps=1e-05 in its part layers.0.norms.0, as its settings make it, got 0.001; make"
         in certificate.reason
     )
+
+
+def more_tensors(model: SequenceModel) -> None:
+    model.register_buffer("more", torch.zeros(1))
+
+
+def other_name(model: SequenceModel) -> None:
+    model.name = "other"
+
+
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (more_tensors, "that its settings make, got another more; make it"),
+        (other_name, "expected name=None in its part regular-gpt"),
+    ],
+)
+def test_settings_are_compared_whatever_else_is_in_a_model(
+    change: Callable[[SequenceModel], None], sentence: str
+) -> None:
+    model = last_symbol_net()
+    proved = certify(model, TASK)
+    change(model)
+    for part in model.modules():
+        if isinstance(part, nn.LayerNorm):
+            part.eps = 1e-3
+    certificate = certify(model, TASK)
+    assert certificate.level == "extracted"
+    assert sentence in certificate.reason
+    with pytest.raises(ValueError, match="was not proved again: model: expected "):
+        confirm(proved, model, TASK)
 
 
 @pytest.mark.usefixtures("fewer_strings")

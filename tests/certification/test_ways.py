@@ -132,6 +132,10 @@ def test_models_are_tried_as_users_run_them() -> None:
     certificate = certify(wrong, TASK)
     assert certificate.level == "refuted"
     assert certificate.counterexample.string == ("a",)
+    with torch.no_grad():
+        wrong.hidden_weight[1, 0] = -1.0  # so that ab is answered wrongly whatever is rounded
+    certificate = certify(wrong, TASK)
+    assert (certificate.counterexample.string, certificate.counterexample.shortest) == (("a",), "of all strings")
 
 
 def test_a_read_out_beyond_the_range_of_float32_is_not_proved() -> None:

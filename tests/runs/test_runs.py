@@ -207,7 +207,7 @@ def test_a_run_is_read_back(tmp_path: Path) -> None:
         for parameter in run.model.parameters():
             parameter.fill_(torch.nan)
     overflowed = predict_text(run.model, run.spec.task, "abba")
-    assert (overflowed.answer, overflowed.verdict) == ("none: its states overflow", "wrong")
+    assert (overflowed.answer, overflowed.verdict) == ("none: a logit is not finite", "wrong")
     run = load_run(tmp_path / spec.id)
     average = load_file(run.folder.checkpoint)["average.embedding.weight"]
     assert torch.equal(run.model.state_dict()["embedding.weight"], average)

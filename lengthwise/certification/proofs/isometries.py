@@ -177,7 +177,8 @@ def check_isometric(model: RecurrentModel) -> None:
     check_usual(model, kinds | set(READOUT))
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
-    if layer.columns != "reflected" or layer.input_map is not None or len(layer.transition_map):
+    adds_inputs = layer.holds_inputs or layer.input_map is not None
+    if layer.columns != "reflected" or adds_inputs or len(layer.transition_map):
         raise ValueError(f"model: expected a layer with columns 'reflected', as configured, got {layer.columns!r}")
     if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
         raise ValueError(f"model: expected no norm in front of its layer, as configured, got a {names[0]}")

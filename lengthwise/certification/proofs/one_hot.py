@@ -153,7 +153,7 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     check_usual(model, kinds)
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
-    if layer.columns != "stochastic" or layer.input_map is not None:
+    if layer.columns != "stochastic" or layer.holds_inputs or layer.input_map is not None:
         raise ValueError(f"model: expected a layer with columns 'stochastic', as configured, got {layer.columns!r}")
     return layer
 

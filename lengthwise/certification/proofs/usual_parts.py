@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
-from lengthwise.models.capabilities import AcceptsNoise
+from lengthwise.models.capabilities import AcceptsNoise, ShowsNodes
 
 
 def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
@@ -11,8 +11,8 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
 
     Raises:
         ValueError: a part is of another kind or a subclass, or a LayerNorm over several axes or without weights; a
-            hook, a compiled call, a perturbation or a replaced method may change a result; a weight is a tensor of a
-            kind of its own, or not in the state dict, by which a certificate names its model.
+            hook, a compiled call, a perturbation, an observer or a replaced method may change a result; a weight is a
+            tensor of a kind of its own, or not in the state dict, by which a certificate names its model.
     """
     modules = list(model.modules())
     foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
@@ -33,6 +33,8 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         raise ValueError("model: bounds are known for modules as written, got a compiled one; certify it uncompiled")
     if isinstance(model, AcceptsNoise) and model.perturb is not None:
         raise ValueError("model: bounds are known for states as computed, got a perturbation of them; set it to None")
+    if isinstance(model, ShowsNodes) and model.observe is not None:
+        raise ValueError("model: bounds are known for states that nobody may change, got an observer; set it to None")
     own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:
         raise ValueError(f"model: bounds are known for its usual methods only, got another {min(own)}; remove it")

@@ -25,7 +25,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
             "of the machine": "the shortest on which the machine read off the model errs",
             "as found": "made as short as leaving out parts allows",
         }[counterexample.shortest]
-        answer = "overflows" if counterexample.got is None else f"says {counterexample.got}"
+        answer = "has a logit that is not finite" if counterexample.got is None else f"says {counterexample.got}"
         yield "counterexample", f"{quoted}: the model {answer}, right is {counterexample.expected} ({how})"
     yield from _machine(certificate)
     if certificate.tested:

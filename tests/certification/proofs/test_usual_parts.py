@@ -97,6 +97,14 @@ def test_leaves_are_those_of_a_usual_embedding() -> None:
         invariant_enclosures(model, extraction)
 
 
+def test_a_model_that_shows_its_nodes_is_refused() -> None:
+    """Who looks at them may change them."""
+    model = last_symbol_net()
+    extraction = extract_tree(model, TASK.symbols, radius=1.0)
+    with pytest.raises(ValueError, match="got an observer; set it to None"):
+        invariant_enclosures(model.observed(lambda *nodes: None), extraction)
+
+
 def test_prototypes_of_another_model_are_refused() -> None:
     """A proof by induction begins with the model's own first state, or its own leaves."""
     tree, recurrent = last_symbol_net(), slow_net("rnn", None, pace=0.3)
