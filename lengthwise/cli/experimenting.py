@@ -121,11 +121,12 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
 
 def _on_record(records: Path, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
     """The results that stand in a file; where each `counts`, its run is finished."""
-    from lengthwise.runs.records import read_records, restore
+    from lengthwise.runs.records import read_diverged, read_records, restore, restore_diverged
 
     before = read_records(records) if counts or records.exists() else []
     if counts:
         console.print_line(f"{restore(before, runs)} runs taken from {records}")
+        restore_diverged(read_diverged(records), runs)
     return before
 
 
@@ -190,7 +191,7 @@ class Page(NamedTuple):
         """Write both, of all runs that are finished if no outcomes are given; the files of the page."""
         from lengthwise.report.pages.results import file_stem, write_page
         from lengthwise.runs.pools.outcome import finished
-        from lengthwise.runs.records import with_earlier, write_records
+        from lengthwise.runs.records import diverged_now, read_diverged, with_earlier, write_records
 
         experiment, stem = self.experiment, file_stem(self.name, self.scale)
         if outcomes is None:
@@ -198,7 +199,9 @@ class Page(NamedTuple):
         if experiment.cells:
             results = [outcome.result for outcome in outcomes if outcome.result is not None]
             records = self.pages / "records" / f"{stem}.jsonl.gz"
-            write_records(records, with_earlier(results, self.before, experiment.specs))
+            kept = with_earlier(results, self.before, experiment.specs)
+            earlier = read_diverged(records) if records.exists() else []
+            write_records(records, kept, diverged_now(experiment.specs, self.runs, earlier, kept))
         command = f"{self.command or f'lengthwise reproduce {self.name}'} --scale {self.scale}"
         page = self.pages / f"{stem}.md"
         return write_page(self.name, self.scale, command, experiment, outcomes, self.runs, page)

@@ -15,7 +15,7 @@ from lengthwise.cli.streams import Output
 from lengthwise.registry import EXTENSIONS, load_extensions
 
 if TYPE_CHECKING:
-    from lengthwise.experiments.base import Scale
+    from lengthwise.experiments.base import Experiment, Scale
     from lengthwise.experiments.leaderboard import Entrant
     from lengthwise.runs.folder import RunResult
     from lengthwise.runs.pools.base import PoolOptions
@@ -27,7 +27,10 @@ def leaderboard(
         str | None,
         Parameter(help="A model's name, or a Python file that registers models: run their cells alone."),
     ] = None,
-    scale: Annotated[str, Parameter(help="smoke (seconds) or small (the real thing).")] = "small",
+    row: Annotated[str | None, Parameter(help="Run only the cells of this task.")] = None,
+    scale: Annotated[
+        str, Parameter(help="small, which the others are on record at, or smoke (seconds), to try a model.")
+    ] = "small",
     workers: Annotated[Workers | None, Parameter(help="Runs run at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(help="Folder for the page, with the records of all other models.")] = Path(
@@ -39,21 +42,26 @@ def leaderboard(
 
     A model of yours gets its learning rate as all others got theirs: by the lowest training loss on the task that
     `leaderboard/rates` has. Its file is loaded for this command; for others, name it in the environment variable
-    LENGTHWISE_EXTENSIONS. The page is written again, with your column last.
+    LENGTHWISE_EXTENSIONS. The page is written again, with your column last, also when you stop the command.
     """
-    from lengthwise.cli.progress import now_and_then, run_all
     from lengthwise.experiments.base import parse_scale
     from lengthwise.experiments.leaderboard import ENTRANTS, RATES, Entrant, leaderboard_of
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
-    from lengthwise.runs.records import read_records, restore
+    from lengthwise.runs.records import read_diverged, read_records, restore, restore_diverged
 
     _check_given(scale, pages)
     records = pages / "records" / f"{file_stem('leaderboard', scale)}.jsonl.gz"
     if model is None:
-        has_records = records.exists()
         return reproduce(
-            "leaderboard", scale=scale, workers=workers, runs=runs, pages=pages, recorded=has_records, device=device
+            "leaderboard",
+            scale=scale,
+            workers=workers,
+            runs=runs,
+            pages=pages,
+            recorded=records.exists(),
+            row=row,
+            device=device,
         )
     check_alone("model", "lengthwise train")
     console, options, size = Output(), PoolOptions(workers), parse_scale(scale)
@@ -66,20 +74,39 @@ def leaderboard(
                 f"`lengthwise reproduce leaderboard --column {taken[name]!r}` runs its cells"
             )
     before = read_records(records) if records.exists() else []
-    _say_what_is_there(records, before, [*taken, *names], console)
+    _say_what_is_there(records, before, [*taken, *names], scale, console)
     # With any rate: each is made once before the first is trained.
-    planned = len(leaderboard_of([Entrant(name, name, {}, RATES[0]) for name in names], size).specs) // len(names)
-    console.print_line(f"{', '.join(names)}: {len(RATES)} runs each for a learning rate, then {planned} each")
+    planned = leaderboard_of([Entrant(name, name, {}, RATES[0]) for name in names], size).select(row)
+    console.print_line(
+        f"{', '.join(names)}: {len(RATES)} runs each for a learning rate, then {len(planned.specs) // len(names)} each"
+    )
     with workers_on(device):
         added = [_with_rate(name, size, runs, console, options) for name in names]
         restore(before, runs)
-        own, whole = leaderboard_of(added, size), leaderboard_of([*ENTRANTS, *added], size)
+        restore_diverged(read_diverged(records) if before else [], runs)
+        own, whole = leaderboard_of(added, size).select(row), leaderboard_of([*ENTRANTS, *added], size)
         page = Page("leaderboard", scale, whole, runs, pages, before, f"lengthwise leaderboard --model {model}")
-        outcomes = run_all(own.specs, own.plans, runs, console, options, also=now_and_then(page.write))
-    code = print_outcomes(own, outcomes, console)
+        return _run(own, page, console, options)
+
+
+def _run(own: "Experiment", page: Page, console: Output, options: "PoolOptions") -> int:
+    """Run these cells and write the page of all, also where they are interrupted; the exit code."""
+    from lengthwise.cli.progress import now_and_then, run_all
+    from lengthwise.runs.execute import Interrupted
+
+    try:
+        outcomes = run_all(own.specs, own.plans, page.runs, console, options, also=now_and_then(page.write))
+        code = print_outcomes(own, outcomes, console)
+    except Interrupted:
+        _write(page, console)
+        raise
+    _write(page, console)
+    return code
+
+
+def _write(page: Page, console: Output) -> None:
     for path in page.write():
         console.print_line(f"wrote {path}")
-    return code
 
 
 def _check_given(scale: str, pages: Path) -> None:
@@ -89,13 +116,14 @@ def _check_given(scale: str, pages: Path) -> None:
         raise ValueError(f"pages: expected a folder, got {pages}, which is a file; name another")
 
 
-def _say_what_is_there(records: Path, before: "Sequence[RunResult]", on_page: Sequence[str], console: Output) -> None:
+def _say_what_is_there(
+    records: Path, before: "Sequence[RunResult]", on_page: Sequence[str], scale: str, console: Output
+) -> None:
     """Say where no others are on record, and which of those that are the page will not show."""
     others = sorted({str(result.spec["model"]["name"]) for result in before} - {*on_page})
     if not before:
-        console.print_line(
-            f"no other model is on record in {records}: the page has yours alone; name its folder, --pages"
-        )
+        way_out = "name its folder, --pages" if scale != "smoke" else "at --scale small they are in docs/results"
+        console.print_line(f"no other model is on record in {records}: the page has yours alone; {way_out}")
     if others:
         console.print_line(
             f"on record in {records}, but not on this page, which has the models of one file: {', '.join(others)}; put "

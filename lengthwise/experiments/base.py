@@ -19,11 +19,15 @@ SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (12
 
 
 class Printed(NamedTuple):
-    """An entry as a paper prints it, the protocol in a sentence, and its lengths, where they are not those scored."""
+    """An entry as a paper prints it, the protocol in a sentence, and its lengths, where they are not those scored.
+
+    `is_above_chance`: 0 is what the best constant answer scores, 1 is right.
+    """
 
     entry: str
     protocol: str
     window: tuple[int, int] | None = None
+    is_above_chance: bool = False
 
 
 class Cell(NamedTuple):

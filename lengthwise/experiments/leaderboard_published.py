@@ -64,7 +64,7 @@ def _entries() -> Iterator[tuple[str, str, str, str]]:
 def _by_cell() -> dict[tuple[str, str], tuple[Printed, ...]]:
     by_cell: dict[tuple[str, str], tuple[Printed, ...]] = {}
     for row, column, entry, protocol in _entries():
-        printed = Printed(entry, protocol, _WINDOWS.get(protocol))
+        printed = Printed(entry, protocol, _WINDOWS.get(protocol), is_above_chance=protocol == _GRAZZI)
         by_cell[row, column] = (*by_cell.get((row, column), ()), printed)
     return by_cell
 
@@ -82,6 +82,7 @@ NOTES = (
     "of the others it needed longer training strings.",
     "DeltaNet, Mamba and xLSTM have one layer and no short convolution here (setting `conv`); the published ones have "
     "two or three layers, most of them with a convolution of width 4.",
+    "Linear CDEs are those that the paper on SLiCE calls BD-SLiCE (blocks of four) and DPLR-SLiCE (rank four).",
     "Not quoted, since the nets are others: gated DeltaNet and DeltaProduct, complex diagonal recurrences, and groups "
     "by four Householders or other generators.",
 )

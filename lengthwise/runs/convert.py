@@ -19,6 +19,7 @@ from lengthwise.files import read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS
 from lengthwise.models.capabilities import HasHiddenMatrices
 from lengthwise.registry import UnknownName
+from lengthwise.runs.records import is_of_diverged
 from lengthwise.runs.spec import spec_from_json
 from lengthwise.training.checkpoint import change_fingerprint
 
@@ -127,8 +128,11 @@ FILES: Mapping[str, Callable[[Content], Content]] = {
 def convert_records(path: Path) -> bool:
     """Convert a file of records, and overwrite it; whether anything changed."""
     old = gzip.decompress(path.read_bytes()).decode()
-    results = (convert_result(json.loads(line)) for line in old.splitlines())
-    new = "".join(json.dumps(result, separators=(",", ":")) + "\n" for result in results)
+    lines = (
+        line if is_of_diverged(line) else json.dumps(convert_result(json.loads(line)), separators=(",", ":"))
+        for line in old.splitlines()
+    )
+    new = "".join(f"{line}\n" for line in lines)
     if new != old:
         write_by_rename(path, gzip.compress(new.encode(), mtime=0))
     return new != old

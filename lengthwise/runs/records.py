@@ -1,24 +1,42 @@
-"""The results of an experiment's runs in one file: the numbers behind a page, to be read again and added to."""
+"""The results of an experiment's runs in one file: the numbers behind a page, to be read again and added to.
+
+Runs that diverged have no result; the file says that they did, so that a page of records alone can say so, too.
+"""
 
 import gzip
 import json
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import MODELS
 from lengthwise.registry import is_of_package
-from lengthwise.runs.folder import RunFolder, RunResult
+from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
 from lengthwise.runs.provenance import file_digests, files_of_others
 from lengthwise.runs.spec import RunSpec, spec_from_json
 
 
-def write_records(path: Path, results: Iterable[RunResult]) -> None:
-    """Write a line of JSON for each result, compressed; equal results give equal files."""
-    lines = (json.dumps(result.model_dump(mode="json"), separators=(",", ":")) + "\n" for result in results)
+class DivergedRun(BaseModel):
+    """A run whose training diverged: where, and its settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    diverged: RunStatus
+    run_id: str
+    spec: dict[str, Any]
+
+
+_Record = TypeVar("_Record", RunResult, DivergedRun)
+
+
+def write_records(path: Path, results: Iterable[RunResult], diverged: Iterable[DivergedRun] = ()) -> None:
+    """Write a line of JSON for each result and each run that diverged, compressed; equal ones give equal files."""
+    records: Iterable[RunResult | DivergedRun] = (*results, *diverged)
+    lines = (json.dumps(record.model_dump(mode="json"), separators=(",", ":")) + "\n" for record in records)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_by_rename(path, gzip.compress("".join(lines).encode(), mtime=0))
 
@@ -31,9 +49,23 @@ def read_records(path: Path) -> list[RunResult]:
         Traceback (most recent call last):
         ValueError: none.jsonl.gz: there is no such file; `lengthwise reproduce` writes records next to its pages
     """
+    return _read(path, RunResult)
+
+
+def read_diverged(path: Path) -> list[DivergedRun]:
+    """The runs in a file of `write_records` that diverged; errors are those of `read_records`."""
+    return _read(path, DivergedRun)
+
+
+def is_of_diverged(line: str) -> bool:
+    """Whether a line of such a file is about a run that diverged."""
+    return line.startswith('{"diverged":')
+
+
+def _read(path: Path, kind: type[_Record]) -> list[_Record]:
     try:
         lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-        return [RunResult.model_validate_json(line) for line in lines]
+        return [kind.model_validate_json(line) for line in lines if is_of_diverged(line) == (kind is DivergedRun)]
     except FileNotFoundError:
         raise ValueError(
             f"{path}: there is no such file; `lengthwise reproduce` writes records next to its pages"
@@ -79,3 +111,35 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
             folder.write_result(result)
             count += 1
     return count
+
+
+def diverged_now(
+    specs: Iterable[RunSpec], root: Path, earlier: Iterable[DivergedRun], results: Iterable[RunResult]
+) -> list[DivergedRun]:
+    """The runs among these that diverged: by their folders below `root`, or earlier ones that have no result now."""
+    by_id, known = {run.run_id: run for run in earlier}, {result.run_id for result in results}
+    runs = []
+    for spec in specs:
+        if spec.id in known:
+            continue
+        try:
+            status = RunFolder(root / spec.id).read_status()
+        except ValueError:  # a damaged file, or one of another version
+            status = RunStatus()
+        if status.status == "diverged":
+            runs.append(DivergedRun(diverged=status, run_id=spec.id, spec=spec.to_json()))
+        elif spec.id in by_id:
+            runs.append(by_id[spec.id])
+    return runs
+
+
+def restore_diverged(diverged: Iterable[DivergedRun], root: Path) -> None:
+    """Make a run folder that says so of each run that diverged and has none below `root`; see `restore`."""
+    for run in diverged:
+        try:
+            folder, spec = RunFolder(root / run.run_id), spec_from_json(run.spec)
+        except ValueError:
+            continue
+        if spec.id == run.run_id and not folder.path.exists():
+            folder.create(spec)
+            folder.write_status(run.diverged)

@@ -14,6 +14,9 @@ from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask
 NUM_STRINGS, NUM_LENGTHS, MAX_LENGTH = 4, 5, 10_000
 """Strings that are drawn, of the first and the last of a few legal lengths; the first is at most a limit."""
 
+COUNTED, TOLERANCE = 1_024, 0.1
+"""Strings on which the best constant answer is counted, and by how much its score may differ: six standard errors."""
+
 ANSWERED, ANSWERED_LENGTH = 256, 4
 """Short strings whose answers by `solve` and by the machine are compared, at each length up to a limit."""
 
@@ -23,7 +26,8 @@ def check_task_consistent(task: SymbolTask) -> None:
 
     Raises:
         ValueError: it has no symbols, classes or strings; those that it draws, or their answers, are not what they are
-            said to be; or its machine answers otherwise than `solve`.
+            said to be; its machine answers otherwise than `solve`; or its baseline is not what the best constant answer
+            scores on its strings.
     """
     if is_of_package(type(task)):
         return
@@ -43,6 +47,7 @@ def check_task_consistent(task: SymbolTask) -> None:
         _check_batch(task, batch, (NUM_STRINGS, length))
         if isinstance(task, OracleTask):
             _check_ids(f"{name}.solve", task.solve(batch.inputs), batch.inputs.shape, len(task.classes), IGNORE)
+        _check_baseline(task, length)
     if isinstance(task, RegularTask):
         _check_machine(task)
 
@@ -53,6 +58,21 @@ def _check_batch(task: SymbolTask, batch: Batch, shape: tuple[int, int]) -> None
         raise ValueError(f"{name}.sample: expected a Batch of inputs and targets, got {type(batch).__name__}")
     _check_ids(f"{name}.sample, inputs", batch.inputs, shape, len(task.symbols), PAD)
     _check_ids(f"{name}.sample, targets", batch.targets, shape, len(task.classes), IGNORE)
+
+
+def _check_baseline(task: SymbolTask, length: int) -> None:
+    """Compare the chance level with the share of the likeliest final answer."""
+    batch = task.sample(COUNTED, length, generator_for(0, "baseline", length))
+    answers = batch.targets.gather(1, batch.last_supervised[:, None])
+    answers = answers[answers != IGNORE]
+    if not len(answers):
+        return
+    share, baseline = float(answers.bincount().max()) / len(answers), task.baseline(length)
+    if not abs(share - baseline) <= TOLERANCE:
+        raise ValueError(
+            f"{type(task).__name__}.baseline: expected about {share:.2f} at length {length}, the share of the "
+            f"likeliest of {COUNTED:,} final answers, got {baseline:.2f}; reports print it as chance"
+        )
 
 
 def _check_ids(what: str, ids: object, shape: tuple[int, ...], count: int, none: int) -> None:

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from command import exit_code
 
+from lengthwise.cli import progress
 from lengthwise.experiments import leaderboard
 from lengthwise.models.base import MODELS
 from lengthwise.registry import EXTENSIONS, load_extensions
+from lengthwise.runs.execute import Interrupted
 from lengthwise.runs.records import read_records
 
 MINE = '''
@@ -86,6 +88,32 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     assert exit_code("evaluate", str(tmp_path / "runs" / results[0].run_id), "--lengths", "3") == 2
     assert f"unknown model '{name}'" in (error := capsys.readouterr().err)
     assert "one of your own is known where LENGTHWISE_EXTENSIONS names its Python file" in error
+
+
+def test_a_part_of_the_cells_is_run_and_shown(mine: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    """One row; and what is finished, where the command is stopped."""
+    monkeypatch.setattr(leaderboard, "ROWS", leaderboard.ROWS[:2])
+    monkeypatch.setattr(leaderboard, "RATES", (1e-3,))
+    monkeypatch.setattr(leaderboard, "ENTRANTS", leaderboard.ENTRANTS[:1])
+    run_all = progress.run_all
+
+    def stopped(specs, plans, *more, **other):
+        run_all(specs[:1], plans[:1], *more, **other)
+        if len(specs) > 1:
+            raise Interrupted("stopped")
+        return run_all(specs, plans, *more, **other)
+
+    monkeypatch.setattr(progress, "run_all", stopped)
+    own = ("--model", str(mine), "--scale", "smoke", "--workers", "1")
+    own = (*own, "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
+    assert exit_code("leaderboard", *own, "--row", "Party") == 2
+    assert "no cell is in row 'Party'; did you mean 'Parity'?" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+    assert exit_code("leaderboard", *own, "--row", "Parity") != 0
+    assert "1 runs each for a learning rate, then 2 each" in (printed := capsys.readouterr().out)
+    assert "at --scale small they are in docs/results" in printed
+    lines = list(csv.DictReader((tmp_path / "pages/leaderboard-smoke.csv").read_text().splitlines()))
+    assert [(line["part"], line["row"], line["runs"]) for line in lines] == [("last answer", "Parity", "1")]
 
 
 def test_what_cannot_join_is_one_sentence(tmp_path: Path, monkeypatch, capsys) -> None:

@@ -309,6 +309,10 @@ def changed(name: str, does: object) -> type[Parity]:
             changed("Solve", lambda self, ids: 1 - Parity.solve(self, ids)),
             "transducer: expected the answer of solve, '1', after 'a', got '0'",
         ),
+        (
+            changed("Baseline", lambda self, length: 0.99),
+            r"Baseline.baseline: expected about 0\.\d\d at length 1, the share of the likeliest of 1,024 .*, got 0.99",
+        ),
     ],
 )
 def test_a_task_that_contradicts_itself_is_refused(kind: type[Parity], sentence: str) -> None:

@@ -45,6 +45,7 @@ def test_a_line_has_the_strings_that_refute_the_nets_of_its_column() -> None:
     assert cells["fits"] == "2"
     assert (cells["cells"], cells["runs"]) == ("1 of 1", "4")
     assert cells["overflow"] == "-"
+    assert (cells["tested"], "proved" in cells) == ("1", False), "every run with a certificate is in a column"
 
 
 def test_of_an_even_number_of_strings_the_middle_one_is_one_of_them() -> None:
@@ -61,14 +62,50 @@ def test_next_to_a_published_number_is_ours_at_its_lengths() -> None:
     outcomes = [REFUTED[0]._replace(result=result.model_copy(update={"dense": dense}))]
     window, above = (first.length, first.length), (others[0].length, others[-1].length)
     experiment = matrix(outcomes, "")
-    printed = (Printed("99.9", "P.", window), Printed("0.8", "Q.", above), Printed("0.9", "Q."))
+    printed = (
+        Printed("99.9", "P.", window),
+        Printed("0.8", "Q.", above),
+        Printed("0.9", "Q."),
+        Printed("0.7", "R.", above, is_above_chance=True),
+        Printed("0.6", "R.", window, is_above_chance=True),
+    )
     experiment = experiment._replace(cells=[experiment.cells[0]._replace(printed=printed)])
     entries = entries_of(experiment, outcomes)
-    first_paper, second_paper = printed_tables(entries).values()
-    assert first_paper.lines == (("Parity", "C=2", "50.00 %", "99.9"),)
-    assert [line[2:] for line in second_paper.lines] == [("100 %", "0.8"), (percent(entries[0].mean), "0.9")]
+    first_paper, second_paper, third_paper = printed_tables(entries).values()
+    assert [line[3:] for line in third_paper.lines] == [("1.000", "0.7"), ("0.000", "0.6")]
+    assert first_paper.lines == (("Parity", "C=2", "1", "50.00 %", "99.9"),)
+    assert [line[3:] for line in second_paper.lines] == [("100 %", "0.8"), (percent(entries[0].mean), "0.9")]
     sections = matrix_page(experiment, outcomes, "stem").sections
     assert sections.index("P.") < sections.index("Q.")
+
+
+def test_what_is_beyond_the_dense_range_is_on_the_page() -> None:
+    result = REFUTED[0].result
+    assert result is not None
+    long, structured = (
+        curve.model_copy(
+            update={"points": tuple(p.model_copy(update={"num_correct": p.num_strings // 2}) for p in curve.points)}
+        )
+        for curve in (result.long, result.structured)
+    )
+    half = result.model_copy(update={"long": long, "structured": structured})
+    outcomes = [REFUTED[0]._replace(result=half), REFUTED[3]]
+    (entry,) = entries_of(experiment := matrix(outcomes, ""), outcomes)
+    other = REFUTED[3].result
+    assert other is not None
+    assert other.structured.points
+    assert entry.structured == pytest.approx((structured.min() + other.structured.min()) / 2)
+    longest = max(length for length, _ in PLAN.long)
+    at_longest = [curve.balanced().points[-1].accuracy for curve in (long, other.long)]
+    assert long.points[-1].length == longest
+    assert entry.at_longest == pytest.approx(sum(at_longest) / 2)
+    assert entry.lowest_at_longest == pytest.approx(min(at_longest)) != entry.at_longest
+    header, (line,), _ = column_tables(experiment, [entry])[""]
+    cells = dict(zip(header, line, strict=True))
+    assert cells[f"at {longest:,}"] == percent(entry.at_longest)
+    assert cells["structured"] == percent(entry.structured)
+    page = "".join(matrix_page(experiment, outcomes, "stem").sections)
+    assert all(f"- {name}: " in page for name in matrix_csv([entry]).splitlines()[0].split(","))
 
 
 def test_one_published_entry_is_shown_like_several() -> None:
@@ -76,7 +113,7 @@ def test_one_published_entry_is_shown_like_several() -> None:
     experiment = experiment._replace(cells=[experiment.cells[0]._replace(published="99.9")])
     (entry,) = entries_of(experiment, REFUTED)
     (table,) = printed_tables([entry]).values()
-    assert table.lines == (("Parity", "C=2", percent(entry.mean), "99.9"),)
+    assert table.lines == (("Parity", "C=2", "4", percent(entry.mean), "99.9"),)
     assert "99.9" in matrix_csv([entry])
 
 

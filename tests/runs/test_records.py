@@ -7,8 +7,8 @@ import pytest
 from command import exit_code
 
 from lengthwise.runs.convert import convert
-from lengthwise.runs.folder import RunFolder
-from lengthwise.runs.records import read_records, restore, write_records
+from lengthwise.runs.folder import RunFolder, RunStatus
+from lengthwise.runs.records import read_diverged, read_records, restore, write_records
 from lengthwise.runs.spec import spec_from_json
 
 
@@ -49,6 +49,32 @@ def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path
 
     assert reproduce(tmp_path, "--runs", str(tmp_path / "third")) == 0
     assert [result.run_id for result in read_records(records)] == [result.run_id for result in results]
+
+
+def test_runs_that_diverged_are_on_record_until_they_have_a_result(tmp_path: Path) -> None:
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "runs")) == 0
+    page, records = (
+        tmp_path / "regular-gpt-chunk-sizes-smoke.md",
+        tmp_path / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz",
+    )
+    results = read_records(records)
+    (folder,) = (RunFolder(path) for path in (tmp_path / "runs").iterdir() if path.name == results[0].run_id)
+    (folder.path / "result.json").unlink()
+    folder.write_status(RunStatus(status="diverged", step=3, message="training diverged at step 3"))
+    write_records(records, results[1:])
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "runs"), "--page-only") == 1
+    whole, data = page.read_text(), records.read_bytes()
+    assert f"- {results[0].run_id}: Diverged: training diverged at step 3" in whole
+    assert [run.run_id for run in read_diverged(records)] == [results[0].run_id]
+    assert read_records(records) == results[1:]
+    convert(records)
+    for _ in range(2):  # the second time its folder is there
+        assert reproduce(tmp_path, "--runs", str(tmp_path / "other"), "--recorded", "--page-only") == 1
+        assert (page.read_text(), records.read_bytes()) == (whole, data)
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "none"), "--page-only") == 1
+    assert records.read_bytes() == data, "what is on record stays there"
+    assert reproduce(tmp_path, "--runs", str(tmp_path / "other"), "--recorded") == 0
+    assert read_diverged(records) == []
 
 
 def test_records_do_not_stand_for_nets_that_are_looked_into(capsys) -> None:

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from lengthwise.experiments.base import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
+from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.matrix import (
+    CSV_COLUMNS,
     LOW_LOSS,
+    at_longest,
     column_tables,
     cost_table,
     entries_of,
@@ -23,9 +26,13 @@ _DOTS = (
     "that is refuted, or about which nothing is known beyond tests."
 )
 _OVERFLOW = (
-    "*overflow*: strings of these lengths on which states are no finite numbers any more, all of which count as wrong. "
+    "*overflow*: the share of strings of these lengths on which states are no finite numbers any more, the mean over "
+    "cells; all of these count as wrong. "
 )
-_OURS = "*ours*{parts}: means over finished seeds, and over those of our lengths that the published test has."
+_OURS = (
+    "*ours*{parts}: means over the runs that are finished, and over those of our lengths that the published test has, "
+    "on the published scale."
+)
 _NO_DOTS = "In each cell a seed is refuted, or nothing is known beyond tests."
 
 
@@ -45,19 +52,25 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         f"Numbers: the mean accuracy of final answers over finished seeds and lengths {lengths}{every} in percent, "
         f"cut, never rounded up. Colors begin at chance. {_DOTS if has_marks(entries) else _NO_DOTS}",
         f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
-        f"{len(experiment.cells):,} cells. All cells, with numbers in full: [{stem}.csv]({stem}.csv).",
+        f"{len(experiment.cells):,} cells. All cells that have some, with numbers in full: [{stem}.csv]({stem}.csv).",
+        '<details markdown="1"><summary>Columns of that file</summary>',
+        "\n".join(f"- {name}: {meaning}" for name, meaning in CSV_COLUMNS.items()),
+        "</details>",
         "## What each model does",
         *(
             paragraph
             for part, table in column_tables(experiment, entries).items()
             for paragraph in (*([f"### {part.capitalize()}"] if part else []), *table_paragraphs(table.without_empty()))
         ),
-        "*cells*: those that have a finished run; compare models only where these are all. *mean*: over cells. "
+        "*cells*: those that have a finished run; compare models only where these are all. *mean*: accuracy at "
+        f"{lengths}, over cells. *{at_longest(experiment)}*: the same at that length. *structured*: on the family of "
+        f"structured strings, which random ones never are, where it is lowest, the mean over runs and cells. "
         f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
         f"*solved*: runs without an error on the random strings of {lengths} symbols, some of which are refuted by "
         f"other strings. {_OVERFLOW if any(e.overflowed for e in entries) else ''}"
-        "*proved*, *extracted*, *refuted*: runs with such a certificate; *error*: the symbols of the shortest strings "
-        "known to be answered wrongly, the median of nets and their range.",
+        f"{', '.join(f'*{level}*' for level in LEVELS if any(entry.levels[level] for entry in entries))}: runs with "
+        "such a certificate; *error*: the symbols of the shortest strings known to be answered wrongly, the median of "
+        "nets (of two in the middle the shorter one) and their range.",
         "## What it costs",
         *table_paragraphs(cost_table(experiment, entries)),
         *(["## Published numbers next to ours", _OURS.format(parts=f" ({parts})" if parts else "")] if printed else []),

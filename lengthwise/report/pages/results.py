@@ -34,13 +34,7 @@ _SCORED = {
     "search": ["Final answers of the chosen runs, at lengths at which every class can occur."],
 }
 
-_RECORDS = {
-    False: "With its option `recorded` the command counts these runs as finished.",
-    True: "They have no weights, which this page needs, so that the command trains all nets that it does not find.",
-}
-"""What records do for a page, by whether it needs weights."""
-
-NO_RESULT = "no result on record: not run yet, or diverged, of which records keep nothing"
+NO_RESULT = "no result on record: not run yet, or diverged, of which early records keep nothing"
 
 MAX_NAMED = 5
 """Runs that have no result for the same reason; more are counted."""
@@ -109,9 +103,19 @@ def markdown_page(
         *_measured(results),
         _provenance(results, today),
         f"All results, a line of JSON for each run: [{file_stem(name, scale)}.jsonl.gz](records/"
-        f"{file_stem(name, scale)}.jsonl.gz). {_RECORDS[experiment.needs_weights]}",
+        f"{file_stem(name, scale)}.jsonl.gz). {_of_records(name, scale, experiment)}",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _of_records(name: str, scale: str, experiment: Experiment) -> str:
+    """What records do for the page."""
+    if experiment.needs_weights:
+        return "They have no weights, which this page needs, so that the command trains all nets that it does not find."
+    return (
+        f"`lengthwise reproduce {name} --scale {scale} --recorded` counts these runs as finished; with `--page-only`, "
+        "too, it runs no others."
+    )
 
 
 def _table_parts(experiment: Experiment, outcomes: Sequence[Outcome], listing: str, study: Sequence[str]) -> list[str]:

@@ -22,12 +22,13 @@ LOW_LOSS = 0.01
 
 
 class Entry(NamedTuple):
-    """A cell that has results: over its runs the mean and lowest accuracy, the lowest at the longest length, and so on.
+    """A cell that has results: over its runs the mean and lowest accuracy, the same at the longest length, and so on.
 
-    `chance` is the mean score of the best constant answer; `levels` counts certificates, and `errors` has the lengths
-    of the strings that these name. `fits`: runs whose loss at the lengths of training is below `LOW_LOSS`.
+    `structured`: the mean over runs of the accuracy on the family of structured strings where it is lowest. `chance` is
+    the mean score of the best constant answer; `levels` counts certificates, and `errors` has the lengths of the
+    strings that these name, by seed. `fits`: runs whose loss at the lengths of training is below `LOW_LOSS`.
     `overflowed`: the share of the strings on which states overflow. `at_printed`: the mean at the lengths of each of
-    the numbers that papers print.
+    the numbers that papers print, as that paper prints it.
     """
 
     cell: Cell
@@ -35,10 +36,12 @@ class Entry(NamedTuple):
     mean: float
     lowest: float
     at_longest: float
+    lowest_at_longest: float
+    structured: float
     fits: int
     solved: int
     overflowed: float
-    at_printed: tuple[float, ...]
+    at_printed: tuple[str, ...]
     chance: float
     levels: Counter[str]
     errors: tuple[int, ...]
@@ -62,6 +65,8 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
             continue
         certificates = [result.certificate for result in results if result.certificate]
         curves = [accuracies_scored(result, cell, experiment) for result in results]
+        at_longest = long_accuracies(results, longest) or [math.nan]
+        structured = [result.structured.min() for result in results if result.structured.points] or [math.nan]
         points = [point for curve in curves for point in curve.points]
         entries.append(
             Entry(
@@ -69,11 +74,13 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
                 num_runs=len(results),
                 mean=sum(curve.mean() for curve in curves) / len(curves),
                 lowest=min(curve.min() for curve in curves),
-                at_longest=min(long_accuracies(results, longest), default=math.nan),
+                at_longest=fmean(at_longest),
+                lowest_at_longest=min(at_longest),
+                structured=fmean(structured),
                 fits=sum(result.final_loss is not None and result.final_loss < LOW_LOSS for result in results),
                 solved=sum(curve.min() == 1.0 for curve in curves),
                 overflowed=sum(point.num_overflowed for point in points) / max(1, sum(p.num_strings for p in points)),
-                at_printed=tuple(_mean_at(printed.window, results, cell, experiment) for printed in _printed(cell)),
+                at_printed=tuple(_ours(printed, results, cell, experiment) for printed in _printed(cell)),
                 chance=sum(point.baseline for point in points) / len(points) if points else math.nan,
                 levels=Counter(certificate.level for certificate in certificates),
                 errors=tuple(len(named.counterexample.string) for named in certificates if named.counterexample),
@@ -90,13 +97,15 @@ def _printed(cell: Cell) -> tuple[Printed, ...]:
     return cell.printed or ((Printed(cell.published, "As the paper prints it."),) if cell.published else ())
 
 
-def _mean_at(window: tuple[int, int] | None, results: Sequence[RunResult], cell: Cell, experiment: Experiment) -> float:
-    at_window = cell._replace(window=window or cell.window)
-    return fmean(accuracies_scored(result, at_window, experiment).mean() for result in results)
-
-
-_COUNTED = ("proved", "extracted", "refuted")
-_SCORES = ("cells", "runs", "mean", "fits", "solved", "overflow", *_COUNTED, "error")
+def _ours(printed: Printed, results: Sequence[RunResult], cell: Cell, experiment: Experiment) -> str:
+    """Our mean at the lengths of what a paper prints, on its scale."""
+    at_window = cell._replace(window=printed.window or cell.window)
+    curves = [accuracies_scored(result, at_window, experiment) for result in results]
+    mean = fmean(curve.mean() for curve in curves)
+    if not printed.is_above_chance:
+        return percent(mean)
+    chance = fmean(point.baseline for curve in curves for point in curve.points)
+    return f"{math.floor(1000 * (mean - chance) / (1 - chance)) / 1000:.3f}"
 
 
 def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Table]:
@@ -105,8 +114,12 @@ def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str,
     for part in dict.fromkeys(cell.part for cell in experiment.cells):
         cells = Counter(cell.column for cell in experiment.cells if cell.part == part)
         by_column = _by_column(experiment, [entry for entry in entries if entry.cell.part == part])
-        if lines := [(column, *_scores(own, cells[column])) for column, own in by_column.items()]:
-            tables[part] = Table(("model", *_SCORES), tuple(lines))
+        scores = {column: _scores(experiment, own, cells[column]) for column, own in by_column.items()}
+        if scores:
+            absent = {level for level in LEVELS if not any(entry.levels[level] for entry in entries)}
+            header = [name for name in next(iter(scores.values())) if name not in absent]
+            lines = tuple((column, *(own[name] for name in header)) for column, own in scores.items())
+            tables[part] = Table(("model", *header), lines)
     return tables
 
 
@@ -127,27 +140,44 @@ def _by_column(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, li
     return {column: own for column, own in by_column.items() if own}
 
 
-def _scores(own: Sequence[Entry], total: int) -> tuple[str, ...]:
-    """Cells with a run, runs, the mean over cells, runs that fit and are solved, overflow, levels, errors."""
-    runs = sum(entry.num_runs for entry in own)
-    fits, solved = sum(entry.fits for entry in own), sum(entry.solved for entry in own)
-    levels = (str(sum(entry.levels[level] for entry in own)) for level in _COUNTED)
-    mean = percent(sum(entry.mean for entry in own) / len(own))
-    overflowed = sum(entry.overflowed for entry in own) / len(own)
-    overflow = percent(overflowed) if overflowed else NOTHING
+def _scores(experiment: Experiment, own: Sequence[Entry], total: int) -> dict[str, str]:
+    """By the name of its column, what a line says."""
+    overflowed = fmean(entry.overflowed for entry in own)
     errors = [length for entry in own for length in entry.errors]
-    error = f"{median_low(errors):,} ({span(errors)})" if errors else NOTHING
-    return (f"{len(own)} of {total}", f"{runs}", mean, f"{fits}", f"{solved}", overflow, *levels, error)
+    return {
+        "cells": f"{len(own)} of {total}",
+        "runs": str(sum(entry.num_runs for entry in own)),
+        "mean": percent(fmean(entry.mean for entry in own)),
+        at_longest(experiment): _mean([entry.at_longest for entry in own]),
+        "structured": _mean([entry.structured for entry in own]),
+        "fits": str(sum(entry.fits for entry in own)),
+        "solved": str(sum(entry.solved for entry in own)),
+        "overflow": percent(overflowed) if overflowed else NOTHING,
+        **{level: str(sum(entry.levels[level] for entry in own)) for level in LEVELS},
+        "error": f"{median_low(errors):,} ({span(errors)})" if errors else NOTHING,
+    }
+
+
+def at_longest(experiment: Experiment) -> str:
+    """The name of the column with what is answered rightly at the longest length."""
+    return f"at {max((length for length, _ in experiment.plan.long), default=0):,}"
+
+
+def _mean(values: Iterable[float]) -> str:
+    """That of the numbers among them."""
+    numbers = [value for value in values if not math.isnan(value)]
+    return percent(fmean(numbers)) if numbers else NOTHING
 
 
 def printed_tables(entries: Sequence[Entry]) -> dict[str, Table]:
     """By protocol, a line for each cell of which a paper prints a number by it, next to ours at its lengths."""
     lines: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
-        for printed, mean in zip(_printed(entry.cell), entry.at_printed, strict=True):
-            line = (entry.cell.row, entry.cell.column, percent(mean), printed.entry)
+        for printed, ours in zip(_printed(entry.cell), entry.at_printed, strict=True):
+            line = (entry.cell.row, entry.cell.column, str(entry.num_runs), ours, printed.entry)
             lines.setdefault(printed.protocol, []).append(line)
-    return {protocol: Table(("row", "model", "ours", "published"), tuple(own)) for protocol, own in lines.items()}
+    header = ("row", "model", "runs", "ours", "published")
+    return {protocol: Table(header, tuple(own)) for protocol, own in lines.items()}
 
 
 _AT_STEP = re.compile(r" at step [\d,]+")
@@ -177,6 +207,30 @@ def matrix_csv(entries: Iterable[Entry]) -> str:
     return text.getvalue()
 
 
+CSV_COLUMNS = {
+    "part": "what was given in training",
+    "row": "the task",
+    "column": "the model",
+    "runs": "finished runs, of which all that follows is",
+    "mean": "accuracy, the mean over runs and the lengths scored",
+    "lowest": "the lowest accuracy of any run at any of these lengths",
+    "at_longest": "accuracy at the longest length, the mean over runs",
+    "lowest_at_longest": "that of the run where it is lowest",
+    "structured": "accuracy on the family of structured strings where it is lowest, the mean over runs",
+    "fits": f"runs whose final training loss is below {LOW_LOSS}",
+    "solved": "runs without an error at the lengths scored",
+    "overflowed": "the share of strings of these lengths on which states are no finite numbers any more",
+    "chance": "accuracy of the best constant answer, the mean over these lengths",
+    **dict.fromkeys(LEVELS, "runs with this level of certificate"),
+    "errors": "symbols of the strings that refute them, by seed",
+    "steps": "of training",
+    "parameters": "of the net",
+    "cpu_seconds_a_run": "of training, the mean over runs",
+    "published": "what papers print, and by which protocol",
+}
+"""What each column of the CSV file has."""
+
+
 def _csv_line(entry: Entry) -> dict[str, str | int]:
     return {
         "part": entry.cell.part,
@@ -186,6 +240,8 @@ def _csv_line(entry: Entry) -> dict[str, str | int]:
         "mean": f"{entry.mean:.6f}",
         "lowest": f"{entry.lowest:.6f}",
         "at_longest": f"{entry.at_longest:.6f}",
+        "lowest_at_longest": f"{entry.lowest_at_longest:.6f}",
+        "structured": f"{entry.structured:.6f}",
         "fits": entry.fits,
         "solved": entry.solved,
         "overflowed": f"{entry.overflowed:.6f}",
@@ -194,6 +250,6 @@ def _csv_line(entry: Entry) -> dict[str, str | int]:
         "errors": " ".join(map(str, entry.errors)),
         "steps": entry.steps,
         "parameters": entry.parameters,
-        "cpu_seconds": f"{entry.cpu_seconds:.1f}",
+        "cpu_seconds_a_run": f"{entry.cpu_seconds / entry.num_runs:.2f}",
         "published": " ".join(f"{printed.entry} ({printed.protocol})" for printed in _printed(entry.cell)),
     }
