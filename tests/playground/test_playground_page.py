@@ -84,6 +84,25 @@ def test_reasons_name_the_shortest_string_alike_and_say_when_nothing_can_change(
     assert "Whatever" not in at_start + at_b + later
 
 
+CURVE = (
+    part("pictures.js")
+    + """
+const shares = given.prefixes.map((prefix) => shareOf(given.run, prefix));
+const result = { shares, curve: curveThrough(shares.map((share, index) => (share === null ? null : [index, share]))) };
+"""
+)
+
+
+@needs_node
+def test_the_curve_has_gaps_where_the_task_asks_for_no_answer() -> None:
+    prefixes = [{"answer": 0, "taskAnswer": answer, "probabilities": [0.25, 0.75]} for answer in (0, 1, None, 0, None)]
+    prefixes.append({"answer": None, "taskAnswer": 1, "probabilities": None})
+    drawn = run_script(CURVE, {"run": {"task": {}}, "prefixes": prefixes})
+    assert drawn == {"shares": [0.25, 0.75, None, 0.25, None, 0], "curve": "M0,0.25h0L1,0.75M3,0.25h0M5,0h0"}
+    own = run_script(CURVE, {"run": {"task": None}, "prefixes": [{**one, "taskAnswer": None} for one in prefixes[:2]]})
+    assert own["shares"] == [0.25, 0.25], "where the page knows no answers, the curve is of the net's own"
+
+
 @needs_node
 def test_tree_machines_are_those_of_python() -> None:
     machine = tree_machine(make_task("word-problem", group="S3").transducer, chunk_size=3)
