@@ -38,8 +38,8 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
     as the model does, up to the rounding of its logits, against which `margin` stands.
 
     Raises:
-        ValueError: the model's receptive field is not bounded, a logit is not finite, or there are more than `MAX_WINDOWS`
-            windows.
+        ValueError: the model's receptive field is not bounded, a logit is not finite, or there are more than
+            `MAX_WINDOWS` windows.
 
     Source: ours. Without own answers it is a definite machine: Perles, Rabin and Shamir, "The theory of definite
         automata" (1963).

@@ -94,7 +94,7 @@ const result = { shares, curve: curveThrough(shares.map((share, index) => (share
 
 
 @needs_node
-def test_the_curve_has_gaps_where_the_task_asks_for_no_answer() -> None:
+def test_the_curve_has_gaps_where_the_task_has_no_answer() -> None:
     prefixes = [{"answer": 0, "taskAnswer": answer, "probabilities": [0.25, 0.75]} for answer in (0, 1, None, 0, None)]
     prefixes.append({"answer": None, "taskAnswer": 1, "probabilities": None})
     drawn = run_script(CURVE, {"run": {"task": {}}, "prefixes": prefixes})
@@ -268,7 +268,8 @@ def test_long_counterexamples_and_symbols_of_addresses(contents, tmp_path: Path)
         choose = "const net = document.getElementById('run'); net.value = 1; net.dispatchEvent(new Event('change'))"
         browser.evaluate(choose)
         assert browser.text("step-label") == "Symbols read: 8 of 8"
-        assert browser.evaluate("document.getElementById('counterexample').title").startswith("The counterexample has 700")
+        title = browser.evaluate("document.getElementById('counterexample').title")
+        assert title == "The counterexample has 700 symbols, too many for this page."
         browser.open(page, f"#net=1&string={'a' * 600}")
         assert browser.text("problem") == "expected at most 512 symbols, got 600"
         browser.evaluate("document.getElementById('next').click()")
