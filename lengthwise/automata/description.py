@@ -22,6 +22,8 @@ def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENT
 class Description:
     """A machine, its smallest one, and the transition monoid of that: for a language the syntactic one.
 
+    Where it does not answer the empty string, as no net does, the shortest strings have one symbol or more.
+
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
         >>> from lengthwise.automata.regex import dfa_from_regex
@@ -40,8 +42,9 @@ class Description:
         (True, ['a', 'b', 'b'], 128)
     """
 
-    def __init__(self, labeled: LabeledMachine) -> None:
+    def __init__(self, labeled: LabeledMachine, *, answers_empty: bool = True) -> None:
         self.labeled = labeled
+        self.answers_empty = answers_empty
         self.smallest = labeled.machine.minimize()
         self.max_elements = max_elements(self.smallest.semiautomaton)
         self.monoid = monoid_up_to(self.smallest.semiautomaton, self.max_elements)
@@ -84,6 +87,7 @@ class Description:
             "answers": list(self.labeled.classes),
             "states_without_answer": self.labeled.num_unanswered,
             "shortest_strings": self._shortest(),
+            "answers_empty": self.answers_empty,
             "monoid": None if self.monoid is None else {"elements": self.monoid.size, **traits},
             "star_free": self.is_star_free,
             "accepted_length": COUNTED_LENGTH,
@@ -96,7 +100,8 @@ class Description:
 
     def _shortest(self) -> dict[str, list[str]]:
         """A shortest string to each answer that there is one to."""
-        machine, strings = self.labeled.machine, {}
+        answering = self.labeled if self.answers_empty else self.labeled.without_empty_string()
+        machine, strings = answering.machine, {}
         for index, name in enumerate(self.labeled.classes):
             string = machine.semiautomaton.shortest_string(machine.start, machine.outputs == index)
             if string is not None:

@@ -36,8 +36,10 @@ def describe(machine: Source, /, *, alphabet: Alphabet = "", as_json: AsJSON = F
     from lengthwise.automata.description import Description
 
     (given,) = _machines([machine], alphabet)
-    description = Description(given.labeled)
+    description = Description(given.labeled, answers_empty=given.answers_empty)
     lines = [json.dumps(description.facts())] if as_json else description.lines()
+    if not given.answers_empty and not as_json:
+        lines.append(f"not answered: {_empty_string(machine)}")
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return 0
 
@@ -73,10 +75,14 @@ def _not_compared(sources: Sequence[str], given: "Sequence[Given]") -> list[str]
     strings = []
     for source, one in zip(sources, given, strict=True):
         if not one.answers_empty:
-            strings.append(f"the empty string, of which {source} says nothing")
+            strings.append(_empty_string(source))
         elif num_unanswered := one.labeled.num_unanswered:
             strings.append(f"strings that {source} does not answer (states without an answer: {num_unanswered})")
     return strings
+
+
+def _empty_string(source: str) -> str:
+    return f"the empty string, of which {source} says nothing"
 
 
 def convert(

@@ -10,7 +10,7 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 from lengthwise.models.base import SequenceModel, eval_mode
-from lengthwise.ops.answers import answers_of
+from lengthwise.ops.answers import finite_answers_of
 from lengthwise.randomness import generator_for
 
 
@@ -31,7 +31,7 @@ def learn_by_queries(
     alike the smallest is returned.
 
     Raises:
-        ValueError: AALpy is not installed, or no machine agrees after `max_rounds` rounds.
+        ValueError: AALpy is not installed, a logit is not finite, or no machine agrees after `max_rounds` rounds.
 
     Source: Angluin, "Learning regular sets from queries and counterexamples" (1987), as AALpy implements it; Weiss et
         al., "Extracting Automata from Recurrent Neural Networks Using Queries and Counterexamples" (arXiv 1711.09576),
@@ -40,7 +40,7 @@ def learn_by_queries(
     """
     with eval_mode(model):
         strings = torch.randint(len(symbols), (num_strings, length), generator=generator_for(seed, "queries"))
-        answers = answers_of(model(strings)).numpy()
+        answers = finite_answers_of(model(strings)).numpy()
 
         def wrong_prefix(hypothesis: Transducer) -> tuple[int, ...] | None:
             wrong = np.argwhere(hypothesis.run(strings.numpy()) != answers)
@@ -50,7 +50,7 @@ def learn_by_queries(
             return tuple(strings[row, : index + 1].tolist())
 
         machine = _learn(
-            symbols, lambda word: answers_of(model(torch.tensor([word])))[0].tolist(), wrong_prefix, max_rounds
+            symbols, lambda word: finite_answers_of(model(torch.tensor([word])))[0].tolist(), wrong_prefix, max_rounds
         )
         if (machine.run(strings.numpy()) != answers).any():
             raise ValueError(

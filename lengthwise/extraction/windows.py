@@ -11,7 +11,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.models.capabilities import BoundedReceptiveField
 from lengthwise.models.own_answers import OwnAnswers
-from lengthwise.ops.answers import answers_of
+from lengthwise.ops.answers import finite_answers_of
 
 MAX_WINDOWS = 100_000
 """The number of windows that are enumerated, at most."""
@@ -38,7 +38,8 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
     as the model does, up to the rounding of its logits, against which `margin` stands.
 
     Raises:
-        ValueError: the model's receptive field is not bounded, or there are more than `MAX_WINDOWS` windows.
+        ValueError: the model's receptive field is not bounded, a logit is not finite, or there are more than
+            `MAX_WINDOWS` windows.
 
     Source: ours. Without own answers it is a definite machine: Perles, Rabin and Shamir, "The theory of definite
         automata" (1963).
@@ -65,10 +66,7 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
             numbers |= {window: len(numbers) + index for index, window in enumerate(frontier)}
             with eval_mode(inner):
                 logits = inner.last(torch.tensor(frontier))
-            answers = answers_of(logits)
-            if bool((answers < 0).any()):
-                raise ValueError("model: expected finite logits, got others")
-            outputs += answers.tolist()
+            outputs += finite_answers_of(logits).tolist()
             if logits.shape[1] > 1:
                 margin = min(margin, float(logits.topk(2, dim=1).values.diff(dim=1).abs().min()))
     steps = np.array([[numbers[window] for window in successors] for successors in table])

@@ -26,6 +26,11 @@ class Accuracy(NamedTuple):
     num_correct: int
     num_labels: int
 
+    @property
+    def share(self) -> float | None:
+        """Of the labels; None where there is no label."""
+        return self.num_correct / self.num_labels if self.num_labels else None
+
 
 def accuracy(answers: Answers, examples: Examples) -> Accuracy:
     """Of the labels that are there."""

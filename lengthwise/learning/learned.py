@@ -4,6 +4,7 @@ import csv
 import io
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.constructions import construct
 from lengthwise.constructions.base import Construction, Target
+from lengthwise.conventions import IGNORE
 from lengthwise.files import write_by_rename, write_json
 from lengthwise.learning.baselines import (
     Accuracy,
@@ -61,7 +63,7 @@ CONTRADICTED = "contradicted.csv"
 
 
 class Contradiction(NamedTuple):
-    """An example that the machine answers otherwise."""
+    """A string, or where prefixes have labels a prefix of some, that the machine answers otherwise."""
 
     string: str
     label: str
@@ -74,8 +76,10 @@ class Learned(NamedTuple):
     No net answers the empty string: the machine gives it the label that it has in the examples. Where it has none, the
     answer is that of a state from which all strings lead on alike, or, where there is no such state, none.
     `accuracies` is by part ("trained on", "longest", "at random") and by who answers ("machine", "majority answer",
-    "last 3 symbols", "RPNI"); nothing was chosen by the two parts that were held out. The certificate is about the net
-    and this machine: what it proves is that the net answers as the machine does, and nothing about the world.
+    "last 3 symbols", "RPNI"); nothing was chosen by the two parts that were held out, in which prefixes that were
+    trained on, as prefixes of other strings, do not count; where none is left, there are 0 labels. The certificate is
+    about the net and this machine: what it proves is that the net answers as the machine does, and nothing about the
+    world.
     """
 
     machine: Transducer
@@ -258,18 +262,27 @@ Part = Literal["trained on", "longest", "at random"]
 
 
 def _parts(examples: Examples, seed: int) -> dict[Part, Examples]:
-    """What is trained on, at least `MIN_TRAINED` strings, and what is held out; parts without a string are left out."""
+    """What is trained on, at least `MIN_TRAINED` strings, and what is held out; parts without a string are left out.
+
+    Strings that are held out begin as others do: where prefixes have labels, those of prefixes that have one in what is
+    trained on are left out of the other parts, which may be left without a label.
+    """
     longest = are_longest(examples, SHARE_OF_LONGEST)
     drawn = generator_for(seed, "held out")
     chance = np.random.default_rng(int(drawn.initial_seed()) % 2**63).random(len(examples))
     at_random = ~longest & (chance < SHARE_AT_RANDOM)
     masks: dict[Part, Any] = {"trained on": ~longest & ~at_random, "longest": longest, "at random": at_random}
     if (count := int(masks["trained on"].sum())) < MIN_TRAINED:
-        held_out = f"{len(examples) - count} of {len(examples)} different strings are held out"
+        others = f"{len(examples) - count} of {len(examples)} different strings are held out"
         raise ValueError(
-            f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more, since {held_out}"
+            f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more, since {others}"
         )
-    return {part: examples.part(mask) for part, mask in masks.items() if mask.any()}
+    known = examples.prefixes[np.repeat(masks["trained on"], examples.lengths) & (examples.targets != IGNORE)]
+    targets = np.where(np.isin(examples.prefixes, known), IGNORE, examples.targets)
+    held_out = replace(examples, targets=targets)
+    return {
+        part: (examples if part == "trained on" else held_out).part(mask) for part, mask in masks.items() if mask.any()
+    }
 
 
 def _accuracies(machine: Transducer, parts: dict[Part, Examples]) -> dict[str, dict[str, Accuracy]]:
@@ -287,18 +300,18 @@ def _accuracies(machine: Transducer, parts: dict[Part, Examples]) -> dict[str, d
 
 
 def _contradictions(machine: Transducer, examples: Examples, separator: str) -> list[Contradiction]:
-    """Examples that the machine answers otherwise, at any of their symbols, the shortest first."""
+    """Labeled prefixes that the machine answers otherwise, each once, those of the fewest symbols first."""
     answers = answers_of_machine(machine)(examples)
-    wrong = np.flatnonzero((answers != examples.targets) & (examples.targets >= 0))
+    wrong = np.flatnonzero((answers != examples.targets) & (examples.targets != IGNORE))
+    wrong = wrong[np.unique(examples.prefixes[wrong], return_index=True)[1]]
     rows = np.searchsorted(examples.starts, wrong, "right") - 1
     contradictions = []
-    for row, position in sorted(zip(rows.tolist(), wrong.tolist(), strict=True), key=lambda at: at[1] - at[0]):
-        symbols = examples.ids[examples.starts[row] : position + 1]
-        text = separator.join(examples.symbols[v] for v in symbols)
+    for start, position in zip(examples.starts[rows].tolist(), wrong.tolist(), strict=True):
+        text = separator.join(examples.symbols[v] for v in examples.ids[start : position + 1])
         label, answer = int(examples.targets[position]), int(answers[position])
         answered = examples.classes[answer] if answer >= 0 else "none"
-        contradictions.append(Contradiction(text, examples.classes[label], answered))
-    return sorted(contradictions, key=lambda one: len(one.string))
+        contradictions.append((position - start, Contradiction(text, examples.classes[label], answered)))
+    return [one for _, one in sorted(contradictions)]
 
 
 def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, exact: bool) -> tuple[str, ...]:
@@ -321,8 +334,8 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
         notes.append("no other model became this machine: give a larger budget, or more examples")
     if exact and result.best.num_errors:
         notes.append("no machine without errors came out: give a larger budget, or install AALpy (extra lstar)")
-    if result.best.num_errors:
-        notes.append(f"of the labels that were trained on, the machine contradicts {result.best.num_errors:,}")
+    if contradicted := _contradictions(result.machine, trained_on, separator):
+        notes.append(f"of the labels that were trained on, the machine contradicts {len(contradicted):,}")
     return tuple(notes)
 
 

@@ -1,8 +1,20 @@
 // The page: what is typed, which prefix is looked at, and what is shown of it.
 
-const MAX_SYMBOLS = 512;
+const MAX_SYMBOLS = 512; // or as many as the counterexample has, see maxSymbols
 const LENGTHS = { random: 12, longer: 60 };
 const MILLISECONDS_PER_STEP = 450;
+
+// A counterexample has up to 10,000 symbols: a second for a net that reads one by one, a minute for a tree.
+function maxSymbols({ run, isTree }) {
+  return isTree || !run.counterexample ? MAX_SYMBOLS : Math.max(MAX_SYMBOLS, run.counterexample.string.length);
+}
+
+function whyNoCounterexample(player) {
+  const { counterexample } = player.run;
+  if (!counterexample) return "No string is known that this net answers wrongly.";
+  const length = counterexample.string.length;
+  return length > maxSymbols(player) ? `The counterexample has ${length} symbols, too many for this page.` : "";
+}
 
 function startPage(content) {
   const at = (id) => document.getElementById(id);
@@ -14,9 +26,11 @@ function startPage(content) {
     at("run").value = index;
     at("question").textContent = run.question;
     const separator = run.separator ? ", separated by blanks" : "";
-    at("alphabet").textContent = `Symbols: ${run.symbols.join(" ")}${separator}; up to ${MAX_SYMBOLS} of them.`;
-    at("counterexample").disabled = !run.counterexample;
-    at("counterexample").title = run.counterexample ? "" : "No string is known that this net answers wrongly.";
+    at("alphabet").textContent =
+      `Symbols: ${run.symbols.join(" ")}${separator}; up to ${maxSymbols(state.player)} of them.`;
+    const missing = whyNoCounterexample(state.player);
+    at("counterexample").disabled = Boolean(missing);
+    at("counterexample").title = missing;
     at("tree-section").hidden = !state.player.isTree;
     at("proved").textContent = run.level
       ? `Level ${run.level}. ${run.claim} ${run.reason ? `Not higher, because ${run.reason}.` : ""}`
@@ -56,13 +70,14 @@ function startPage(content) {
 
   function read(text, step) {
     stop();
-    const { run } = state.player;
-    const { symbols, problem } = parsed(run, text);
-    const tooLong = symbols && symbols.length > MAX_SYMBOLS
-      ? `expected at most ${MAX_SYMBOLS} symbols, got ${symbols.length}` : "";
-    at("problem").textContent = problem || tooLong;
-    at("string").setAttribute("aria-invalid", String(Boolean(problem || tooLong)));
-    if (problem || tooLong) return;
+    const [given, limit] = [parsed(state.player.run, text), maxSymbols(state.player)];
+    const tooLong = given.symbols && given.symbols.length > limit
+      ? `expected at most ${limit} symbols, got ${given.symbols.length}` : "";
+    const problem = given.problem || tooLong;
+    at("problem").textContent = problem;
+    at("string").setAttribute("aria-invalid", String(Boolean(problem)));
+    // What was read before, of another string or net, would stand there as if it were said of this text.
+    const symbols = problem ? [] : given.symbols;
     state.analysis = analyzed(state.player, symbols);
     at("step").max = symbols.length;
     showStrip();
@@ -77,7 +92,8 @@ function startPage(content) {
   // The counterexample, where there is one, or a short string.
   function begin() {
     const { run } = state.player;
-    put(run.counterexample ? run.counterexample.string.map((s) => run.symbols.indexOf(s)) : randomString(run, 8));
+    if (whyNoCounterexample(state.player)) put(randomString(run, 8));
+    else put(run.counterexample.string.map((symbol) => run.symbols.indexOf(symbol)));
   }
 
   function firstApart() {
@@ -103,7 +119,7 @@ function startPage(content) {
       return item;
     }));
     const colors = run.machine ? "the classes of the net's states in the machine" : "the net's answers";
-    const marked = apart ? ` The first disagreement, after ${apart} symbols, is marked in red.` : "";
+    const marked = apart ? ` The first disagreement, after ${counted(apart, "symbol")}, is marked in red.` : "";
     at("legend").textContent = `Each card is a symbol and the net's answer to the string up to it; colors are ` +
       `${colors}.${marked}`;
   }
@@ -216,19 +232,13 @@ function startPage(content) {
   at("wrong").addEventListener("click", () => move(firstApart() - state.step));
   at("play").addEventListener("click", play);
 
-  // An address may end in #net=1&string=abba&step=3.
-  const asked = new URLSearchParams(location.hash.slice(1));
+  // An address may end in #net=1&string=abba&step=3, where a plus is a symbol and no blank.
+  const asked = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B"));
   const index = Number(asked.get("net") || 0);
   open(content.runs[index] ? index : 0);
   if (asked.has("string")) {
     at("string").value = asked.get("string");
     read(at("string").value, asked.has("step") ? Number(asked.get("step")) : undefined);
-    if (!state.analysis) {
-      const problem = at("problem").textContent;
-      read("");
-      at("problem").textContent = problem;
-      at("string").setAttribute("aria-invalid", "true");
-    }
   } else {
     begin();
   }

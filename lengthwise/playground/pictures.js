@@ -68,13 +68,27 @@ function nodePicture(run, analysis, node, x, y, radius, isRoot) {
   return group;
 }
 
-// The probability of the right answer (of the net's own, where the task has none) after every prefix.
+// The probability of the right answer, or of the net's own where the task is no machine; null where none is asked for.
+function shareOf(run, prefix) {
+  const answer = run.task ? prefix.taskAnswer : prefix.answer;
+  if (run.task && answer === null) return null;
+  return prefix.probabilities ? prefix.probabilities[answer] : 0;
+}
+
+// A curve through points, which begins again after each that is null; one between two of these is a dot.
+function curveThrough(points) {
+  return points.map((point, index) => {
+    if (!point) return "";
+    const [x, y] = point;
+    return index && points[index - 1] ? `L${x},${y}` : `M${x},${y}h0`;
+  }).join("");
+}
+
 function chartPicture(run, analysis, step) {
   const [width, height, left, top] = [560, 120, 44, 10];
-  const points = analysis.prefixes.map((prefix, index) => {
-    const answer = prefix.taskAnswer === null ? prefix.answer : prefix.taskAnswer;
-    return { at: index + 1, share: prefix.probabilities ? prefix.probabilities[answer] : 0, isWrong: prefix.isWrong };
-  });
+  const points = analysis.prefixes.map((prefix, index) => (
+    { at: index + 1, share: shareOf(run, prefix), isWrong: prefix.isWrong }
+  ));
   const count = Math.max(1, points.length - 1);
   const x = (at) => left + ((at - 1) / count) * (width - left - 12);
   const y = (share) => top + (1 - share) * (height - top - 26);
@@ -85,7 +99,8 @@ function chartPicture(run, analysis, step) {
     svg.append(svgNode("line", { class: "axis", x1: left, x2: width - 12, y1: y(share), y2: y(share) }));
     svg.append(svgNode("text", { x: 4, y: y(share) + 4 }, `${100 * share} %`));
   }
-  svg.append(svgNode("polyline", { class: "line", points: points.map((p) => `${x(p.at)},${y(p.share)}`).join(" ") }));
+  const curve = curveThrough(points.map((p) => (p.share === null ? null : [x(p.at), y(p.share)])));
+  svg.append(svgNode("path", { class: "line", d: curve }));
   for (const point of points.filter((p) => p.isWrong)) {
     svg.append(svgNode("circle", { class: "miss", cx: x(point.at), cy: y(point.share), r: 3 }));
   }

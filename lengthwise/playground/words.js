@@ -8,6 +8,10 @@ function quoted(run, symbols) {
   return text.length <= MAX_QUOTED ? text : `${text.slice(0, 8)}...${text.slice(-12)}`;
 }
 
+function counted(number, noun) {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 function percent(probability) {
   const rounded = (100 * probability).toFixed(1);
   return rounded === "100.0" && probability < 1 ? "over 99.9 %" : `${rounded.replace(/\.0$/, "")} %`;
@@ -57,7 +61,7 @@ function reasons(player, analysis, step) {
     sentences.push(`The task's own machine is in state ${prefix.taskState} after ${read}, which answers ` +
       `${answerName(run, prefix.taskAnswer)}: ${run.question}`);
     const first = analysis.prefixes.findIndex((other) => other.isWrong);
-    const before = first === step - 1 ? `errs here first, after ${step} ${step === 1 ? "symbol" : "symbols"}`
+    const before = first === step - 1 ? `errs here first, after ${counted(step, "symbol")}`
       : first ? `erred first after ${first + 1} symbols` : "is wrong from the first symbol on";
     sentences.push(`The net ${before}; the curve shows how sure it was of the right answer.`);
   }
@@ -98,9 +102,8 @@ function treeReasons(player, analysis, step, said) {
   const last = parts.length > 1 ? `${named.slice(0, -1).join(", ")} and ${named[named.length - 1]}` : named[0];
   const result = className(run, root.machineClass);
   const merged = parts.length > 1 ? `Its last merge joins ${last}; together they have ${result}` : `It reads ${last}`;
-  const levels = `${root.level} ${root.level === 1 ? "level" : "levels"}`;
   return [
-    `The net merges the string as a tree of ${levels}. ${merged}, and that class answers ` +
+    `The net merges the string as a tree of ${counted(root.level, "level")}. ${merged}, and that class answers ` +
       `${answerName(run, answerOrNull(run.machine.outputs[root.machineClass]))}.`,
     root.stateClass === root.machineClass
       ? `The net's state at the root lies in that class, so it says ${said}.`

@@ -65,6 +65,17 @@ def test_a_certificate_speaks_for_no_other_net_than_its_own(capsys) -> None:
     assert printed(capsys, "diff", "net/certificate.json", "(a|b)*abb")[0] == 0, "the certificate itself is asked for"
 
 
+def test_describe_leaves_the_empty_string_out_where_it_has_no_answer(capsys) -> None:
+    """As `diff` does: here of a net, which never reads it."""
+    printed(capsys, "compile", "a*", "--alphabet", "ab", "--to", "rnn", "--out", "net")
+    out = printed(capsys, "describe", "net")[1]
+    assert "\nshortest strings: out b, in a\n" in out
+    assert out.endswith("\nnot answered: the empty string, of which net says nothing\n")
+    assert "accept (the empty one)\n" in printed(capsys, "describe", "a*", "--alphabet", "b")[1]
+    facts = json.loads(printed(capsys, "describe", "net", "--json")[1])
+    assert (facts["shortest_strings"]["in"], facts["answers_empty"]) == (["a"], False)
+
+
 def test_compile_takes_the_file_of_a_machine(capsys) -> None:
     assert printed(capsys, "convert", "(a|b)*abb", "ends.dot")[1].endswith("wrote: ends.dot\n")
     assert exit_code("compile", "ends.dot", "--to", "rnn", "--out", "net") == 0
@@ -112,6 +123,7 @@ def test_other_programs_get_json(capsys) -> None:
         "answers": ["reject", "accept"],
         "states_without_answer": 0,
         "shortest_strings": {"reject": ["b"], "accept": []},
+        "answers_empty": True,
         "monoid": {"elements": 3, "group": False, "aperiodic": False, "commutative": True},
         "star_free": False,
         "accepted_length": 10,

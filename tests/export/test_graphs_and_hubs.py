@@ -76,6 +76,19 @@ def test_a_graph_of_another_model_is_found_out() -> None:
         agreement(model, lambda inputs: np.zeros((*inputs.shape, 2), np.float32), 2)
 
 
+@pytest.mark.parametrize(("units", "bound"), [(0, "0"), (8, "1e-06"), (10, "2e-06"), (24, "3e-06")])
+def test_the_bound_on_differences_is_never_below_the_largest(units: int, bound: str) -> None:
+    """All logits of the model are 1, next to which float32 has multiples of 2^-23, 1.2e-7."""
+    model = make_model("rnn", make_task("parity"))
+    nn.init.zeros_(model.readout.weight)
+    nn.init.ones_(model.readout.bias)
+
+    def run(inputs: np.ndarray) -> np.ndarray:
+        return np.full((*inputs.shape, 2), 1 + units / 2**23, np.float32)
+
+    assert agreement(model, run, 2).startswith(f"logits within {bound} of torch's")
+
+
 def test_a_run_comes_back_from_a_folder_for_hubs(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     training = {"steps": 2, "batch_size": 4, "min_length": 1, "max_length": 6}

@@ -36,6 +36,24 @@ def test_an_untrained_net_is_no_small_machine() -> None:
         learn_by_queries(model, task.symbols, num_strings=200, length=12, max_rounds=2)
 
 
+class Overflows(TransducerModel):
+    """Has no finite logits from some length on."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        logits = super().forward(inputs)
+        logits[:, 5:] = torch.inf
+        return logits
+
+
+@pytest.mark.parametrize("length", [8, 5])
+def test_logits_that_are_not_finite_are_no_answers(length: int) -> None:
+    """Neither those of the strings that are compared nor those of longer ones, which are queried."""
+    task = make_task("tomita", index=4)
+    model = Overflows(task.transducer, task.classes)
+    with pytest.raises(ValueError, match="model: expected finite logits, got others; give a net"):
+        learn_by_queries(model, task.symbols, num_strings=20, length=length)
+
+
 def test_strings_come_from_the_seed() -> None:
     task = make_task("even-pairs")
     model = TransducerModel(task.transducer, task.classes)

@@ -84,6 +84,25 @@ def test_reasons_name_the_shortest_string_alike_and_say_when_nothing_can_change(
     assert "Whatever" not in at_start + at_b + later
 
 
+CURVE = (
+    part("pictures.js")
+    + """
+const shares = given.prefixes.map((prefix) => shareOf(given.run, prefix));
+const result = { shares, curve: curveThrough(shares.map((share, index) => (share === null ? null : [index, share]))) };
+"""
+)
+
+
+@needs_node
+def test_the_curve_has_gaps_where_the_task_has_no_answer() -> None:
+    prefixes = [{"answer": 0, "taskAnswer": answer, "probabilities": [0.25, 0.75]} for answer in (0, 1, None, 0, None)]
+    prefixes.append({"answer": None, "taskAnswer": 1, "probabilities": None})
+    drawn = run_script(CURVE, {"run": {"task": {}}, "prefixes": prefixes})
+    assert drawn == {"shares": [0.25, 0.75, None, 0.25, None, 0], "curve": "M0,0.25h0L1,0.75M3,0.25h0M5,0h0"}
+    own = run_script(CURVE, {"run": {"task": None}, "prefixes": [{**one, "taskAnswer": None} for one in prefixes[:2]]})
+    assert own["shares"] == [0.25, 0.25], "where the page knows no answers, the curve is of the net's own"
+
+
 @needs_node
 def test_tree_machines_are_those_of_python() -> None:
     machine = tree_machine(make_task("word-problem", group="S3").transducer, chunk_size=3)
@@ -190,6 +209,7 @@ def test_the_counterexample_is_a_button(refuted: Path, tmp_path: Path) -> None:
         assert (browser.text("net-answer")[:1], browser.text("task-answer")[:1]) == ("0", "1")
         assert "The net errs here first, after 1 symbol;" in browser.text("why")
         assert browser.evaluate("document.querySelectorAll('#strip li.apart').length") == 1
+        assert "The first disagreement, after 1 symbol, is marked" in browser.text("legend")
         for address, problem, read in (("#net=7.5&string=axa", '"x" is no symbol', 0), ("#string=aba&step=-2", "", 0)):
             browser.open(page, address)
             assert browser.text("problem").startswith(problem)
@@ -217,6 +237,10 @@ def test_somebody_types_a_string_and_steps_through_it(compiled, tmp_path: Path) 
         assert "last merge joins ab" in browser.text("why")
         browser.write("x")
         assert '"x" is no symbol of this task' in browser.text("problem")
+        assert browser.text("verdict") == "Nothing is read yet.", "not what was said of the string before"
+        assert browser.text("net-answer") == "-"
+        browser.evaluate("document.getElementById('string').select()")
+        browser.write("abba")
         browser.evaluate("document.getElementById('step').focus()")
         browser.press("ArrowLeft", 37)
         assert browser.text("step-label") == "Symbols read: 3 of 4"
@@ -224,5 +248,34 @@ def test_somebody_types_a_string_and_steps_through_it(compiled, tmp_path: Path) 
         assert browser.evaluate("document.querySelectorAll('.machine .state.lit').length") == 1
         assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "no page wider than 400 px"
         assert not browser.problems, "no script failed, and the policy forbade nothing"
+    finally:
+        browser.close()
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_long_counterexamples_and_symbols_of_addresses(contents, tmp_path: Path) -> None:
+    """A counterexample is read whatever its length, but by a tree, which begins with another string."""
+    page = tmp_path / "play.html"
+    walk, tree = contents["block-linear-rnn"], contents["regular-gpt"]
+    runs = [{**run, "counterexample": {"string": run["symbols"][:1] * 700}} for run in (walk, tree)]
+    runs.append({**walk, "symbols": ["+", "-", "0"]})
+    page.write_text(playground_page(runs, "Nets", ""), encoding="utf-8")
+    browser = Browser(tmp_path / "profile")
+    try:
+        browser.open(page)
+        assert browser.text("step-label") == "Symbols read: 700 of 700"
+        choose = "const net = document.getElementById('run'); net.value = 1; net.dispatchEvent(new Event('change'))"
+        browser.evaluate(choose)
+        assert browser.text("step-label") == "Symbols read: 8 of 8"
+        title = browser.evaluate("document.getElementById('counterexample').title")
+        assert title == "The counterexample has 700 symbols, too many for this page."
+        browser.open(page, f"#net=1&string={'a' * 600}")
+        assert browser.text("problem") == "expected at most 512 symbols, got 600"
+        browser.evaluate("document.getElementById('next').click()")
+        assert browser.text("step-label") == "Symbols read: 0 of 0"
+        browser.open(page, "#net=2&string=0+0")
+        assert (browser.text("problem"), browser.text("step-label")) == ("", "Symbols read: 3 of 3")
+        assert not browser.problems
     finally:
         browser.close()

@@ -4,6 +4,7 @@ from html import escape
 from pathlib import Path
 
 from lengthwise.automata.drawing import why_not_drawn
+from lengthwise.display import counted
 from lengthwise.files import write_by_rename
 from lengthwise.learning.learned import CONTRADICTED, Learned
 from lengthwise.report.pages.html import check_page, html_definitions, html_machine, html_note, html_page, html_table
@@ -34,16 +35,19 @@ def write_learned_page(learned: Learned, page: Path) -> None:
     sections = {
         "Machine": _machine(learned),
         "Labels that are right": html_table(accuracy_table(learned))
-        + html_note("Nothing that was held out was trained on or looked at by the search."),
+        + html_note(
+            "Held-out strings were neither trained on nor looked at by the search. Where prefixes have labels, those "
+            "of held-out strings count only at prefixes that begin no string that was trained on."
+        ),
     }
     if learned.contradictions:
         count = len(learned.contradictions)
-        sentence = f"The machine contradicts {count:,} labels ({CONTRADICTED}); those of the shortest strings:"
+        sentence = f"The machine contradicts {counted(count, 'label')} ({CONTRADICTED}); those of the shortest strings:"
         sections["Labels that it contradicts"] = f"<p>{sentence}</p>{html_table(contradiction_table(learned))}"
     sections["Certificate"] = html_definitions(certificate_lines(learned.certificate))
     sections["Search"] = html_table(attempt_table(learned)) + html_note(
         f"{learned.num_alike or 'None'} of these models became the machine. Of the rows, "
-        f"{left_out(learned)}. " + " ".join(escape(f"{note}.") for note in learned.notes)
+        f"{left_out(learned)}. " + " ".join(escape(f"{note[0].upper()}{note[1:]}.") for note in learned.notes)
     )
     page.parent.mkdir(parents=True, exist_ok=True)
     write_by_rename(page, html_page("A machine from examples", summary, sections, {}).encode())
@@ -56,7 +60,7 @@ def _machine(learned: Learned) -> str:
     return "".join(
         [
             picture,
-            html_definitions((f"{answer} where the string matches", text) for answer, text in expressions(learned)),
+            html_definitions(expressions(learned)),
             html_table(table) if table is not None else "",
         ]
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lengthwise.display import counted
+from lengthwise.learning.baselines import Accuracy
 from lengthwise.learning.learned import MAX_CONTRADICTING, Learned
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.table import Table
@@ -24,14 +25,14 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
     yield "examples", f"{counts.num_rows:,} rows; {left_out(learned)}"
     alike = f"{learned.num_alike} of {counted(len(learned.attempts), 'model')} became it"
     yield "machine", f"{learned.machine.num_states} states, {len(learned.machine.symbols)} symbols; {alike}"
-    yield from (("expression", f"{answer} where the string matches {text}") for answer, text in expressions(learned))
+    yield from (("expression", " ".join(one)) for one in expressions(learned))
     for part, scores in learned.accuracies.items():
         shares = [
-            f"{learner} {percent(score.num_correct / score.num_labels)}"
-            + (f" of {score.num_labels:,}" if learner == "machine" else "")
+            f"{learner} {_share(score)}" + (f" of {score.num_labels:,}" if learner == "machine" else "")
             for learner, score in scores.items()
         ]
-        yield f"right, {PARTS[part]}", "; ".join(shares)
+        nothing = f"{NOTHING}, as all of its labels were trained on"
+        yield f"right, {PARTS[part]}", "; ".join(shares) if scores["machine"].num_labels else nothing
     if learned.contradictions:
         named = ", ".join(
             f"{one.string!r} is labeled {one.label}, the machine says {one.answer}"
@@ -57,14 +58,19 @@ def claim(learned: Learned) -> str:
 
 
 def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
-    """The regular expression of each answer but the first, where there are few answers and it is short."""
-    for answer in learned.classes[1:3]:
+    """Each answer but the first, where there are few, and the regular expression of its strings, where it is short."""
+    machine = learned.machine
+    given = set(machine.outputs[machine.semiautomaton.reachable(machine.start)].tolist())
+    for index, answer in list(enumerate(learned.classes))[1:3]:
+        if index not in given:  # such as one that held-out strings alone have; its expression would be a riddle
+            yield f"{answer}:", "no string"
+            continue
         try:
             text = learned.expression(answer)
         except ValueError:  # symbols are words, or it gets too long
             continue
         if len(text) <= MAX_EXPRESSION:
-            yield answer, text
+            yield f"{answer} where the string matches", text
 
 
 def accuracy_table(learned: Learned) -> Table:
@@ -72,11 +78,14 @@ def accuracy_table(learned: Learned) -> Table:
     learners = next(iter(learned.accuracies.values()))
     header = ("labels that are right", *(PARTS[part] for part in learned.accuracies))
     lines = tuple(
-        (learner, *(percent(s[learner].num_correct / s[learner].num_labels) for s in learned.accuracies.values()))
-        for learner in learners
+        (learner, *(_share(scores[learner]) for scores in learned.accuracies.values())) for learner in learners
     )
     totals = (f"{scores['machine'].num_labels:,}" for scores in learned.accuracies.values())
     return Table(header, (*lines, ("number of labels", *totals)))
+
+
+def _share(score: Accuracy) -> str:
+    return NOTHING if score.share is None else percent(score.share)
 
 
 def transition_table(learned: Learned) -> Table | None:

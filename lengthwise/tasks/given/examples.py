@@ -89,6 +89,19 @@ class Examples:
         targets: np.ndarray = self.targets[self.starts[1:] - 1]
         return targets
 
+    @cached_property
+    def prefixes(self) -> Int64[np.ndarray, " M"]:
+        """A number of every prefix of every string, as `targets` lie: prefixes that are equal have the same one."""
+        numbers, count = np.empty(len(self.ids), np.int64), 0
+        rows, before = np.arange(len(self)), np.zeros(len(self), np.int64)
+        for length in range(int(self.lengths.max(initial=0))):
+            before, rows = before[self.lengths[rows] > length], rows[self.lengths[rows] > length]
+            positions = self.starts[rows] + length
+            _, before = np.unique(before * len(self.symbols) + self.ids[positions], return_inverse=True)
+            numbers[positions] = count + before
+            count += int(before.max()) + 1
+        return numbers
+
     def of_length(self, length: int) -> tuple[Int64[np.ndarray, "K T"], Int64[np.ndarray, "K T"]]:
         """Ids and targets of all strings of a length."""
         rows = self.starts[:-1][self.lengths == length]
