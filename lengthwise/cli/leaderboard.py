@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,15 +66,9 @@ def leaderboard(
     check_alone("model", "lengthwise train")
     console, options, size = Output(), PoolOptions(workers), parse_scale(scale)
     names = _models_of(model)
-    taken = {entrant.model: entrant.column for entrant in ENTRANTS}
-    for name in names:
-        if name in taken:
-            raise ValueError(
-                f"model: expected one that is not on the leaderboard, got {name}, which is there as {taken[name]!r}; "
-                f"`lengthwise reproduce leaderboard --column {taken[name]!r}` runs its cells"
-            )
+    _check_not_there(names, {entrant.model: entrant.column for entrant in ENTRANTS})
     before = read_records(records) if records.exists() else []
-    _say_what_is_there(records, before, [*taken, *names], scale, console)
+    _say_what_is_there(records, before, [*(entrant.model for entrant in ENTRANTS), *names], scale, console)
     # With any rate: each is made once before the first is trained.
     planned = leaderboard_of([Entrant(name, name, {}, RATES[0]) for name in names], size).select(row)
     console.print_line(
@@ -114,6 +108,16 @@ def _check_given(scale: str, pages: Path) -> None:
         raise ValueError(f"scale: expected smoke or small, got {scale!r}; the leaderboard has no other")
     if pages.exists() and not pages.is_dir():
         raise ValueError(f"pages: expected a folder, got {pages}, which is a file; name another")
+
+
+def _check_not_there(names: Sequence[str], columns: Mapping[str, str]) -> None:
+    """Raise a ValueError where a model has a column."""
+    for name in names:
+        if name in columns:
+            raise ValueError(
+                f"model: expected one that is not on the leaderboard, got {name}, which is there as {columns[name]!r}; "
+                f"`lengthwise reproduce leaderboard --column {columns[name]!r}` runs its cells"
+            )
 
 
 def _say_what_is_there(

@@ -103,17 +103,17 @@ def markdown_page(
         *_measured(results),
         _provenance(results, today),
         f"All results, a line of JSON for each run: [{file_stem(name, scale)}.jsonl.gz](records/"
-        f"{file_stem(name, scale)}.jsonl.gz). {_of_records(name, scale, experiment)}",
+        f"{file_stem(name, scale)}.jsonl.gz). {_of_records(name, experiment)}",
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _of_records(name: str, scale: str, experiment: Experiment) -> str:
+def _of_records(name: str, experiment: Experiment) -> str:
     """What records do for the page."""
     if experiment.needs_weights:
         return "They have no weights, which this page needs, so that the command trains all nets that it does not find."
     return (
-        f"`lengthwise reproduce {name} --scale {scale} --recorded` counts these runs as finished; with `--page-only`, "
+        f"With its option `recorded` `lengthwise reproduce {name}` counts these runs as finished; with `page-only`, "
         "too, it runs no others."
     )
 
