@@ -68,7 +68,7 @@ function nodePicture(run, analysis, node, x, y, radius, isRoot) {
   return group;
 }
 
-// The probability of the right answer, or of the net's own where the task is no machine; null where none is asked for.
+// The probability of the right answer, or of the net's own where the task is no machine; null where the task gives none.
 function shareOf(run, prefix) {
   const answer = run.task ? prefix.taskAnswer : prefix.answer;
   if (run.task && answer === null) return null;
