@@ -12,6 +12,7 @@ from synthetic_runs import PLAN, synthetic_run
 from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
 from lengthwise.evaluation.interval import (
     accuracy_interval,
+    are_equal,
     difference_from_zero,
     holm,
     mean_interval,
@@ -24,7 +25,7 @@ from lengthwise.experiments.base import Cell
 from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.pages.run import MeasuredRun, write_report
 from lengthwise.report.pages.terminal import print_results
-from lengthwise.report.tables.differences import compared_columns
+from lengthwise.report.tables.differences import compared_columns, paired_differences
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.experiment import cell_table
 from lengthwise.report.tables.numbers import percent
@@ -219,10 +220,26 @@ def test_p_values_are_students_and_corrected_by_holm() -> None:
     assert math.isnan(difference_from_zero([2.0, 2.0])), "no spread says nothing of other seeds"
     assert math.isnan(difference_from_zero([0.4 - 0.3, 0.3 - 0.2])), "gaps that differ by rounding have no spread"
     assert math.isnan(difference_from_zero([1.0]))
+    assert difference_from_zero([1e-17, 2e-17, 1.5e-17]) == 1.0, "rounding is no difference"
     low, _ = mean_interval(values := [0.2, 0.5, 0.3])
     assert difference_from_zero([value - low for value in values]) == pytest.approx(0.05)
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("other", [math.nan, math.inf])
+def test_of_values_that_are_not_numbers_nothing_is_known(other: float) -> None:
+    for values in ([other, other], [other, 0.5], [0.5, other, 0.25]):
+        assert all(map(math.isnan, (*mean_interval(values), *accuracy_interval(values, 10))))
+        assert math.isnan(difference_from_zero(values))
+        assert not are_equal(values)
+
+
+def test_gaps_that_are_rounding_alone_speak_for_no_column() -> None:
+    """Five gaps of one or two units in the last place would have p = 0.003."""
+    unit = 2.0**-53
+    (difference,) = paired_differences([("row", "one", "two", [unit, 2 * unit, unit, unit, 2 * unit])])
+    assert (difference.mean, difference.low, difference.high, difference.p_value) == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_a_page_says_how_many_differences_are_decided_after_the_correction() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from lengthwise.evaluation.interval import difference_from_zero, holm, mean_interval
+from lengthwise.evaluation.interval import difference_from_zero, holm, mean_interval, without_rounding
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, last_error, results_of
 from lengthwise.report.tables.markdown import markdown_table
@@ -56,6 +56,7 @@ def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -
         >>> f"{difference.low:.3f} {difference.high:.3f} {difference.p_value:.3f} {difference.corrected:.3f}"
         '-0.048 0.448 0.074 0.074'
     """
+    pairs = [(row, one, other, without_rounding(gaps)) for row, one, other, gaps in pairs]
     p_values = [difference_from_zero(gaps) for *_, gaps in pairs]
     nothing = math.nan, math.nan
     intervals = [
