@@ -1,6 +1,7 @@
 """Columns of an experiment's table compared with each other, seed by seed."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
@@ -36,7 +37,12 @@ class Difference(NamedTuple):
 
 
 def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Difference]:
-    """The differences of an experiment: in each row that has both, all pairs of columns that it compares."""
+    """The differences of an experiment: in each row that has both, all pairs of columns that it compares.
+
+    Raises:
+        ValueError: a column that is compared has several runs of a seed, of which it is open with which one of the
+            other column each belongs.
+    """
     pairs: list[tuple[str, str, str, list[float]]] = []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
         cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
@@ -111,6 +117,12 @@ def multiplicity(compared: Sequence[Difference]) -> list[str]:
 
 def _scores(cell: Cell, experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[int, float]:
     """What counts of each run, by its seed."""
+    for seed, count in Counter(spec.seed for spec in cell.specs).items():
+        if count > 1:
+            raise ValueError(
+                f"compared: expected one run of each seed in {cell.column!r} of {cell.row!r}, got {count} of seed "
+                f"{seed}; give each setting a column of its own"
+            )
     results = results_of(cell, outcomes)
     if experiment.scored == "error":
         return {result.spec["seed"]: last_error(result.errors) for result in results if result.errors}
