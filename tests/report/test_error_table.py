@@ -169,6 +169,27 @@ def test_only_tasks_of_this_process_have_shallow_baselines() -> None:
     assert shallow_baseline_sentences([parity, elsewhere]) == []
 
 
+def test_a_shallow_baseline_is_that_of_the_last_length_that_counts() -> None:
+    """At the lengths that do not count a constant answer is right, which says nothing of those that do."""
+    settings = {"task": {"max_length": 5, "alphabet": 4}, "train": {"min_length": 5, "max_length": 5}}
+    spec = make_spec("longest-common-subsequence", "looped-transformer", settings)
+    made_up = synthetic_run().result
+    assert made_up is not None
+    points = [
+        LengthPoint(length=n, num_strings=9, num_correct=9, baseline=0.5, balanced=n in balanced)
+        for balanced in ((4,), ())
+        for n in (3, 4, 5)
+    ]
+    results = [
+        made_up.model_copy(
+            update={"spec": spec.to_json(), "dense": LengthCurve(protocol="independent", points=tuple(curve))}
+        )
+        for curve in (points[:3], points[3:])
+    ]
+    (sentence,) = shallow_baseline_sentences(results)
+    assert ", length 4: " in sentence
+
+
 @pytest.mark.parametrize(("apart", "better"), [(0.4, "R=2"), (-0.4, "R=1"), (0.04, "-")])
 def test_columns_are_compared_seed_by_seed(apart: float, better: str) -> None:
     """Errors that differ by `apart`, give or take 0.02, in two seeds; a third one is in the first column only."""
@@ -191,6 +212,17 @@ def test_columns_are_compared_seed_by_seed(apart: float, better: str) -> None:
     low, high = apart / 4 - 0.06353, apart / 4 + 0.06353
     assert f"| trees | R=1 | R=2 | {apart / 4:+.2e} | {low:+.2e} to {high:+.2e} | {better} |" in page
     assert page.count("| trees | R=1 | R=2 |") == 1
+
+
+def test_columns_with_several_runs_of_a_seed_are_not_compared() -> None:
+    """Of six runs over seeds and rates two gaps were left, of the rate that stood last."""
+    outcomes = [tree_outcome(seed, (1.2, 0.5), num_loops=loops) for loops in (1, 2) for seed in (0, 1)]
+    specs = tuple(outcome.spec for outcome in outcomes)
+    cells = [Cell("trees", "R=1, 2", specs), Cell("trees", "R=2", specs[2:])]
+    experiment = Experiment("Title", "About.", cells, TREE_PLAN, scored="error", compared=[("R=2", "R=1, 2")])
+    sentence = r"^compared: expected one run of each seed in 'R=1, 2' of 'trees', got 2 of seed 0; give each setting a "
+    with pytest.raises(ValueError, match=sentence):
+        compared_columns(experiment, outcomes)
 
 
 def test_an_interval_over_runs_is_students() -> None:

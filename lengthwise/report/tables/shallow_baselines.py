@@ -51,11 +51,14 @@ def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline
 
 
 def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
-    """For each task that knows of one, what the best shallow baseline scores at the longest length measured."""
+    """For each task that knows of one, what the best shallow baseline scores at the longest length that counts.
+
+    That is the last balanced one of the dense range, as accuracies are means over these: elsewhere one answer is right.
+    """
     measured = {
-        (task_of(result), result.dense.points[-1].length): result.spec["task"]
+        (task_of(result), points[-1].length): result.spec["task"]
         for result in results
-        if result.dense.points and result.spec["task"]["name"] in TASKS  # not somebody's own, of another process
+        if (points := result.dense.balanced().points) and result.spec["task"]["name"] in TASKS  # not somebody's own, of another process
     }
     baselines = {key: best_shallow_baseline(make_task(**settings), [key[1]]) for key, settings in measured.items()}
     return [
