@@ -17,6 +17,7 @@ from lengthwise.constructions import construct
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.export.agreement import agreement
 from lengthwise.export.facts import graph_facts
+from lengthwise.export.hub_folder import model_card
 from lengthwise.models import make_model
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.runs.execute import Interrupted, execute
@@ -74,6 +75,11 @@ def test_a_graph_of_another_model_is_found_out() -> None:
             parameter *= 1e-6
     with pytest.raises(RuntimeError, match="graph: expected the model's logits, got others by up to"):
         agreement(model, lambda inputs: np.zeros((*inputs.shape, 2), np.float32), 2)
+
+
+def test_a_page_for_hubs_shows_an_expression_as_it_is(tmp_path: Path) -> None:
+    save_compiled(construct("rnn", make_task("regex", pattern="(a*b)*|a")), tmp_path / "net")
+    assert r"pattern=(a\*b)\*\|a" in model_card(load_stored(tmp_path / "net"), None)
 
 
 def test_a_run_comes_back_from_a_folder_for_hubs(tmp_path: Path, monkeypatch, capsys) -> None:

@@ -164,5 +164,12 @@ def test_pages_hold_tables_chart_and_points(comparison: Comparison, tmp_path: Pa
     text = page.read_text()
     assert "| length 1,000 | rnn | gru | +25.00 | -37.10 to +87.10 | - |" in text
     assert "![Accuracy against length](page-accuracy.svg)" in text
+    regex = {"task": {"pattern": "(a*b)*"}}
+    starred = compare_models([result(name, task="regex", settings=regex) for name in ("rnn", "gru")])
+    page, *_ = write_comparison(starred, tmp_path / "starred.md")
+    text = page.read_text()
+    assert text.startswith(r"# Models compared on regex pattern=(a\*b)\*")
+    assert r"The best constant answer would score: regex pattern=(a\*b)\* 50.00 %." in text
+    assert "(a*b)*" not in text
     with pytest.raises(ValueError, match=r"expected a name that ends in .html or .md"):
         write_comparison(comparison, tmp_path / "page.pdf")

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from lengthwise.evaluation.interval import difference_from_zero, holm, mean_interval, without_rounding
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, last_error, results_of
-from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, span
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import Outcome
 
 HEADER = ("row", "first", "second", "difference", "95 % interval", "better", "p, Holm")
@@ -91,7 +92,7 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
         "too few seeds for one, or gaps that are all the same). *p, Holm*: of Student's test, corrected for the number "
         "of differences.",
         *multiplicity(compared),
-        markdown_table(HEADER, difference_lines(compared, errors=errors)),
+        *table_paragraphs(Table(HEADER, tuple(difference_lines(compared, errors=errors)))),
     ]
 
 

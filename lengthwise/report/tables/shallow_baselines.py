@@ -8,9 +8,10 @@ from typing import NamedTuple
 from lengthwise.evaluation.interval import accuracy_interval
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, results_of
-from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span
 from lengthwise.report.tables.settings import task_of
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.tasks import TASKS, Task, make_task
@@ -91,10 +92,10 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
     if not compared:
         return []
     if len(compared) <= MAX_CELLS:
-        table, more = markdown_table(HEADER, map(_line, compared)), "*Beaten*: it lies above the best shallow baseline."
+        table, more = Table(HEADER, tuple(map(_line, compared))), "*Beaten*: it lies above the best shallow baseline."
     else:
         rows = dict.fromkeys(one.row for one in compared)
-        table = markdown_table(ROWS_HEADER, [_row([one for one in compared if one.row == row]) for row in rows])
+        table = Table(ROWS_HEADER, tuple(_row([one for one in compared if one.row == row]) for row in rows))
         more = "*Above it*: cells of several runs whose interval lies above the best shallow baseline."
     return [
         "## Next to answers that solve nothing",
@@ -103,7 +104,7 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         "mean over the lengths scored. *95 % interval*: for other seeds and other problems, where all runs of a task "
         "were measured on the same ones; for other problems alone where all runs are as accurate, since they do not "
         f"say how far apart others would be. {more}",
-        table,
+        *table_paragraphs(table),
     ]
 
 
